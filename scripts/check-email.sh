@@ -7,6 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 CARGO=${CARGO:-cargo}
 scripts/install-test-servers.sh
-$CARGO build --quiet -p nanobot-testkit --example mail_fake --example scripted_model
+$CARGO build --quiet -p nanobot-channel-email-fake --example mail_fake
+$CARGO build --quiet -p nanobot-testkit --example scripted_model
 $CARGO build --quiet -p nanobot
 exec .cache/mail-venv/bin/python scripts/check_email.py "${CARGO_TARGET_DIR:-target}/debug"

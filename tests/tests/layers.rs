@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
-/// Crates that may use anything.
-const FREE: [&str; 6] = [
+/// Crates for development, in addition to the fakes: they may use any crate.
+const DEVELOPMENT: [&str; 6] = [
     "testkit",
     "crash-suite",
     "examples",
@@ -65,6 +65,16 @@ fn short(name: &str) -> String {
     }
 }
 
+/// `true` for fakes of chat platforms.
+fn is_fake(name: &str) -> bool {
+    name.starts_with("channel-") && name.ends_with("-fake")
+}
+
+/// `true` for crates that no crate of the table may use, except in its tests.
+fn is_for_development(name: &str) -> bool {
+    DEVELOPMENT.contains(&name) || is_fake(name)
+}
+
 #[test]
 fn every_crate_stays_on_its_floor() {
     let table = table();
@@ -72,7 +82,7 @@ fn every_crate_stays_on_its_floor() {
     let mut wrong = Vec::new();
     for package in metadata.workspace_packages() {
         let name = short(&package.name);
-        if FREE.contains(&name.as_str()) || name == THIRD_PARTY_CHANNEL {
+        if is_for_development(&name) || name == THIRD_PARTY_CHANNEL {
             continue;
         }
         let Some(row) = table.get(&name) else {
@@ -86,6 +96,9 @@ fn every_crate_stays_on_its_floor() {
         {
             let used = short(&dependency.name);
             let Some(below) = table.get(&used) else {
+                if dependency.path.is_some() {
+                    wrong.push(format!("{name} may use {used} in its tests only"));
+                }
                 continue;
             };
             if below.layer >= row.layer || !row.may_use.contains(&used) {
@@ -135,6 +148,26 @@ fn a_channel_of_a_third_party_needs_the_channel_contract_alone() {
         .filter(|name| name.starts_with("nanobot"))
         .collect();
     assert_eq!(ours, ["nanobot-channel"]);
+}
+
+#[test]
+fn a_fake_shares_no_code_with_its_channel() {
+    let metadata = metadata();
+    let packages = metadata.workspace_packages();
+    let fakes: Vec<_> = packages
+        .iter()
+        .filter(|package| is_fake(&short(&package.name)))
+        .collect();
+    assert_ne!(fakes.len(), 0);
+    for fake in fakes {
+        let ours: Vec<&str> = fake
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.path.is_some())
+            .map(|dependency| dependency.name.as_str())
+            .collect();
+        assert_eq!(ours, ["nanobot-testkit"], "{}", fake.name);
+    }
 }
 
 #[test]

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use nanobot_testkit::TelegramFake;
-use nanobot_testkit::telegram::TOKEN;
+use nanobot_channel_telegram_fake::{TOKEN, TelegramFake};
 use serde_json::json;
 
 use super::BenchPlan;

@@ -3,8 +3,9 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
-use nanobot_testkit::{MailFake, ModelServer, Reply, TelegramFake, mail};
+use nanobot_channel_email_fake::{self as mail, MailFake};
+use nanobot_channel_telegram_fake::{Incoming, Person, TOKEN, TelegramFake};
+use nanobot_testkit::{ModelServer, Reply};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
-use nanobot_testkit::{ModelServer, Reply, ReservedPort, TelegramFake, WebSocketClient};
+use nanobot_channel_telegram_fake::{Incoming, Person, TOKEN, TelegramFake};
+use nanobot_testkit::{ModelServer, Reply, ReservedPort, WebSocketClient};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Jobs that people and the assistant add, and that a gateway runs.
 
-use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
-use nanobot_testkit::{ModelServer, Reply, TelegramFake};
+use nanobot_channel_telegram_fake::{Incoming, Person, TOKEN, TelegramFake};
+use nanobot_testkit::{ModelServer, Reply};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 

@@ -4,9 +4,8 @@
 use std::process::Stdio;
 
 #[cfg(target_os = "linux")]
-use nanobot_testkit::TelegramFake;
+use nanobot_channel_telegram_fake::{FileKind, Incoming, Person, TOKEN, TelegramFake};
 #[cfg(target_os = "linux")]
-use nanobot_testkit::telegram::{FileKind, Incoming, Person, TOKEN};
 use nanobot_testkit::{Gate, ModelServer, Reply};
 use nix::sys::signal::Signal;
 use serde_json::json;

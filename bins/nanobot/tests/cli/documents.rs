@@ -1,8 +1,9 @@
 //! Hostile documents, read by the built program: they break only a helper process.
 
+use nanobot_channel_email_fake::{self as mail, MailFake};
+use nanobot_channel_telegram_fake::{Incoming, Person, TOKEN, TelegramFake};
 use nanobot_testkit::http::{Response, Server};
-use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
-use nanobot_testkit::{MailFake, ModelServer, Reply, TelegramFake, mail};
+use nanobot_testkit::{ModelServer, Reply};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 

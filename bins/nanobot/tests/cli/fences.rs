@@ -249,8 +249,8 @@ mod through_the_gateway {
     #[cfg(target_os = "linux")]
     use std::path::Path;
 
-    use nanobot_testkit::telegram::{Fault, Incoming, Person, TOKEN};
-    use nanobot_testkit::{ModelServer, Reply, TelegramFake};
+    use nanobot_channel_telegram_fake::{Fault, Incoming, Person, TOKEN, TelegramFake};
+    use nanobot_testkit::{ModelServer, Reply};
     use nix::sys::signal::Signal;
     use serde_json::json;
 
@@ -381,7 +381,7 @@ mod through_the_gateway {
             symlink(&outside, home.workspace().join(name)).unwrap();
         }
         let gateway = Running::start(&home).await;
-        let sent = |sent: &[nanobot_testkit::telegram::SentMessage]| {
+        let sent = |sent: &[nanobot_channel_telegram_fake::SentMessage]| {
             let files: Vec<_> = sent
                 .iter()
                 .filter_map(|message| message.file.clone())

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use chrono::Utc;
-use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
-use nanobot_testkit::{ModelServer, Reply, TelegramFake};
+use nanobot_channel_telegram_fake::{Incoming, Person, TOKEN, TelegramFake};
+use nanobot_testkit::{ModelServer, Reply};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use tokio::process::Command;

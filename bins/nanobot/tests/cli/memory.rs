@@ -1,8 +1,8 @@
 //! Memory at the command line: search, versions, restore, and divided memory.
 
+use nanobot_channel_telegram_fake::{FileKind, Incoming, Person, TOKEN, TelegramFake};
 use nanobot_testkit::model_server::ModelRequest;
-use nanobot_testkit::telegram::{FileKind, Incoming, Person, TOKEN};
-use nanobot_testkit::{ModelServer, Reply, ScriptedCall, TelegramFake};
+use nanobot_testkit::{ModelServer, Reply, ScriptedCall};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 

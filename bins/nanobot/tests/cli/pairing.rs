@@ -1,8 +1,8 @@
 //! Strangers: what they read, who approves them, and the settings that decide it, while a gateway
 //! runs.
 
-use nanobot_testkit::telegram::{BOT_USERNAME, Incoming, Person, TOKEN};
-use nanobot_testkit::{ModelServer, Reply, TelegramFake};
+use nanobot_channel_telegram_fake::{BOT_USERNAME, Incoming, Person, TOKEN, TelegramFake};
+use nanobot_testkit::{ModelServer, Reply};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 

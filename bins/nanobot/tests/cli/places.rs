@@ -1,7 +1,7 @@
 //! Unsolicited messages arrive in the topic that their chat uses, also after a restart.
 
-use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
-use nanobot_testkit::{ModelServer, Reply, TelegramFake};
+use nanobot_channel_telegram_fake::{Incoming, Person, TOKEN, TelegramFake};
+use nanobot_testkit::{ModelServer, Reply};
 use nix::sys::signal::Signal;
 use serde_json::json;
 

@@ -8,10 +8,10 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use nanobot_testkit::{
-    DiscordFake, ModelServer, Reply, ReservedPort, SlackFake, TelegramFake, discord, slack,
-    telegram,
-};
+use nanobot_channel_discord_fake::{self as discord, DiscordFake};
+use nanobot_channel_slack_fake::{self as slack, SlackFake};
+use nanobot_channel_telegram_fake::{self as telegram, TelegramFake};
+use nanobot_testkit::{ModelServer, Reply, ReservedPort};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 

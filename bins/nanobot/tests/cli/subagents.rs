@@ -1,8 +1,8 @@
 //! Subagents: from a question, a pipe, a gateway in a topic of a group, and across a kill.
 
+use nanobot_channel_telegram_fake::{Incoming, Person, TOKEN, TelegramFake};
 use nanobot_testkit::model_server::ModelRequest;
-use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
-use nanobot_testkit::{Gate, ModelServer, Reply, ReservedPort, TelegramFake, WebSocketClient};
+use nanobot_testkit::{Gate, ModelServer, Reply, ReservedPort, WebSocketClient};
 use nix::sys::signal::{Signal, kill};
 use serde_json::{Value, json};
 

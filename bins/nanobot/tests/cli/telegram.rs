@@ -2,8 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use nanobot_testkit::telegram::{self, FileKind, Incoming, Person, TOKEN};
-use nanobot_testkit::{Gate, ModelServer, Reply, ReservedPort, SpeechFake, TelegramFake};
+use nanobot_channel_telegram_fake::{
+    self as telegram, FileKind, Incoming, Person, TOKEN, TelegramFake,
+};
+use nanobot_testkit::{Gate, ModelServer, Reply, ReservedPort, SpeechFake};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 

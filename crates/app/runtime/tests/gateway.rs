@@ -8,12 +8,12 @@
 
 use std::path::Path;
 
+use nanobot_channel_telegram_fake::{Fault, Incoming, Person, TOKEN, TelegramFake};
 use nanobot_config::Environment;
 use nanobot_runtime::{
     Gateway, GatewayEnd, LoadOptions, Runtime, RuntimeError, Secrets, install_tls,
 };
-use nanobot_testkit::telegram::{Fault, Incoming, Person, TOKEN};
-use nanobot_testkit::{Gate, ModelServer, Reply, ReservedPort, TelegramFake, WebSocketClient};
+use nanobot_testkit::{Gate, ModelServer, Reply, ReservedPort, WebSocketClient};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;

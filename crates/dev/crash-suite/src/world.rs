@@ -5,8 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use nanobot_testkit::telegram::{Incoming, Person, Pushed, TOKEN};
-use nanobot_testkit::{ModelServer, TelegramFake, TestkitError};
+use nanobot_channel_telegram_fake::{Incoming, Person, Pushed, TOKEN, TelegramFake};
+use nanobot_testkit::{ModelServer, TestkitError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 

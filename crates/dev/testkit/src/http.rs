@@ -6,13 +6,14 @@
 //! keep-alive, `Content-Length` and chunked bodies, one request at a time on each connection. It
 //! does not support TLS, HTTP/2 or pipelining.
 
+pub mod multipart;
+
 mod connection;
 mod outage;
 mod request;
 mod response;
 mod server;
 
-pub(crate) use connection::find;
 pub use request::Request;
 pub use response::{Framing, Response, Step};
 pub use server::Server;

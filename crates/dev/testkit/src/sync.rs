@@ -72,7 +72,7 @@ impl<T> Watched<T> {
     }
 
     /// Changes the value without waking the waiters, for changes that no one waits for.
-    pub(crate) fn change_quietly<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
+    pub fn change_quietly<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
         act(&mut lock(&self.inner.value))
     }
 

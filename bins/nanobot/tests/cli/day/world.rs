@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use nanobot_channel_discord_fake::{self as discord, DiscordFake};
+use nanobot_channel_email_fake::{self as mail, MailFake};
+use nanobot_channel_slack_fake::{self as slack, SlackFake};
+use nanobot_channel_telegram_fake::{self as telegram, TelegramFake};
 use nanobot_testkit::model_server::ModelRequest;
-use nanobot_testkit::{
-    DiscordFake, MailFake, ModelServer, Reply, ReservedPort, SlackFake, TelegramFake, mail,
-};
-use nanobot_testkit::{discord, slack, telegram};
+use nanobot_testkit::{ModelServer, Reply, ReservedPort};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 

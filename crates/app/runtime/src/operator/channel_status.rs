@@ -265,9 +265,8 @@ pub(crate) async fn ask(channel: Arc<dyn Channel>) -> Result<Option<String>, Cha
 #[cfg(test)]
 #[cfg(feature = "email")]
 mod tests {
+    use nanobot_channel_email_fake::{CLIENT_ID, CLIENT_SECRET, MailFake, REFRESH_TOKEN, USER};
     use nanobot_config::Environment;
-    use nanobot_testkit::MailFake;
-    use nanobot_testkit::mail::{CLIENT_ID, CLIENT_SECRET, REFRESH_TOKEN, USER};
     use serde_json::json;
 
     use super::*;

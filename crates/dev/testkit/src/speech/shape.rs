@@ -9,8 +9,8 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::Heard;
+use crate::http::multipart::{boundary, parts};
 use crate::http::{Request, Response};
-use crate::telegram::multipart::{boundary, parts};
 
 /// Request format, by vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Tests of the testkit itself: its fakes with third-party clients and with raw requests.
+//! Tests of the testkit itself, with raw requests and clients in process.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -11,8 +11,6 @@ mod in_process;
 mod misbehaviour;
 mod model_shapes;
 mod strictness;
-mod telegram_wire;
-mod telegram_with_teloxide;
 
 /// Returns a client without pooling, so that each request uses a connection of its own.
 fn client() -> reqwest::Client {

@@ -1,7 +1,7 @@
 //! Commands of Discord's menu, and buttons.
 
 use nanobot_channel::{Arrival, Button};
-use nanobot_testkit::discord::CHANNELS;
+use nanobot_channel_discord_fake::CHANNELS;
 use serde_json::json;
 
 use crate::support::{Running, ann, in_server, mallory, reply, with};
@@ -93,7 +93,10 @@ async fn a_command_is_acknowledged_while_messages_wait_to_be_stored() {
     running.assistant.hold(true);
     running
         .fake
-        .push(nanobot_testkit::discord::Incoming::direct(&ann(), "slow"));
+        .push(nanobot_channel_discord_fake::Incoming::direct(
+            &ann(),
+            "slow",
+        ));
     running.assistant.message(2).await.unwrap();
     running
         .fake
@@ -123,7 +126,10 @@ async fn a_stranger_s_command_is_not_answered_unless_they_are_to_be_told() {
     assert_eq!(answers[0].data["content"], json!("Pairing code: K7QX2M"));
     running
         .fake
-        .push(nanobot_testkit::discord::Incoming::direct(&ann(), "bye"));
+        .push(nanobot_channel_discord_fake::Incoming::direct(
+            &ann(),
+            "bye",
+        ));
     running.assistant.message(2).await.unwrap();
     assert_eq!(
         (running.fake.answers().len(), running.fake.sent()),

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use nanobot_channel::{Channel, SenderId, Value, async_trait};
-use nanobot_testkit::DiscordFake;
+use nanobot_channel_discord_fake::{
+    BOT_ID, CHANNELS, DiscordFake, Fault, Incoming, Order, Pushed, SentMessage, TOKEN,
+};
 use nanobot_testkit::conformance::{
     self, Ability, ChannelHarness, Chat, Event, Place, Said, Seen, SendFault, Wanted, Who,
-};
-use nanobot_testkit::discord::{
-    BOT_ID, CHANNELS, Fault, Incoming, Order, Pushed, SentMessage, TOKEN,
 };
 use serde_json::json;
 

@@ -1,7 +1,7 @@
 //! Text that is shown while it is being written.
 
 use nanobot_channel::{OutboundKind, StreamId};
-use nanobot_testkit::discord::Fault;
+use nanobot_channel_discord_fake::Fault;
 use serde_json::json;
 
 use crate::support::{Running, event, reply, with};
@@ -30,7 +30,7 @@ async fn a_draft_grows_and_becomes_the_reply() {
         .append(&event(&inbound, delta("s"), " upon a time"))
         .await
         .unwrap();
-    let grown = |sent: &[nanobot_testkit::discord::SentMessage]| {
+    let grown = |sent: &[nanobot_channel_discord_fake::SentMessage]| {
         (sent[0].text == "Once upon a time").then_some(())
     };
     running

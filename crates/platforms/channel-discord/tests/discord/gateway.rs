@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use nanobot_channel::{Admission, ChannelError};
-use nanobot_testkit::DiscordFake;
-use nanobot_testkit::discord::{Fault, Incoming, Order};
+use nanobot_channel_discord_fake::{DiscordFake, Fault, Incoming, Order};
 use nanobot_testkit::log::Log;
 use serde_json::json;
 

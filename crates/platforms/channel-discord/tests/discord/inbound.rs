@@ -1,7 +1,7 @@
 //! What people send, as the assistant sees it.
 
 use nanobot_channel::{Arrival, Map, MediaRef, SessionKey};
-use nanobot_testkit::discord::{BOT_ID, CHANNELS, Fault, GUILD, Incoming, Person};
+use nanobot_channel_discord_fake::{BOT_ID, CHANNELS, Fault, GUILD, Incoming, Person};
 use serde_json::json;
 
 use crate::support::{Running, ann, in_server, mallory, reply};

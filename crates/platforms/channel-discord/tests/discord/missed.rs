@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use nanobot_channel::{Admission, Channel, Notes as _};
-use nanobot_testkit::discord::{CHANNELS, Fault, Incoming, Order};
-use nanobot_testkit::{Assistant, ChannelRun, DiscordFake};
+use nanobot_channel_discord_fake::{CHANNELS, DiscordFake, Fault, Incoming, Order};
+use nanobot_testkit::{Assistant, ChannelRun};
 use serde_json::{Value, json};
 
 use crate::support::{Running, ann, channel, in_server, mallory};

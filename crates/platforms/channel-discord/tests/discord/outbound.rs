@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nanobot_channel::{
     Button, ChannelError, DeliveryGuarantee, MediaRef, OutboundKind, OutboundPart,
 };
-use nanobot_testkit::discord::{CHANNELS, Fault, Incoming};
+use nanobot_channel_discord_fake::{CHANNELS, Fault, Incoming};
 use serde_json::json;
 
 use crate::support::{Running, ann, event, part, reply, with};

@@ -1,7 +1,7 @@
 //! Reactions that say how far a message got, and the typing indicator.
 
 use nanobot_channel::{Admission, OutboundKind};
-use nanobot_testkit::discord::{CHANNELS, Fault, Incoming};
+use nanobot_channel_discord_fake::{CHANNELS, Fault, Incoming};
 use serde_json::json;
 
 use crate::support::{Running, ann, event, mallory, reply};

@@ -2,8 +2,7 @@
 
 use nanobot_channel::{ChannelError, ChannelFactory as _, RawConfig};
 use nanobot_channel_discord::DiscordFactory;
-use nanobot_testkit::DiscordFake;
-use nanobot_testkit::discord::{Fault, Incoming, Order, TOKEN};
+use nanobot_channel_discord_fake::{DiscordFake, Fault, Incoming, Order, TOKEN};
 use nanobot_testkit::log::Log;
 use serde_json::json;
 

@@ -8,8 +8,8 @@ use nanobot_channel::{
     InboundMessage, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, RawConfig, Value,
 };
 use nanobot_channel_discord::DiscordFactory;
-use nanobot_testkit::discord::{GUILD, Incoming, Person, TOKEN};
-use nanobot_testkit::{Assistant, ChannelRun, DiscordFake, WAIT_LIMIT};
+use nanobot_channel_discord_fake::{DiscordFake, GUILD, Incoming, Person, TOKEN};
+use nanobot_testkit::{Assistant, ChannelRun, WAIT_LIMIT};
 use serde_json::json;
 
 pub(crate) use nanobot_testkit::channel::{changed_part as with, single_part as part};

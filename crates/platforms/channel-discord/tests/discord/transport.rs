@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use nanobot_channel::{ChannelError, ChannelFactory as _, RawConfig};
 use nanobot_channel_discord::DiscordFactory;
-use nanobot_testkit::DiscordFake;
-use nanobot_testkit::discord::{Fault, TOKEN};
+use nanobot_channel_discord_fake::{DiscordFake, Fault, TOKEN};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use nanobot_channel::{Channel, SenderId, Value, async_trait};
-use nanobot_testkit::MailFake;
+use nanobot_channel_email_fake::{MailFake, MailFault, PASSWORD, SentMail};
 use nanobot_testkit::conformance::{
     self, Ability, ChannelHarness, Chat, Event, Said, SampleFile, Seen, SendFault, Wanted, Who,
 };
-use nanobot_testkit::mail::{MailFault, PASSWORD, SentMail};
 use serde_json::json;
 
 use crate::support::{ANN, MALLORY, channel, mail, note, shown};

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use nanobot_channel::{Admission, ChannelError, Notes as _, SendRecovery};
-use nanobot_testkit::MailFake;
-use nanobot_testkit::mail::MailFault;
+use nanobot_channel_email_fake::{MailFake, MailFault};
 use serde_json::json;
 
 use crate::support::{ANN, DEADLY, DEADLY_HEADER, Running, channel, mail, news, note, played};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::{Days, NaiveDate};
 use nanobot_channel::{Admission, MediaRef, MessageId, Notes as _, Value};
-use nanobot_testkit::MailFake;
+use nanobot_channel_email_fake::MailFake;
 use serde_json::json;
 
 use crate::support::{ANN, MALLORY, Running, channel, mail, note, played, shown};

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use nanobot_channel::{ChannelError, SendRecovery, Value};
-use nanobot_testkit::MailFake;
+use nanobot_channel_email_fake::{CLIENT_ID, CLIENT_SECRET, MailFake, REFRESH_TOKEN};
 use nanobot_testkit::http::Server;
-use nanobot_testkit::mail::{CLIENT_ID, CLIENT_SECRET, REFRESH_TOKEN};
 use serde_json::json;
 
 use crate::support::{ANN, Running, channel, channel_with_notes, news, note, played};

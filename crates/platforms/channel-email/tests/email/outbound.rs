@@ -1,7 +1,7 @@
 //! What the mails of the assistant look like.
 
 use nanobot_channel::{Button, ChannelError, InboundMessage, MediaRef};
-use nanobot_testkit::MailFake;
+use nanobot_channel_email_fake::MailFake;
 use serde_json::json;
 
 use crate::support::{ANN, Running, Shown, channel, mail, news, note, reply, shown, with};
@@ -211,7 +211,7 @@ async fn the_probe_changes_nothing() {
     assert!(!fake.has_flag(uid, r"\Seen"));
     fake.fail_next(
         "EXAMINE",
-        nanobot_testkit::mail::MailFault::Answer("{tag} NO gone\r\n".to_owned()),
+        nanobot_channel_email_fake::MailFault::Answer("{tag} NO gone\r\n".to_owned()),
     );
     let error = channel.probe().unwrap().probe().await.unwrap_err();
     assert!(

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use nanobot_channel::{Channel, ChannelError, ChannelFactory as _, ChannelName, RawConfig, Value};
 use nanobot_channel_email::EmailFactory;
-use nanobot_testkit::mail::{PASSWORD, USER};
-use nanobot_testkit::{MailFake, Proxy};
+use nanobot_channel_email_fake::{MailFake, PASSWORD, USER};
+use nanobot_testkit::Proxy;
 use serde_json::json;
 
 use crate::support::{ANN, Running, news, note, played};

@@ -8,9 +8,9 @@ use nanobot_channel::{
     Notes, OutboundPart, RawConfig, Value, async_trait,
 };
 use nanobot_channel_email::EmailFactory;
+use nanobot_channel_email_fake::{MailFake, PASSWORD, USER};
 use nanobot_extract::{Extract, ExtractError, ExtractRequest, ExtractResponse};
-use nanobot_testkit::mail::{PASSWORD, USER};
-use nanobot_testkit::{Assistant, ChannelRun, InProcess, MailFake};
+use nanobot_testkit::{Assistant, ChannelRun, InProcess};
 use serde_json::json;
 
 pub(crate) use nanobot_testkit::channel::{changed_part as with, reply_part as reply};

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use nanobot_channel::{Channel, SenderId, Value, async_trait};
-use nanobot_testkit::SlackFake;
+use nanobot_channel_slack_fake::{
+    APP_TOKEN, BOT_TOKEN, BOT_USER, Call, Fault, Incoming, Pushed, SentMessage, SlackFake,
+};
 use nanobot_testkit::conformance::{
     self, ChannelHarness, Chat, Event, Place, Said, Seen, SendFault, Wanted, Who,
-};
-use nanobot_testkit::slack::{
-    APP_TOKEN, BOT_TOKEN, BOT_USER, Call, Fault, Incoming, Pushed, SentMessage,
 };
 use serde_json::json;
 

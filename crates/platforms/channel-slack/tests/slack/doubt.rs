@@ -3,7 +3,7 @@
 use nanobot_channel::{
     Button, ChannelError, InboundMessage, MediaRef, OutboundMessage, OutboundPart,
 };
-use nanobot_testkit::slack::{Fault, Incoming};
+use nanobot_channel_slack_fake::{Fault, Incoming};
 use serde_json::json;
 
 use crate::support::{ROOM, Running, ann, channel, reply, with};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nanobot_channel::{
     InboundMessage, OutboundKey, OutboundKind, OutboundMessage, OutboundPart, StreamId,
 };
-use nanobot_testkit::slack::{BOT_USER, Fault, Incoming, SentMessage};
+use nanobot_channel_slack_fake::{BOT_USER, Fault, Incoming, SentMessage};
 use serde_json::json;
 
 use crate::support::{ROOM, Running, ann, reply, with};

@@ -4,7 +4,7 @@ use nanobot_channel::{
     Admission, Arrival, Button, DeliveryContext, InboundMessage, MediaRef, MessageId, OutboundKey,
     OutboundKind, OutboundMessage, SessionKey,
 };
-use nanobot_testkit::slack::{BOT_USER, Fault, Incoming, Person};
+use nanobot_channel_slack_fake::{BOT_USER, Fault, Incoming, Person};
 use serde_json::json;
 
 use crate::support::{ROOM, Running, ann, mallory, reply, with};
@@ -283,7 +283,7 @@ async fn a_pressed_button_is_a_message_and_can_be_pressed_once() {
         {"type": "context", "elements": [{"type": "mrkdwn", "text": ":heavy_check_mark: Yes &amp; no"}]},
     ]);
     let is_shown =
-        |sent: &[nanobot_testkit::slack::SentMessage]| (sent[0].blocks == blocks).then_some(());
+        |sent: &[nanobot_channel_slack_fake::SentMessage]| (sent[0].blocks == blocks).then_some(());
     running.fake.wait_for("the choice", is_shown).await.unwrap();
     assert_eq!(running.fake.press(ROOM, asked.as_str(), &ann(), "No"), None);
     running.stop().await;

@@ -1,6 +1,6 @@
 //! What was said while nobody listened.
 
-use nanobot_testkit::slack::{BOT_USER, Fault, Incoming};
+use nanobot_channel_slack_fake::{BOT_USER, Fault, Incoming};
 use serde_json::json;
 
 use crate::support::{ROOM, Running, ann, mallory};

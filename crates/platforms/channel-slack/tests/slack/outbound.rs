@@ -5,8 +5,7 @@ use nanobot_channel::{
     TextStyle,
 };
 use nanobot_channel_slack::Mrkdwn;
-use nanobot_testkit::SlackFake;
-use nanobot_testkit::slack::{Fault, Incoming, SentMessage};
+use nanobot_channel_slack_fake::{Fault, Incoming, SentMessage, SlackFake};
 use serde_json::json;
 
 use crate::support::{ROOM, Running, ann, channel, mallory, reply, with};

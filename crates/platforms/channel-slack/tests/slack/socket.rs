@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use nanobot_channel::{Admission, ChannelError};
-use nanobot_testkit::SlackFake;
-use nanobot_testkit::slack::{Fault, Incoming};
+use nanobot_channel_slack_fake::{Fault, Incoming, SlackFake};
 use serde_json::json;
 
 use crate::support::{Running, ann, channel};

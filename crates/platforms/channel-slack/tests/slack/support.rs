@@ -7,8 +7,8 @@ use nanobot_channel::{
     RawConfig, Value,
 };
 use nanobot_channel_slack::SlackFactory;
-use nanobot_testkit::slack::{APP_TOKEN, BOT_TOKEN, Incoming, Person, Pushed};
-use nanobot_testkit::{Assistant, ChannelRun, SlackFake};
+use nanobot_channel_slack_fake::{APP_TOKEN, BOT_TOKEN, Incoming, Person, Pushed, SlackFake};
+use nanobot_testkit::{Assistant, ChannelRun};
 use serde_json::json;
 
 pub(crate) use nanobot_testkit::channel::{changed_part as with, reply_part as reply};

@@ -1,7 +1,7 @@
 //! Tables that Slack shows itself.
 
 use nanobot_channel::{Block, Button, InboundMessage, OutboundKind, OutboundPart, StreamId, Table};
-use nanobot_testkit::slack::{Fault, SentMessage};
+use nanobot_channel_slack_fake::{Fault, SentMessage};
 use serde_json::{Value, json};
 
 use crate::support::{Running, ann, channel, reply, with};

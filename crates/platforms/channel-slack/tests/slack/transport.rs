@@ -6,8 +6,8 @@ use nanobot_channel::{
     Channel, ChannelFactory as _, InboundMessage, RawConfig, SendRecovery, Value,
 };
 use nanobot_channel_slack::SlackFactory;
+use nanobot_channel_slack_fake::{APP_TOKEN, BOT_TOKEN};
 use nanobot_testkit::http::{Request, Response, Server};
-use nanobot_testkit::slack::{APP_TOKEN, BOT_TOKEN};
 use serde_json::json;
 
 use crate::support::reply;

@@ -1,7 +1,7 @@
 //! Buttons below messages.
 
 use nanobot_channel::{Arrival, Button, OutboundKind, OutboundPart, StreamId};
-use nanobot_testkit::telegram::Incoming;
+use nanobot_channel_telegram_fake::Incoming;
 use serde_json::json;
 
 use crate::support::{GROUP, Running, ann, mallory, reply, with};

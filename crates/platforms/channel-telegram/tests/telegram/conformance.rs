@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use nanobot_channel::{Channel, SenderId, Value, async_trait};
-use nanobot_testkit::TelegramFake;
+use nanobot_channel_telegram_fake::{
+    BOT_USERNAME, Call, Fault, FileKind, Incoming, Pushed, SentMessage, TOKEN, TelegramFake,
+};
 use nanobot_testkit::conformance::{
     self, ChannelHarness, Chat, Event, Place, Said, Seen, SendFault, Wanted, Who,
-};
-use nanobot_testkit::telegram::{
-    BOT_USERNAME, Call, Fault, FileKind, Incoming, Pushed, SentMessage, TOKEN,
 };
 use serde_json::json;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use nanobot_channel::{
     Channel, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, StreamId,
 };
+use nanobot_channel_telegram_fake::{Fault, Incoming, SentMessage};
 use nanobot_testkit::WAIT_LIMIT;
-use nanobot_testkit::telegram::{Fault, Incoming, SentMessage};
 use serde_json::{Value, json};
 
 use crate::support::{GROUP, Running, ann, part, reply, with};

@@ -4,8 +4,9 @@ use nanobot_channel::{
     Admission, Arrival, DeliveryContext, InboundMessage, MediaRef, MessageId, OutboundKey,
     OutboundKind, OutboundMessage, SessionKey,
 };
-use nanobot_testkit::TelegramFake;
-use nanobot_testkit::telegram::{BOT_ID, BOT_USERNAME, Fault, FileKind, Incoming, Person, Pushed};
+use nanobot_channel_telegram_fake::{
+    BOT_ID, BOT_USERNAME, Fault, FileKind, Incoming, Person, Pushed, TelegramFake,
+};
 use serde_json::json;
 
 use crate::support::{GROUP, Running, ann, mallory, reply};

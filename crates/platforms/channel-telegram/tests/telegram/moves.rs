@@ -1,7 +1,7 @@
 //! Groups that become supergroups.
 
 use nanobot_channel::InboundMessage;
-use nanobot_testkit::telegram::Incoming;
+use nanobot_channel_telegram_fake::Incoming;
 use serde_json::json;
 
 use crate::support::{GROUP, Running, ann, reply};

@@ -7,8 +7,7 @@ use nanobot_channel::{
     MessageId, OutboundPart, SendRecovery, TextStyle,
 };
 use nanobot_channel_telegram::TelegramHtml;
-use nanobot_testkit::TelegramFake;
-use nanobot_testkit::telegram::{Fault, FileKind, Incoming, SentMessage};
+use nanobot_channel_telegram_fake::{Fault, FileKind, Incoming, SentMessage, TelegramFake};
 use serde_json::json;
 
 use crate::support::{GROUP, Running, ann, channel, reply, with};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use nanobot_channel::{Admission, ChannelError, SendRecovery};
-use nanobot_testkit::telegram::{Fault, FileKind, Incoming};
+use nanobot_channel_telegram_fake::{Fault, FileKind, Incoming};
 use serde_json::json;
 
 use crate::support::{GROUP, Running, ann};
@@ -37,7 +37,9 @@ async fn the_first_calls_say_who_the_bot_is_and_what_it_can_do() {
 
 #[tokio::test]
 async fn commands_that_cannot_be_set_do_no_harm() {
-    let fake = nanobot_testkit::TelegramFake::start().await.unwrap();
+    let fake = nanobot_channel_telegram_fake::TelegramFake::start()
+        .await
+        .unwrap();
     fake.fail_next("setMyCommands", Fault::bad_gateway());
     let running = Running::at(fake, &json!({}));
     running.hello().await;
@@ -46,7 +48,9 @@ async fn commands_that_cannot_be_set_do_no_harm() {
 
 #[tokio::test]
 async fn what_waited_before_the_start_is_received() {
-    let fake = nanobot_testkit::TelegramFake::start().await.unwrap();
+    let fake = nanobot_channel_telegram_fake::TelegramFake::start()
+        .await
+        .unwrap();
     let pushed = fake.push(Incoming::private(&ann(), "while you were away"));
     let running = Running::at(fake, &json!({}));
     assert_eq!(
@@ -148,7 +152,9 @@ async fn a_refused_token_ends_the_channel_for_good() {
         (Fault::unauthorized(), "getMe"),
         (Fault::Status(404, "Not Found".to_owned()), "getUpdates"),
     ] {
-        let fake = nanobot_testkit::TelegramFake::start().await.unwrap();
+        let fake = nanobot_channel_telegram_fake::TelegramFake::start()
+            .await
+            .unwrap();
         fake.fail_next(method, fault);
         let (_, error) = Running::at(fake, &json!({})).end().await;
         assert!(
@@ -160,7 +166,9 @@ async fn a_refused_token_ends_the_channel_for_good() {
 
 #[tokio::test]
 async fn a_second_poller_is_named() {
-    let fake = nanobot_testkit::TelegramFake::start().await.unwrap();
+    let fake = nanobot_channel_telegram_fake::TelegramFake::start()
+        .await
+        .unwrap();
     let conflict = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running";
     fake.fail_next("getUpdates", Fault::Status(409, conflict.to_owned()));
     let (_, error) = Running::at(fake, &json!({})).end().await;
@@ -174,7 +182,9 @@ async fn a_second_poller_is_named() {
 
 #[tokio::test]
 async fn a_webhook_in_the_way_is_removed() {
-    let fake = nanobot_testkit::TelegramFake::start().await.unwrap();
+    let fake = nanobot_channel_telegram_fake::TelegramFake::start()
+        .await
+        .unwrap();
     let text = "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first";
     fake.fail_next("getUpdates", Fault::Status(409, text.to_owned()));
     let running = Running::at(fake, &json!({}));
@@ -240,7 +250,9 @@ async fn every_finished_poll_is_a_sign_of_life() {
 
 #[tokio::test]
 async fn polls_that_bring_nothing_although_something_waits_end_the_run() {
-    let fake = nanobot_testkit::TelegramFake::start().await.unwrap();
+    let fake = nanobot_channel_telegram_fake::TelegramFake::start()
+        .await
+        .unwrap();
     fake.blind(true);
     fake.push(Incoming::private(&ann(), "unseen"));
     let (fake, error) = Running::at(fake, &json!({"pollTimeout": 0})).end().await;
@@ -256,7 +268,9 @@ async fn polls_that_bring_nothing_although_something_waits_end_the_run() {
 
 #[tokio::test]
 async fn a_long_pause_is_left_to_whoever_runs_the_channel() {
-    let fake = nanobot_testkit::TelegramFake::start().await.unwrap();
+    let fake = nanobot_channel_telegram_fake::TelegramFake::start()
+        .await
+        .unwrap();
     fake.fail_next("getUpdates", Fault::RetryAfter(300));
     let (_, error) = Running::at(fake, &json!({})).end().await;
     assert_eq!(
@@ -281,7 +295,9 @@ async fn quiet_is_quiet_when_nothing_waits() {
 
 #[tokio::test]
 async fn a_probe_says_who_the_bot_is_without_receiving() {
-    let fake = nanobot_testkit::TelegramFake::start().await.unwrap();
+    let fake = nanobot_channel_telegram_fake::TelegramFake::start()
+        .await
+        .unwrap();
     let channel = crate::support::channel(&fake, &json!({}));
     assert_eq!(
         channel.probe().unwrap().probe().await.unwrap(),

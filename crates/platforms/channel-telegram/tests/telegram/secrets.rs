@@ -2,9 +2,8 @@
 
 use nanobot_channel::{ChannelFactory as _, RawConfig};
 use nanobot_channel_telegram::TelegramFactory;
-use nanobot_testkit::TelegramFake;
+use nanobot_channel_telegram_fake::{Fault, FileKind, Incoming, TOKEN, TelegramFake};
 use nanobot_testkit::log::Log;
-use nanobot_testkit::telegram::{Fault, FileKind, Incoming, TOKEN};
 use serde_json::json;
 
 use crate::support::{Running, ann, channel, reply};

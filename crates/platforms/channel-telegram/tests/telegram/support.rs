@@ -7,8 +7,8 @@ use nanobot_channel::{
     RawConfig, Value,
 };
 use nanobot_channel_telegram::TelegramFactory;
-use nanobot_testkit::telegram::{Incoming, Person, TOKEN};
-use nanobot_testkit::{Assistant, ChannelRun, TelegramFake};
+use nanobot_channel_telegram_fake::{Incoming, Person, TOKEN, TelegramFake};
+use nanobot_testkit::{Assistant, ChannelRun};
 use serde_json::json;
 
 pub(crate) use nanobot_testkit::channel::{

@@ -7,9 +7,9 @@ use nanobot_channel::{
     SendRecovery, Value,
 };
 use nanobot_channel_telegram::TelegramFactory;
+use nanobot_channel_telegram_fake::{Fault, FileKind, Incoming, TOKEN, TelegramFake};
+use nanobot_testkit::Proxy;
 use nanobot_testkit::http::{Request, Response, Server};
-use nanobot_testkit::telegram::{Fault, FileKind, Incoming, TOKEN};
-use nanobot_testkit::{Proxy, TelegramFake};
 use serde_json::json;
 
 use crate::support::{Running, ann, reply};

@@ -1,8 +1,8 @@
 //! Updates that Telegram posts.
 
 use nanobot_channel::{Admission, ChannelError, Value};
-use nanobot_testkit::telegram::{Fault, FileKind, Incoming};
-use nanobot_testkit::{ReservedPort, TelegramFake};
+use nanobot_channel_telegram_fake::{Fault, FileKind, Incoming, TelegramFake};
+use nanobot_testkit::ReservedPort;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

@@ -1,0 +1,258 @@
+//! Messages, and the methods that create and change them.
+
+use bytes::Bytes;
+use nanobot_testkit::json::set;
+use serde_json::{Value, json};
+
+use crate::account::BOT_USER;
+use crate::api::{ApiError, Outcome};
+use crate::blocks;
+use crate::params::Params;
+use crate::state::SlackState;
+
+/// Maximum length of a text. Longer text is refused; Slack itself truncates it.
+const TEXT_LIMIT: usize = 40_000;
+/// Maximum length of a text in an edit. Longer text is refused.
+const EDIT_LIMIT: usize = 4000;
+
+/// A file sent by the bot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentFile {
+    /// Its name.
+    pub name: String,
+    /// Its content.
+    pub bytes: Bytes,
+}
+
+/// A message sent by the bot, in its current state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SentMessage {
+    /// The conversation.
+    pub channel: String,
+    /// Its id.
+    pub ts: String,
+    /// The thread.
+    pub thread: Option<String>,
+    /// The text.
+    pub text: String,
+    /// The blocks; `Null` if there are none.
+    pub blocks: Value,
+    /// The metadata; `Null` if there is none.
+    pub metadata: Value,
+    /// Earlier texts, oldest first.
+    pub history: Vec<String>,
+    /// `true` once the message is deleted.
+    pub is_deleted: bool,
+    /// The file, if the message is a file.
+    pub file: Option<SentFile>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Message {
+    pub(crate) user: String,
+    pub(crate) text: String,
+    pub(crate) thread: Option<String>,
+    pub(crate) subtype: Option<String>,
+    /// Files sent by a person.
+    pub(crate) files: Vec<Value>,
+    pub(crate) blocks: Value,
+    pub(crate) metadata: Value,
+    pub(crate) history: Vec<String>,
+    pub(crate) is_deleted: bool,
+    pub(crate) file: Option<SentFile>,
+    pub(crate) reactions: Vec<String>,
+}
+
+impl Message {
+    /// Returns the message as history and replies show it.
+    pub(crate) fn json(&self, ts: &str, with_metadata: bool) -> Value {
+        let mut json = json!({"type": "message", "user": self.user, "text": self.text, "ts": ts});
+        if self.user == BOT_USER {
+            set(&mut json, "bot_id", "B0BOT");
+        }
+        if let Some(thread) = &self.thread {
+            set(&mut json, "thread_ts", thread.as_str());
+        }
+        if let Some(subtype) = &self.subtype {
+            set(&mut json, "subtype", subtype.as_str());
+        }
+        if !self.files.is_empty() {
+            set(&mut json, "files", self.files.clone());
+        }
+        if !self.blocks.is_null() {
+            set(&mut json, "blocks", self.blocks.clone());
+        }
+        if with_metadata && !self.metadata.is_null() {
+            set(&mut json, "metadata", self.metadata.clone());
+        }
+        json
+    }
+}
+
+impl SlackState {
+    pub(crate) fn sent(&self) -> Vec<SentMessage> {
+        let all = self.sent.iter().filter_map(|(channel, ts)| {
+            let message = self.channels.get(channel)?.messages.get(ts)?.clone();
+            Some(SentMessage {
+                channel: channel.clone(),
+                ts: ts.clone(),
+                thread: message.thread,
+                text: message.text,
+                blocks: message.blocks,
+                metadata: message.metadata,
+                history: message.history,
+                is_deleted: message.is_deleted,
+                file: message.file,
+            })
+        });
+        all.collect()
+    }
+
+    pub(crate) fn reactions(&self, channel: &str, ts: &str) -> Vec<String> {
+        let message = self
+            .channels
+            .get(channel)
+            .and_then(|channel| channel.messages.get(ts));
+        message
+            .map(|message| message.reactions.clone())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn post(&mut self, params: &Params) -> Outcome {
+        let channel = self.writable(params.text("channel"))?;
+        let (text, blocks) = content(params, TEXT_LIMIT)?;
+        let thread = params.given("thread_ts").map(str::to_owned);
+        let metadata = metadata(params)?;
+        let ts = self.keep(
+            &channel,
+            Message {
+                user: BOT_USER.to_owned(),
+                text,
+                thread,
+                blocks,
+                metadata,
+                ..Message::default()
+            },
+        )?;
+        let json = self
+            .channels
+            .get(&channel)
+            .and_then(|known| Some(known.messages.get(&ts)?.json(&ts, true)));
+        Ok(json!({"channel": channel, "ts": ts, "message": json}))
+    }
+
+    /// Stores a message of the bot.
+    pub(crate) fn keep(&mut self, channel: &str, message: Message) -> Result<String, ApiError> {
+        let ts = self.next_ts();
+        let known = self
+            .channels
+            .get_mut(channel)
+            .ok_or_else(|| ApiError::new("channel_not_found"))?;
+        if let Some(thread) = &message.thread
+            && !known.messages.contains_key(thread)
+        {
+            return Err(ApiError::new("thread_not_found"));
+        }
+        known.messages.insert(ts.clone(), message);
+        self.sent.push((channel.to_owned(), ts.clone()));
+        Ok(ts)
+    }
+
+    pub(crate) fn update(&mut self, params: &Params) -> Outcome {
+        let channel = self.writable(params.text("channel"))?;
+        let (text, blocks) = content(params, EDIT_LIMIT)?;
+        let metadata = metadata(params)?;
+        let ts = params.text("ts").to_owned();
+        let message = self.own(&channel, &ts, "cant_update_message")?;
+        let earlier = std::mem::replace(&mut message.text, text.clone());
+        message.history.push(earlier);
+        message.blocks = blocks;
+        if !metadata.is_null() {
+            message.metadata = metadata;
+        }
+        Ok(json!({"channel": channel, "ts": ts, "text": text}))
+    }
+
+    pub(crate) fn delete(&mut self, params: &Params) -> Outcome {
+        let channel = self.writable(params.text("channel"))?;
+        let ts = params.text("ts").to_owned();
+        self.own(&channel, &ts, "cant_delete_message")?.is_deleted = true;
+        Ok(json!({"channel": channel, "ts": ts}))
+    }
+
+    fn own(&mut self, channel: &str, ts: &str, refusal: &str) -> Result<&mut Message, ApiError> {
+        let known = self
+            .channels
+            .get_mut(channel)
+            .and_then(|known| known.messages.get_mut(ts));
+        let message = known
+            .filter(|message| !message.is_deleted)
+            .ok_or_else(|| ApiError::new("message_not_found"))?;
+        if message.user == BOT_USER {
+            Ok(message)
+        } else {
+            Err(ApiError::new(refusal))
+        }
+    }
+
+    pub(crate) fn react(&mut self, params: &Params, adds: bool) -> Outcome {
+        let channel = self.writable(params.text("channel"))?;
+        let name = params.text("name").to_owned();
+        let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_+-'".contains(c);
+        if name.is_empty() || !name.chars().all(is_name) {
+            return Err(ApiError::because("invalid_name", name));
+        }
+        let known = self.channels.get_mut(&channel);
+        let message = known.and_then(|known| known.messages.get_mut(params.text("timestamp")));
+        let message = message
+            .filter(|message| !message.is_deleted)
+            .ok_or_else(|| ApiError::new("message_not_found"))?;
+        match (
+            message.reactions.iter().position(|known| *known == name),
+            adds,
+        ) {
+            (Some(_), true) => Err(ApiError::new("already_reacted")),
+            (None, false) => Err(ApiError::new("no_reaction")),
+            (None, true) => {
+                message.reactions.push(name);
+                Ok(json!({}))
+            }
+            (Some(place), false) => {
+                message.reactions.remove(place);
+                Ok(json!({}))
+            }
+        }
+    }
+}
+
+fn content(params: &Params, limit: usize) -> Result<(String, Value), ApiError> {
+    let text = params.text("text").to_owned();
+    let blocks = params.json("blocks").cloned().unwrap_or_default();
+    if text.chars().count() > limit {
+        return Err(ApiError::new("msg_too_long"));
+    }
+    if text.is_empty() && blocks.is_null() {
+        return Err(ApiError::new("no_text"));
+    }
+    if !blocks.is_null() {
+        blocks::check(&blocks)?;
+    }
+    Ok((text, blocks))
+}
+
+fn metadata(params: &Params) -> Result<Value, ApiError> {
+    let Some(metadata) = params.json("metadata") else {
+        return Ok(Value::Null);
+    };
+    let kind = metadata
+        .get("event_type")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let is_kind = !kind.is_empty() && kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let is_payload = metadata.get("event_payload").is_some_and(Value::is_object);
+    if is_kind && is_payload {
+        Ok(metadata.clone())
+    } else {
+        Err(ApiError::new("invalid_metadata_format"))
+    }
+}

@@ -1,0 +1,167 @@
+//! Tests of the Telegram fake with raw requests: faults, and the other ways to pass parameters.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use nanobot_channel_telegram_fake::{Fault, Incoming, Person, TOKEN, TelegramFake};
+use nanobot_testkit::WAIT_LIMIT;
+use serde_json::{Value, json};
+
+use crate::client;
+
+async fn start() -> (TelegramFake, String) {
+    let fake = TelegramFake::start().await.unwrap();
+    fake.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "hi"));
+    let base = format!("{}/bot{TOKEN}", fake.api_base());
+    (fake, base)
+}
+
+#[tokio::test]
+async fn faults_come_once_each_and_in_order() {
+    let (fake, base) = start().await;
+    fake.fail_next("sendMessage", Fault::RetryAfter(3));
+    fake.fail_next("sendMessage", Fault::bad_gateway());
+    fake.fail_next("sendMessage", Fault::unauthorized());
+    let send = || {
+        client()
+            .post(format!("{base}/sendMessage"))
+            .json(&json!({"chat_id": 7, "text": "x"}))
+            .send()
+    };
+    let expected = [
+        json!({"ok": false, "error_code": 429, "description": "Too Many Requests: retry after 3",
+            "parameters": {"retry_after": 3}}),
+        json!({"ok": false, "error_code": 502, "description": "Bad Gateway"}),
+        json!({"ok": false, "error_code": 401, "description": "Unauthorized"}),
+    ];
+    for body in expected {
+        let answer = send().await.unwrap();
+        assert_eq!(
+            u64::from(answer.status().as_u16()),
+            body["error_code"].as_u64().unwrap()
+        );
+        assert_eq!(answer.json::<Value>().await.unwrap(), body);
+    }
+    assert_eq!(fake.sent().len(), 0);
+    assert_eq!(send().await.unwrap().status(), 200);
+    assert_eq!(
+        (fake.sent().len(), fake.calls_of("sendMessage").len()),
+        (1, 4)
+    );
+}
+
+#[tokio::test]
+async fn lost_answers_differ_in_whether_the_call_took_effect() {
+    let (fake, base) = start().await;
+    let table = [
+        (Fault::Drop, 0),
+        (Fault::DropAfterEffect, 1),
+        (Fault::Hang, 1),
+        (Fault::HangAfterEffect, 2),
+    ];
+    for (call, (fault, sent)) in (1..).zip(table) {
+        let is_silent = matches!(fault, Fault::Hang | Fault::HangAfterEffect);
+        fake.fail_next("sendMessage", fault.clone());
+        let mut answer = pin!(
+            client()
+                .post(format!("{base}/sendMessage"))
+                .json(&json!({"chat_id": 7, "text": "x"}))
+                .send()
+        );
+        tokio::select! {
+            outcome = &mut answer => assert!(!is_silent && outcome.is_err(), "{fault:?}: {outcome:?}"),
+            arrived = fake.wait_for_calls("sendMessage", call) => {
+                arrived.unwrap();
+                if is_silent {
+                    let waited = tokio::time::timeout(Duration::from_millis(100), answer).await;
+                    assert!(waited.is_err(), "{fault:?}: {waited:?}");
+                } else {
+                    let outcome = tokio::time::timeout(WAIT_LIMIT, answer).await.unwrap();
+                    assert!(outcome.is_err(), "{fault:?}: {outcome:?}");
+                }
+            }
+        }
+        assert_eq!(fake.sent().len(), sent, "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn parameters_may_come_as_query_or_form() {
+    let (fake, base) = start().await;
+    let get = client()
+        .get(format!("{base}/SENDMESSAGE?chat_id=7&text=a%20b"))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(get.json::<Value>().await.unwrap()["result"]["text"], "a b");
+    let form = "chat_id=7&text=1+2&reply_parameters=%7B%22message_id%22%3A1%7D";
+    let post = client().post(format!("{base}/sendmessage")).body(form);
+    post.header("content-type", "application/x-www-form-urlencoded")
+        .send()
+        .await
+        .unwrap();
+    let seen: Vec<_> = fake
+        .sent()
+        .into_iter()
+        .map(|sent| (sent.text, sent.reply_to))
+        .collect();
+    assert_eq!(
+        seen,
+        [("a b".to_owned(), None), ("1 2".to_owned(), Some(1))]
+    );
+    assert_eq!(
+        fake.calls()[1].params,
+        json!({"chat_id": 7, "text": "1 2", "reply_parameters": {"message_id": 1}})
+    );
+}
+
+#[tokio::test]
+async fn unknown_methods_and_paths_are_not_found() {
+    let (fake, base) = start().await;
+    let paths = [
+        format!("{base}/makeCoffee"),
+        format!("{}/file/bot{TOKEN}/photos/none.jpg", fake.api_base()),
+        format!("{}/file/botwrong/x", fake.api_base()),
+        fake.api_base(),
+    ];
+    for path in paths {
+        let answer = client().get(&path).send().await.unwrap();
+        assert_eq!(
+            (
+                answer.status().as_u16(),
+                &answer.json::<Value>().await.unwrap()["description"]
+            ),
+            (404, &json!("Not Found")),
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_poll_whose_client_left_takes_nothing() {
+    let (fake, base) = start().await;
+    let confirmed = client()
+        .get(format!("{base}/getUpdates?offset=-1"))
+        .send()
+        .await
+        .unwrap();
+    let id = confirmed.json::<Value>().await.unwrap()["result"][0]["update_id"]
+        .as_i64()
+        .unwrap();
+    tokio::select! {
+        answer = client().get(format!("{base}/getUpdates?timeout=30&offset={}", id + 1)).send() => panic!("{answer:?}"),
+        calls = fake.wait_for_calls("getUpdates", 2) => assert!(calls.is_ok()),
+    }
+    fake.server().wait_for_abandoned(1).await.unwrap();
+    let pushed = fake.push(Incoming::private(&Person::new(7, "Ann", "ann_x"), "again"));
+    let answer = client()
+        .get(format!("{base}/getUpdates"))
+        .send()
+        .await
+        .unwrap()
+        .json::<Value>()
+        .await
+        .unwrap();
+    assert_eq!(answer["result"][0]["update_id"].as_i64(), pushed.update_id);
+    assert_eq!(fake.conflicts(), 0);
+}
