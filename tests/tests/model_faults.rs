@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use nanobot_agent_core::TurnReport;
 use nanobot_provider::RetryPolicy;
 use nanobot_session::TurnOutcome;
-use nanobot_testkit::corpus::{Row, rows};
+use nanobot_testkit::corpus::{CorpusRow, rows};
 use nanobot_testkit::model_server::ModelRequest;
 use nanobot_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ enum Served {
 
 impl Played {
     /// Plays both turns. The replies of `prelude` are served before the row.
-    async fn new(row: &Row, served: Served, prelude: Vec<Reply>) -> Self {
+    async fn new(row: &CorpusRow, served: Served, prelude: Vec<Reply>) -> Self {
         let world = world_for(row);
         let left = Arc::new(AtomicUsize::new(match served {
             Served::Always => usize::MAX,
@@ -149,7 +149,7 @@ impl Played {
     }
 }
 
-fn world_for(row: &Row) -> World {
+fn world_for(row: &CorpusRow) -> World {
     let mut world = World::new();
     world.write("notes.txt", format!("{NOTES}\n"));
     world.write("long.txt", "a line of a long file\n".repeat(400));
@@ -169,7 +169,7 @@ fn world_for(row: &Row) -> World {
 }
 
 /// Plays the turns that a row is checked by.
-async fn play(row: &Row) -> Vec<Played> {
+async fn play(row: &CorpusRow) -> Vec<Played> {
     let plays: &[Served] = match row.outcome() {
         "tool_error_to_model" | "ok_run" | "ok" | "ok_or_retry" | "partial" | "retry" => {
             &[Served::Once]
@@ -196,7 +196,7 @@ fn note() -> Reply {
 }
 
 /// Checks the `outcome` of a row. The first turn is also checked by the words.
-fn has_outcome(row: &Row, played: &[Played]) -> bool {
+fn has_outcome(row: &CorpusRow, played: &[Played]) -> bool {
     let first = &played[0];
     let requests = first.requests.len();
     let is_recovered_later = || played.get(1).is_none_or(Played::is_recovered);
@@ -319,7 +319,7 @@ fn always_holds(played: &Played) -> Result<(), String> {
     Ok(())
 }
 
-async fn check(row: &Row) -> Result<(), String> {
+async fn check(row: &CorpusRow) -> Result<(), String> {
     let played = play(row).await;
     let seen: Vec<String> = played
         .iter()

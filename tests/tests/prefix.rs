@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use nanobot_agent_core::{Agent, TurnReport};
 use nanobot_session::{Entry, ReadFrom, Seq, SessionStore as _, TurnOutcome};
-use nanobot_testkit::model_server::{Api, ModelRequest};
+use nanobot_testkit::model_server::{ModelApi, ModelRequest};
 use nanobot_testkit::{ModelServer, Reply, ScriptedCall};
 use nanobot_types::MediaRef;
 use proptest::prelude::*;
@@ -409,8 +409,8 @@ struct Blocks<'a> {
 fn elements(request: &ModelRequest) -> Vec<String> {
     let prompt = request.prompt();
     match request.api {
-        Api::OpenAi => prompt,
-        Api::Anthropic => prompt.into_iter().flat_map(blocks).collect(),
+        ModelApi::OpenAi => prompt,
+        ModelApi::Anthropic => prompt.into_iter().flat_map(blocks).collect(),
     }
 }
 

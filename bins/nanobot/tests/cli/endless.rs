@@ -1,6 +1,6 @@
 //! Models that do not stop: their output is cut at a limit, in bounded memory.
 
-use nanobot_testkit::http::{Response, Step};
+use nanobot_testkit::http::{Response, ResponseStep};
 use nanobot_testkit::{ModelServer, PEAK_LIMIT, Reply, peak_of, peak_of_programs};
 use serde_json::json;
 
@@ -37,8 +37,10 @@ impl Endless {
             json!({"choices": [{"index": 0, "delta": delta}]})
         );
         let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
-        let mut steps = vec![Step::text(frame); PIECES];
-        steps.push(Step::text(format!("data: {end}\n\ndata: [DONE]\n\n")));
+        let mut steps = vec![ResponseStep::text(frame); PIECES];
+        steps.push(ResponseStep::text(format!(
+            "data: {end}\n\ndata: [DONE]\n\n"
+        )));
         Reply::raw(Response::chunked(200, "text/event-stream", steps))
     }
 }

@@ -341,7 +341,7 @@ fn what_is_broken_is_listed_with_its_reason_and_what_is_dangerous_is_not() {
 }
 
 /// Returns the SKILL.md of a corpus row; `None` if the row is about a link.
-fn file_of(row: &corpus::Row) -> Option<Vec<u8>> {
+fn file_of(row: &corpus::CorpusRow) -> Option<Vec<u8>> {
     match &row.json["data"] {
         Value::String(text) => Some(text.clone().into_bytes()),
         data if data["gen"] == "frontmatter_plus_fill" => {

@@ -25,7 +25,7 @@ const FILE_LIMIT: u64 = 1000;
 
 /// Calls that a channel made to the assistant, each kind in order.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct AssistantCalls {
     /// Access checks: the sender, the chat, and how the message arrived.
     pub asked: Vec<(SenderId, ChatId, Arrival)>,
     /// Messages that were handed over, and how they arrived.
@@ -58,7 +58,7 @@ pub struct KeptFile {
 /// Recorded calls and scripted responses.
 #[derive(Debug, Default)]
 struct Scene {
-    seen: Seen,
+    seen: AssistantCalls,
     admissions: VecDeque<Admission>,
     strangers_are_asked: Option<String>,
     words: VecDeque<String>,
@@ -117,7 +117,7 @@ impl Assistant {
 
     /// Returns the calls recorded so far.
     #[must_use]
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> AssistantCalls {
         self.scene.read(|scene| scene.seen.clone())
     }
 
@@ -129,8 +129,8 @@ impl Assistant {
     pub async fn wait_until(
         &self,
         what: &str,
-        mut probe: impl FnMut(&Seen) -> bool,
-    ) -> Result<Seen, TestkitError> {
+        mut probe: impl FnMut(&AssistantCalls) -> bool,
+    ) -> Result<AssistantCalls, TestkitError> {
         self.wait_for(what, |seen| probe(seen).then(|| seen.clone()))
             .await
     }
@@ -140,7 +140,7 @@ impl Assistant {
     /// # Errors
     /// Returns [`TestkitError::TimedOut`] with the calls recorded instead if the wait times out.
     pub async fn message(&self, count: usize) -> Result<InboundMessage, TestkitError> {
-        let last = |seen: &Seen| {
+        let last = |seen: &AssistantCalls| {
             seen.arrived
                 .get(count.checked_sub(1)?)
                 .map(|(message, _)| message.clone())
@@ -151,7 +151,7 @@ impl Assistant {
     async fn wait_for<R>(
         &self,
         what: &str,
-        mut probe: impl FnMut(&Seen) -> Option<R>,
+        mut probe: impl FnMut(&AssistantCalls) -> Option<R>,
     ) -> Result<R, TestkitError> {
         match self.scene.wait_for(what, |scene| probe(&scene.seen)).await {
             Err(TestkitError::TimedOut { what, limit }) => Err(TestkitError::TimedOut {

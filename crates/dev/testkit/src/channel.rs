@@ -38,11 +38,11 @@ pub struct RecordingChannel {
     style: TextStyle,
     guarantee: DeliveryGuarantee,
     has_abilities: bool,
-    record: Watched<Record>,
+    record: Watched<ChannelRecord>,
 }
 
 #[derive(Debug, Default)]
-struct Record {
+struct ChannelRecord {
     context: Option<ChannelContext>,
     runs: usize,
     crash: Option<ChannelError>,

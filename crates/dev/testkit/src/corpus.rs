@@ -13,7 +13,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::TestkitError;
-use crate::http::{Response, Step};
+use crate::http::{Response, ResponseStep};
 
 /// Every corpus by name. A new file needs one more entry here.
 const FILES: &[(&str, &str)] = &[
@@ -28,7 +28,7 @@ const FILES: &[(&str, &str)] = &[
 
 /// One line of a corpus.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct CorpusRow {
     /// Unique name of the row, which a failing test has to print.
     pub id: String,
     /// The whole row.
@@ -40,7 +40,7 @@ pub struct Row {
 /// # Errors
 /// Returns [`TestkitError::UnknownCorpus`] if there is no such corpus, or [`TestkitError::Corpus`]
 /// if a line is not an object with an id.
-pub fn rows(name: &str) -> Result<Vec<Row>, TestkitError> {
+pub fn rows(name: &str) -> Result<Vec<CorpusRow>, TestkitError> {
     let (_, text) = FILES
         .iter()
         .find(|(file, _)| *file == name)
@@ -61,12 +61,12 @@ pub fn rows(name: &str) -> Result<Vec<Row>, TestkitError> {
                 .and_then(Value::as_str)
                 .ok_or_else(|| broken("no id".to_owned()))?
                 .to_owned();
-            Ok(Row { id, json })
+            Ok(CorpusRow { id, json })
         })
         .collect()
 }
 
-impl Row {
+impl CorpusRow {
     /// Returns a text field of the row; empty if absent.
     #[must_use]
     pub fn text(&self, key: &str) -> &str {
@@ -103,7 +103,7 @@ impl Row {
     pub fn bytes(&self) -> Result<Vec<u8>, TestkitError> {
         let mut file = Vec::new();
         for step in self.steps(self.json.get("segments"))? {
-            if let Step::Bytes(bytes) = step {
+            if let ResponseStep::Bytes(bytes) = step {
                 file.extend_from_slice(&bytes);
             }
         }
@@ -137,7 +137,7 @@ impl Row {
         ))
     }
 
-    fn steps(&self, segments: Option<&Value>) -> Result<Vec<Step>, TestkitError> {
+    fn steps(&self, segments: Option<&Value>) -> Result<Vec<ResponseStep>, TestkitError> {
         let segments = segments
             .and_then(Value::as_array)
             .ok_or_else(|| self.broken("no segments"))?;
@@ -148,14 +148,14 @@ impl Row {
         Ok(steps)
     }
 
-    fn segment(&self, segment: &Value, steps: &mut Vec<Step>) -> Result<(), TestkitError> {
+    fn segment(&self, segment: &Value, steps: &mut Vec<ResponseStep>) -> Result<(), TestkitError> {
         if let Some(milliseconds) = segment.get("wait_ms").and_then(Value::as_u64) {
-            steps.push(Step::Wait(Duration::from_millis(milliseconds)));
+            steps.push(ResponseStep::Wait(Duration::from_millis(milliseconds)));
             return Ok(());
         }
         match segment.get("close").and_then(Value::as_str) {
-            Some("fin") => steps.push(Step::Fin),
-            Some("rst") => steps.push(Step::Reset),
+            Some("fin") => steps.push(ResponseStep::Fin),
+            Some("rst") => steps.push(ResponseStep::Reset),
             Some(other) => return Err(self.broken(&format!("unknown close {other:?}"))),
             None => {
                 let bytes = self.segment_bytes(segment)?;
@@ -165,12 +165,12 @@ impl Row {
                     .or(pause.map(|_| 1))
                     .and_then(|size| usize::try_from(size).ok());
                 let Some(piece) = piece.filter(|size| *size > 0) else {
-                    steps.push(Step::Bytes(bytes));
+                    steps.push(ResponseStep::Bytes(bytes));
                     return Ok(());
                 };
                 for part in bytes.chunks(piece) {
-                    steps.push(Step::Bytes(Bytes::copy_from_slice(part)));
-                    steps.extend(pause.map(Step::Wait));
+                    steps.push(ResponseStep::Bytes(Bytes::copy_from_slice(part)));
+                    steps.extend(pause.map(ResponseStep::Wait));
                 }
             }
         }
@@ -257,8 +257,8 @@ mod tests {
 
     use super::*;
 
-    fn row(segment: &Value) -> Row {
-        Row {
+    fn row(segment: &Value) -> CorpusRow {
+        CorpusRow {
             id: "x".to_owned(),
             json: json!({"http": {"status": 200, "segments": [segment]}}),
         }
@@ -271,8 +271,8 @@ mod tests {
 
     #[test]
     fn pieces_and_pauses() {
-        let text = |text: &str| Step::text(text);
-        let pause = Step::Wait(Duration::from_millis(5));
+        let text = |text: &str| ResponseStep::text(text);
+        let pause = ResponseStep::Wait(Duration::from_millis(5));
         let table = [
             (
                 json!({"t": "abc", "split_every": 2}),
@@ -283,7 +283,7 @@ mod tests {
                 vec![text("a"), pause.clone(), text("b"), pause],
             ),
             (json!({"rep": ["xy", 2]}), vec![text("xyxy")]),
-            (json!({"close": "rst"}), vec![Step::Reset]),
+            (json!({"close": "rst"}), vec![ResponseStep::Reset]),
         ];
         for (segment, steps) in table {
             assert_eq!(row(&segment).response().unwrap().steps, steps, "{segment}");

@@ -2,7 +2,7 @@
 //!
 //! Written by hand because the faults worth testing are below the level of a framework: stopping in
 //! the middle of a frame, promising more bytes than are sent, resetting the connection, staying
-//! silent. A handler therefore returns a list of [`Step`]s for the socket. The server supports
+//! silent. A handler therefore returns a list of [`ResponseStep`]s for the socket. The server supports
 //! keep-alive, `Content-Length` and chunked bodies, one request at a time on each connection. It
 //! does not support TLS, HTTP/2 or pipelining.
 
@@ -15,5 +15,5 @@ mod response;
 mod server;
 
 pub use request::Request;
-pub use response::{Framing, Response, Step};
+pub use response::{Framing, Response, ResponseStep};
 pub use server::Server;

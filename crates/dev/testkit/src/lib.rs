@@ -37,7 +37,7 @@ pub mod speech;
 pub use assistant::{Assistant, ChannelRun};
 pub use calls::{Called, Calls};
 pub use channel::RecordingChannel;
-pub use disk::{Fault, FaultyDisk, MemoryDisk};
+pub use disk::{DiskFault, FaultyDisk, MemoryDisk};
 pub use error::TestkitError;
 pub use extract::InProcess;
 pub use hostile::HOSTILE_MARKDOWN;

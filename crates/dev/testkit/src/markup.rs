@@ -21,7 +21,7 @@ pub const CODE: u8 = 8;
 pub const LINK: u8 = 16;
 
 /// Characters with their styles, without whitespace of any kind.
-pub type Seen = Vec<(char, u8)>;
+pub type StyledText = Vec<(char, u8)>;
 
 /// Pieces of Markdown, to be combined in unlikely ways.
 const PIECES: [&str; 51] = [
@@ -108,8 +108,8 @@ pub fn is_blank(c: char) -> bool {
 
 /// Returns every character of a document with the styles that its marks ask for.
 #[must_use]
-pub fn meant(document: &Document) -> Seen {
-    let mut seen = Seen::new();
+pub fn meant(document: &Document) -> StyledText {
+    let mut seen = StyledText::new();
     let letters = document.text.char_indices();
     for (at, c) in letters.filter(|(_, c)| !is_blank(*c)) {
         let mut looks = 0;

@@ -14,30 +14,30 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-pub use request::{Api, ModelRequest};
+pub use request::{ModelApi, ModelRequest};
 
 use crate::TestkitError;
-use crate::http::{Request, Response, Server, Step};
-use crate::reply::{Answer, Failure, FailureBody, Reply, Shape};
-use crate::script::Script;
+use crate::http::{Request, Response, ResponseStep, Server};
+use crate::reply::{FailureBody, Reply, ReplyKind, ScriptedAnswer, ScriptedFailure};
+use crate::script::ReplyScript;
 use crate::sync::Watched;
 
 /// A running scripted model; it stops on drop.
 #[derive(Debug)]
 pub struct ModelServer {
     server: Server,
-    shared: Arc<Shared>,
+    shared: Arc<ModelServerState>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    script: Script<ModelRequest>,
+struct ModelServerState {
+    script: ReplyScript<ModelRequest>,
     key: Option<String>,
-    record: Watched<Record>,
+    record: Watched<RequestRecord>,
 }
 
 #[derive(Debug, Default)]
-struct Record {
+struct RequestRecord {
     requests: Vec<ModelRequest>,
     others: Vec<Request>,
     violations: Vec<String>,
@@ -57,7 +57,7 @@ impl ModelServer {
     /// # Errors
     /// Returns [`TestkitError::Listen`] if no loopback port can be bound.
     pub async fn scripted(replies: impl IntoIterator<Item = Reply>) -> Result<Self, TestkitError> {
-        Self::start(Script::queue(replies), None).await
+        Self::start(ReplyScript::queue(replies), None).await
     }
 
     /// Starts a server whose replies are computed from the request.
@@ -67,7 +67,7 @@ impl ModelServer {
     pub async fn answering(
         rule: impl Fn(&ModelRequest) -> Reply + Send + Sync + 'static,
     ) -> Result<Self, TestkitError> {
-        Self::start(Script::rule(rule), None).await
+        Self::start(ReplyScript::rule(rule), None).await
     }
 
     /// Like [`ModelServer::scripted`], but answers every request without this key with status 401.
@@ -78,14 +78,14 @@ impl ModelServer {
         key: impl Into<String>,
         replies: impl IntoIterator<Item = Reply>,
     ) -> Result<Self, TestkitError> {
-        Self::start(Script::queue(replies), Some(key.into())).await
+        Self::start(ReplyScript::queue(replies), Some(key.into())).await
     }
 
     async fn start(
-        script: Script<ModelRequest>,
+        script: ReplyScript<ModelRequest>,
         key: Option<String>,
     ) -> Result<Self, TestkitError> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ModelServerState {
             script,
             key,
             record: Watched::default(),
@@ -141,8 +141,9 @@ impl ModelServer {
     /// Returns [`TestkitError::TimedOut`] if the wait times out.
     pub async fn wait_for(&self, count: usize) -> Result<Vec<ModelRequest>, TestkitError> {
         let what = format!("{count} model requests");
-        let reached =
-            |record: &Record| (record.requests.len() >= count).then(|| record.requests.clone());
+        let reached = |record: &RequestRecord| {
+            (record.requests.len() >= count).then(|| record.requests.clone())
+        };
         self.shared.record.wait_for(&what, reached).await
     }
 
@@ -154,13 +155,13 @@ impl ModelServer {
     }
 }
 
-impl Shared {
+impl ModelServerState {
     async fn answer(&self, request: Request) -> Response {
         let path = request.path();
         let api = if path.ends_with("/chat/completions") {
-            Api::OpenAi
+            ModelApi::OpenAi
         } else if path.ends_with("/messages") {
-            Api::Anthropic
+            ModelApi::Anthropic
         } else {
             return self.answer_other(request);
         };
@@ -192,10 +193,10 @@ impl Shared {
             gate.passed().await;
         }
         match reply.shape {
-            Shape::Hang => Response::headless(vec![Step::Hang]),
-            Shape::Raw(response) => response,
-            Shape::Failure(scripted) => failure(api, number, &scripted),
-            Shape::Answer(answer) => render(api, &echo, &answer),
+            ReplyKind::Hang => Response::headless(vec![ResponseStep::Hang]),
+            ReplyKind::Raw(response) => response,
+            ReplyKind::ScriptedFailure(scripted) => failure(api, number, &scripted),
+            ReplyKind::ScriptedAnswer(answer) => render(api, &echo, &answer),
         }
     }
 
@@ -213,14 +214,14 @@ impl Shared {
         self.record.change(|record| record.others.push(request));
         if !known {
             return failure(
-                Api::OpenAi,
+                ModelApi::OpenAi,
                 0,
                 &plain_failure(404, "there is nothing at this path"),
             );
         }
         if !keyed {
             return failure(
-                Api::OpenAi,
+                ModelApi::OpenAi,
                 0,
                 &plain_failure(401, "the API key is not valid"),
             );
@@ -272,32 +273,32 @@ impl Echo {
     }
 }
 
-fn plain_failure(status: u16, text: &str) -> Failure {
+fn plain_failure(status: u16, text: &str) -> ScriptedFailure {
     let body = FailureBody::Message {
         text: text.to_owned(),
         code: None,
     };
-    Failure {
+    ScriptedFailure {
         status,
         headers: Vec::new(),
         body,
     }
 }
 
-fn render(api: Api, echo: &Echo, answer: &Answer) -> Response {
+fn render(api: ModelApi, echo: &Echo, answer: &ScriptedAnswer) -> Response {
     match (api, echo.stream) {
-        (Api::OpenAi, true) => openai::frames(echo, answer).respond(answer),
-        (Api::Anthropic, true) => anthropic::frames(echo, answer).respond(answer),
-        (Api::OpenAi, false) => {
+        (ModelApi::OpenAi, true) => openai::frames(echo, answer).respond(answer),
+        (ModelApi::Anthropic, true) => anthropic::frames(echo, answer).respond(answer),
+        (ModelApi::OpenAi, false) => {
             frames::respond_whole(answer, &openai::message(echo, answer), openai::error)
         }
-        (Api::Anthropic, false) => {
+        (ModelApi::Anthropic, false) => {
             frames::respond_whole(answer, &anthropic::message(echo, answer), anthropic::error)
         }
     }
 }
 
-fn failure(api: Api, number: usize, failure: &Failure) -> Response {
+fn failure(api: ModelApi, number: usize, failure: &ScriptedFailure) -> Response {
     let status = failure.status;
     let response = match &failure.body {
         FailureBody::Exactly { content_type, text } => {
@@ -305,8 +306,8 @@ fn failure(api: Api, number: usize, failure: &Failure) -> Response {
         }
         FailureBody::Message { text, code } => {
             let body = match api {
-                Api::OpenAi => openai::status_error(status, code.as_deref(), text),
-                Api::Anthropic => anthropic::status_error(status, code.as_deref(), text),
+                ModelApi::OpenAi => openai::status_error(status, code.as_deref(), text),
+                ModelApi::Anthropic => anthropic::status_error(status, code.as_deref(), text),
             };
             Response::json(status, &body)
         }

@@ -13,15 +13,17 @@ use nanobot_types::{FinishReason, Map, ProviderName};
 use serde_json::json;
 
 use crate::TestkitError;
-use crate::reply::{Answer, Ending, Failure, FailureBody, Gate, Reply, Shape};
-use crate::script::Script;
+use crate::reply::{
+    AnswerEnding, FailureBody, Gate, Reply, ReplyKind, ScriptedAnswer, ScriptedFailure,
+};
+use crate::script::ReplyScript;
 use crate::sync::Watched;
 
 /// A provider that gives scripted replies.
 #[derive(Debug)]
 pub struct ScriptedProvider {
     name: ProviderName,
-    script: Script<ChatRequest>,
+    script: ReplyScript<ChatRequest>,
     requests: Watched<Vec<ChatRequest>>,
 }
 
@@ -39,13 +41,13 @@ impl ScriptedProvider {
     /// Creates a provider called `scripted` that gives these replies in order.
     #[must_use]
     pub fn scripted(replies: impl IntoIterator<Item = Reply>) -> Self {
-        Self::new("scripted", Script::queue(replies))
+        Self::new("scripted", ReplyScript::queue(replies))
     }
 
     /// Creates a provider called `scripted` whose replies are computed from the request.
     #[must_use]
     pub fn answering(rule: impl Fn(&ChatRequest) -> Reply + Send + Sync + 'static) -> Self {
-        Self::new("scripted", Script::rule(rule))
+        Self::new("scripted", ReplyScript::rule(rule))
     }
 
     /// Sets the provider's name.
@@ -57,7 +59,7 @@ impl ScriptedProvider {
         }
     }
 
-    fn new(name: &str, script: Script<ChatRequest>) -> Self {
+    fn new(name: &str, script: ReplyScript<ChatRequest>) -> Self {
         Self {
             name: name.into(),
             script,
@@ -116,33 +118,33 @@ impl Provider for ScriptedProvider {
             gate.passed().await;
         }
         match reply.shape {
-            Shape::Hang => std::future::pending().await,
-            Shape::Raw(_) => Err(ProviderError::Malformed(
+            ReplyKind::Hang => std::future::pending().await,
+            ReplyKind::Raw(_) => Err(ProviderError::Malformed(
                 "raw bytes cannot be answered in process".to_owned(),
             )),
-            Shape::Failure(failure) => Err(error_of(&failure)),
-            Shape::Answer(answer) => Ok(play(number, &answer)),
+            ReplyKind::ScriptedFailure(failure) => Err(error_of(&failure)),
+            ReplyKind::ScriptedAnswer(answer) => Ok(play(number, &answer)),
         }
     }
 }
 
-fn play(number: usize, answer: &Answer) -> ChatStream {
+fn play(number: usize, answer: &ScriptedAnswer) -> ChatStream {
     let mut items = content(number, answer);
-    let is_stalled = matches!(answer.ending, Ending::Stall);
+    let is_stalled = matches!(answer.ending, AnswerEnding::Stall);
     match &answer.ending {
-        Ending::Complete => {
+        AnswerEnding::Complete => {
             items.push((Pause::None, Ok(StreamEvent::Usage(answer.usage))));
             items.push((
                 Pause::None,
                 Ok(StreamEvent::Finished(finish_of(answer.finish_reason()))),
             ));
         }
-        Ending::Stall => {}
-        Ending::Cut => items.push((
+        AnswerEnding::Stall => {}
+        AnswerEnding::Cut => items.push((
             Pause::None,
             Err(ProviderError::Network("connection reset".to_owned())),
         )),
-        Ending::Fail { kind, message } => {
+        AnswerEnding::Fail { kind, message } => {
             let error = ProviderError::Server {
                 status: 200,
                 message: format!("{kind}: {message}"),
@@ -173,7 +175,7 @@ fn play(number: usize, answer: &Answer) -> ChatStream {
     }
 }
 
-fn content(number: usize, answer: &Answer) -> Vec<Item> {
+fn content(number: usize, answer: &ScriptedAnswer) -> Vec<Item> {
     let mut events = Vec::new();
     if let Some(reasoning) = &answer.reasoning {
         events.push((Pause::None, StreamEvent::Reasoning(reasoning.text.clone())));
@@ -222,7 +224,7 @@ fn finish_of(reason: &str) -> FinishReason {
 }
 
 /// Maps the scripted status to the error that a vendor client would return.
-fn error_of(failure: &Failure) -> ProviderError {
+fn error_of(failure: &ScriptedFailure) -> ProviderError {
     let (message, code) = match &failure.body {
         FailureBody::Message { text, code } => (text.clone(), code.as_deref().unwrap_or_default()),
         FailureBody::Exactly { text, .. } => (text.clone(), ""),

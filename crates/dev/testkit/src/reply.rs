@@ -12,20 +12,20 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::TestkitError;
-use crate::corpus::Row;
+use crate::corpus::CorpusRow;
 use crate::http::Response;
 
 /// One reply of a scripted model.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    pub(crate) shape: Shape,
+    pub(crate) shape: ReplyKind,
     pub(crate) gate: Option<Gate>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Shape {
-    Answer(Box<Answer>),
-    Failure(Failure),
+pub(crate) enum ReplyKind {
+    ScriptedAnswer(Box<ScriptedAnswer>),
+    ScriptedFailure(ScriptedFailure),
     Raw(Response),
     Hang,
 }
@@ -62,7 +62,7 @@ impl Gate {
 
 /// A well-formed message and the way its delivery ends.
 #[derive(Clone, Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ScriptedAnswer {
     pub(crate) reasoning: Option<Reasoning>,
     pub(crate) deltas: Vec<String>,
     pub(crate) delay: Duration,
@@ -71,7 +71,7 @@ pub(crate) struct Answer {
     pub(crate) calls: Vec<ScriptedCall>,
     pub(crate) finish: Option<String>,
     pub(crate) usage: Usage,
-    pub(crate) ending: Ending,
+    pub(crate) ending: AnswerEnding,
 }
 
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ pub(crate) struct Reasoning {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Ending {
+pub(crate) enum AnswerEnding {
     Complete,
     Stall,
     Cut,
@@ -89,7 +89,7 @@ pub(crate) enum Ending {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct ScriptedFailure {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: FailureBody,
@@ -156,7 +156,7 @@ impl Reply {
         I: IntoIterator,
         I::Item: Into<String>,
     {
-        Self::of(Shape::Answer(Box::new(Answer {
+        Self::of(ReplyKind::ScriptedAnswer(Box::new(ScriptedAnswer {
             reasoning: None,
             deltas: deltas.into_iter().map(Into::into).collect(),
             delay: Duration::ZERO,
@@ -164,7 +164,7 @@ impl Reply {
             calls: Vec::new(),
             finish: None,
             usage: USUAL,
-            ending: Ending::Complete,
+            ending: AnswerEnding::Complete,
         })))
     }
 
@@ -187,7 +187,7 @@ impl Reply {
             text: message.into(),
             code: None,
         };
-        Self::of(Shape::Failure(Failure {
+        Self::of(ReplyKind::ScriptedFailure(ScriptedFailure {
             status,
             headers: Vec::new(),
             body,
@@ -201,7 +201,7 @@ impl Reply {
             text: message.into(),
             code: Some(code.into()),
         };
-        Self::of(Shape::Failure(Failure {
+        Self::of(ReplyKind::ScriptedFailure(ScriptedFailure {
             status,
             headers: Vec::new(),
             body,
@@ -215,7 +215,7 @@ impl Reply {
             content_type: content_type.into(),
             text: body.into(),
         };
-        Self::of(Shape::Failure(Failure {
+        Self::of(ReplyKind::ScriptedFailure(ScriptedFailure {
             status,
             headers: Vec::new(),
             body,
@@ -225,21 +225,21 @@ impl Reply {
     /// Creates a reply that never comes, not even a status line.
     #[must_use]
     pub fn hang() -> Self {
-        Self::of(Shape::Hang)
+        Self::of(ReplyKind::Hang)
     }
 
     /// Creates a reply that writes exactly this response to the socket. In process it is a
     /// malformed answer.
     #[must_use]
     pub fn raw(response: Response) -> Self {
-        Self::of(Shape::Raw(response))
+        Self::of(ReplyKind::Raw(response))
     }
 
     /// Creates the reply that the `http` object of a corpus row describes.
     ///
     /// # Errors
     /// Returns [`TestkitError::Corpus`] if the row has none.
-    pub fn corpus(row: &Row) -> Result<Self, TestkitError> {
+    pub fn corpus(row: &CorpusRow) -> Result<Self, TestkitError> {
         Ok(Self::raw(row.response()?))
     }
 
@@ -290,19 +290,19 @@ impl Reply {
     /// Stalls after the content, before any end marker.
     #[must_use]
     pub fn then_stall(self) -> Self {
-        self.answer(|answer| answer.ending = Ending::Stall)
+        self.answer(|answer| answer.ending = AnswerEnding::Stall)
     }
 
     /// Resets the connection in the middle of the last content frame.
     #[must_use]
     pub fn then_cut(self) -> Self {
-        self.answer(|answer| answer.ending = Ending::Cut)
+        self.answer(|answer| answer.ending = AnswerEnding::Cut)
     }
 
     /// Ends the stream with an error object instead of a finish reason.
     #[must_use]
     pub fn then_fail(self, kind: impl Into<String>, message: impl Into<String>) -> Self {
-        let ending = Ending::Fail {
+        let ending = AnswerEnding::Fail {
             kind: kind.into(),
             message: message.into(),
         };
@@ -312,7 +312,7 @@ impl Reply {
     /// Adds a header field to an error, such as `retry-after`.
     #[must_use]
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        if let Shape::Failure(failure) = &mut self.shape {
+        if let ReplyKind::ScriptedFailure(failure) = &mut self.shape {
             failure.headers.push((name.into(), value.into()));
         }
         self
@@ -327,20 +327,20 @@ impl Reply {
         }
     }
 
-    fn of(shape: Shape) -> Self {
+    fn of(shape: ReplyKind) -> Self {
         Self { shape, gate: None }
     }
 
     /// Changes the answer; a reply without a message stays as it is.
-    fn answer(mut self, change: impl FnOnce(&mut Answer)) -> Self {
-        if let Shape::Answer(answer) = &mut self.shape {
+    fn answer(mut self, change: impl FnOnce(&mut ScriptedAnswer)) -> Self {
+        if let ReplyKind::ScriptedAnswer(answer) = &mut self.shape {
             change(answer);
         }
         self
     }
 }
 
-impl Answer {
+impl ScriptedAnswer {
     pub(crate) fn text(&self) -> String {
         self.deltas.concat()
     }

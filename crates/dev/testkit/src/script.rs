@@ -9,12 +9,12 @@ use crate::sync::lock;
 
 type Rule<Q> = Box<dyn Fn(&Q) -> Reply + Send + Sync>;
 
-pub(crate) struct Script<Q> {
+pub(crate) struct ReplyScript<Q> {
     queue: Mutex<VecDeque<Reply>>,
     rule: Option<Rule<Q>>,
 }
 
-impl<Q> Script<Q> {
+impl<Q> ReplyScript<Q> {
     pub(crate) fn queue(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self {
             queue: Mutex::new(replies.into_iter().collect()),
@@ -45,9 +45,9 @@ impl<Q> Script<Q> {
     }
 }
 
-impl<Q> fmt::Debug for Script<Q> {
+impl<Q> fmt::Debug for ReplyScript<Q> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Script")
+        f.debug_struct("ReplyScript")
             .field("left", &self.left())
             .finish_non_exhaustive()
     }

@@ -15,13 +15,13 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::TestkitError;
-use crate::http::{Request, Response, Server, Step};
+use crate::http::{Request, Response, ResponseStep, Server};
 use crate::sync::Watched;
-use shape::Shape;
+use shape::RequestFormat;
 
 /// A recording received with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct ReceivedRecording {
     /// The requested model.
     pub model: String,
     /// The requested language.
@@ -34,12 +34,12 @@ pub struct Heard {
 
 /// State of the service.
 #[derive(Debug, Default)]
-struct State {
+struct SpeechState {
     says: String,
     polls: usize,
     instead: VecDeque<Response>,
     requests: Vec<String>,
-    heard: Vec<Heard>,
+    heard: Vec<ReceivedRecording>,
     /// Uploaded recordings, by URL.
     uploads: BTreeMap<String, Bytes>,
     /// Number of polls for the current job.
@@ -50,7 +50,7 @@ struct State {
 #[derive(Debug)]
 pub struct SpeechFake {
     server: Server,
-    state: Watched<State>,
+    state: Watched<SpeechState>,
 }
 
 impl SpeechFake {
@@ -59,9 +59,9 @@ impl SpeechFake {
     /// # Errors
     /// Returns [`TestkitError::Listen`] if no loopback port can be bound.
     pub async fn start(key: &str) -> Result<Self, TestkitError> {
-        let state = Watched::new(State {
+        let state = Watched::new(SpeechState {
             says: "hello there".to_owned(),
-            ..State::default()
+            ..SpeechState::default()
         });
         let (shared, key) = (state.clone(), Arc::<str>::from(key));
         let server = Server::start(move |request| {
@@ -103,19 +103,19 @@ impl SpeechFake {
 
     /// Returns the recordings received so far, in order.
     #[must_use]
-    pub fn heard(&self) -> Vec<Heard> {
+    pub fn heard(&self) -> Vec<ReceivedRecording> {
         self.state.read(|state| state.heard.clone())
     }
 }
 
-impl State {
+impl SpeechState {
     fn answer(&mut self, request: &Request, key: &str) -> Response {
         self.requests
             .push(format!("{} {}", request.method, request.target));
         if let Some(instead) = self.instead.pop_front() {
             return instead;
         }
-        let Some(shape) = Shape::of(request) else {
+        let Some(shape) = RequestFormat::of(request) else {
             return Response::json(
                 404,
                 &json!({ "error": { "message": "there is nothing here" } }),
@@ -128,26 +128,26 @@ impl State {
             .unwrap_or_else(|why| shape.refusal(400, &why))
     }
 
-    fn serve(&mut self, shape: Shape, request: &Request) -> Result<Response, String> {
+    fn serve(&mut self, shape: RequestFormat, request: &Request) -> Result<Response, String> {
         let text = Value::from(self.says.as_str());
         let heard = match shape {
-            Shape::Form => shape::form(request)?,
-            Shape::Inline => shape::inline(request)?,
-            Shape::Chat => shape::chat(request)?,
-            Shape::Events => shape::events(request)?,
-            Shape::Upload => {
+            RequestFormat::Form => shape::form(request)?,
+            RequestFormat::Inline => shape::inline(request)?,
+            RequestFormat::Chat => shape::chat(request)?,
+            RequestFormat::Events => shape::events(request)?,
+            RequestFormat::Upload => {
                 let recording = shape::upload(request)?;
                 let place = format!("https://cdn.test/upload/{}", self.uploads.len());
                 self.uploads.insert(place.clone(), recording);
                 return Ok(Response::json(200, &json!({ "upload_url": place })));
             }
-            Shape::Job => shape::job(request, &self.uploads)?,
-            Shape::Look => return Ok(Response::json(200, &self.look(request)?)),
+            RequestFormat::Job => shape::job(request, &self.uploads)?,
+            RequestFormat::Look => return Ok(Response::json(200, &self.look(request)?)),
         };
         self.heard.push(heard);
         Ok(match shape {
-            Shape::Events => events(&self.says),
-            Shape::Chat => {
+            RequestFormat::Events => events(&self.says),
+            RequestFormat::Chat => {
                 let message = json!({ "role": "assistant", "content": text });
                 let choice = json!({ "index": 0, "finish_reason": "stop", "message": message });
                 Response::json(
@@ -155,7 +155,7 @@ impl State {
                     &json!({ "object": "chat.completion", "choices": [choice] }),
                 )
             }
-            Shape::Job => {
+            RequestFormat::Job => {
                 self.looks = 0;
                 let id = format!("job-{}", self.heard.len());
                 Response::json(200, &json!({ "id": id, "status": "queued", "text": null }))
@@ -189,13 +189,13 @@ fn events(text: &str) -> Response {
         .nth(text.chars().count() / 2)
         .map_or(0, |(at, _)| at);
     let (begin, end) = text.split_at(middle);
-    let event = |event: &Value| Step::text(format!("data: {event}\n\n"));
+    let event = |event: &Value| ResponseStep::text(format!("data: {event}\n\n"));
     let delta = |delta: &str| event(&json!({ "type": "transcript.text.delta", "delta": delta }));
     let done = event(
         &json!({ "type": "transcript.text.done", "text": text, "usage": { "type": "tokens" } }),
     );
     let steps = vec![
-        Step::text(": keepalive\n\n"),
+        ResponseStep::text(": keepalive\n\n"),
         delta(begin),
         delta(end),
         done,

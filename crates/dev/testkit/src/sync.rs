@@ -18,10 +18,10 @@ pub const WAIT_LIMIT: Duration = Duration::from_secs(60);
 /// A value that a fake changes and a test watches: a mutex with change notification. Clones share
 /// the same value.
 pub struct Watched<T> {
-    inner: Arc<Inner<T>>,
+    inner: Arc<WatchedInner<T>>,
 }
 
-struct Inner<T> {
+struct WatchedInner<T> {
     value: Mutex<T>,
     changed: watch::Sender<()>,
 }
@@ -52,7 +52,7 @@ impl<T> Watched<T> {
     pub fn new(value: T) -> Self {
         let changed = watch::Sender::new(());
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(WatchedInner {
                 value: Mutex::new(value),
                 changed,
             }),

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::account::{APPLICATION_ID, GUILD};
 use crate::guild::{LONG_AGO, Room};
 use crate::incoming::Person;
-use crate::refusal::{Outcome, Refusal};
+use crate::refusal::{RestError, RestResult};
 use crate::sending::{components_problem, unknown_field};
 use crate::state::{DiscordState, Pushed};
 
@@ -151,8 +151,8 @@ impl DiscordState {
     }
 
     /// Records a response to an interaction and returns its type.
-    pub(crate) fn answer(&mut self, id: u64, token: &str, body: &Value) -> Outcome {
-        let unknown = || Refusal::new(404, 10_062, "Unknown interaction");
+    pub(crate) fn answer(&mut self, id: u64, token: &str, body: &Value) -> RestResult {
+        let unknown = || RestError::new(404, 10_062, "Unknown interaction");
         let answer_time = self.answer_time;
         let open = self
             .interactions
@@ -160,7 +160,7 @@ impl DiscordState {
             .filter(|open| open.token == token)
             .ok_or_else(unknown)?;
         if open.is_answered {
-            return Err(Refusal::new(
+            return Err(RestError::new(
                 400,
                 40_060,
                 "Interaction has already been acknowledged.",
@@ -172,22 +172,22 @@ impl DiscordState {
         let kind = body.get("type").and_then(Value::as_u64).unwrap_or_default();
         let fits = matches!((open.kind, kind), (_, 4 | 5) | (COMPONENT, 6 | 7));
         if !fits {
-            return Err(Refusal::form(
+            return Err(RestError::form(
                 "type: this kind of response does not fit the interaction",
             ));
         }
         let data = body.get("data").cloned().unwrap_or_default();
         if let Some(field) = unknown_field(&data, ANSWER_FIELDS) {
-            return Err(Refusal::form(format!("data.{field}: unknown")));
+            return Err(RestError::form(format!("data.{field}: unknown")));
         }
         let text = data.get("content").and_then(Value::as_str);
         if kind == 4 && !text.is_some_and(|text| (1..=2000).contains(&text.chars().count())) {
-            return Err(Refusal::form(
+            return Err(RestError::form(
                 "data.content: must be between 1 and 2000 in length",
             ));
         }
         if let Some(problem) = data.get("components").and_then(components_problem) {
-            return Err(Refusal::form(problem));
+            return Err(RestError::form(problem));
         }
         open.is_answered = true;
         let message = open.message.filter(|_| kind == 7);
@@ -205,9 +205,9 @@ impl DiscordState {
     }
 
     /// Replaces the whole command menu.
-    pub(crate) fn set_commands(&mut self, body: &Value) -> Outcome {
+    pub(crate) fn set_commands(&mut self, body: &Value) -> RestResult {
         let Some(commands) = body.as_array() else {
-            return Err(Refusal::form("must be a list"));
+            return Err(RestError::form("must be a list"));
         };
         let mut set_commands = Vec::new();
         for command in commands {
@@ -221,7 +221,7 @@ impl DiscordState {
             let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
             let name = text("name");
             if !(1..=32).contains(&name.len()) || !name.chars().all(plain) {
-                return Err(Refusal::form(
+                return Err(RestError::form(
                     "name: String value did not match validation regex.",
                 ));
             }
@@ -237,7 +237,7 @@ impl DiscordState {
                     .is_some_and(|text| (1..=100).contains(&text.chars().count()))
             };
             if !description(command) || !options.iter().all(description) {
-                return Err(Refusal::form(
+                return Err(RestError::form(
                     "description: must be between 1 and 100 in length",
                 ));
             }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::account::{BOT_ID, GUILD};
 use crate::guild::{LONG_AGO, Room, bot};
 use crate::incoming::Incoming;
-use crate::messages::{Message, StoredFile};
+use crate::messages::{StoredFile, StoredMessage};
 use crate::session::{DIRECT_MESSAGES, GUILD_MESSAGES};
 use crate::state::{DiscordState, Pushed};
 
@@ -54,7 +54,7 @@ impl DiscordState {
             }});
             marks.push(("message_snapshots".to_owned(), json!([snapshot])));
         }
-        let message = Message {
+        let message = StoredMessage {
             id,
             channel,
             author: Some(incoming.person),
@@ -62,7 +62,7 @@ impl DiscordState {
             replies_to: incoming.replies_to,
             files,
             extra: marks.into_iter().chain(incoming.extra).collect(),
-            ..Message::default()
+            ..StoredMessage::default()
         };
         let mut event = self.message_json(&message);
         self.messages.insert(id, message);
@@ -91,7 +91,7 @@ impl DiscordState {
     }
 
     /// Returns a message with all fields that every message has.
-    pub(crate) fn message_json(&self, message: &Message) -> Value {
+    pub(crate) fn message_json(&self, message: &StoredMessage) -> Value {
         let author = message
             .author
             .as_ref()
@@ -132,7 +132,7 @@ impl DiscordState {
 
     /// Returns the mentioned users. Only the bot and the author of the message replied to can be
     /// mentioned here.
-    fn mentions(&self, message: &Message) -> Value {
+    fn mentions(&self, message: &StoredMessage) -> Value {
         let names_bot = [format!("<@{BOT_ID}>"), format!("<@!{BOT_ID}>")]
             .iter()
             .any(|name| message.text.contains(name));
@@ -175,7 +175,7 @@ impl DiscordState {
     }
 }
 
-impl Message {
+impl StoredMessage {
     fn components_json(&self) -> Value {
         if self.components.is_null() {
             json!([])

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::command::Answer;
 use crate::fault::Fault;
-use crate::gateway::Gateway;
+use crate::gateway::GatewayServer;
 use crate::handler;
 use crate::incoming::{Incoming, Person};
 use crate::messages::SentMessage;
@@ -19,7 +19,7 @@ use crate::state::{Call, DiscordState, Pushed};
 #[derive(Debug)]
 pub struct DiscordFake {
     server: Server,
-    gateway: Gateway,
+    gateway: GatewayServer,
     state: Watched<DiscordState>,
 }
 
@@ -30,7 +30,7 @@ impl DiscordFake {
     /// Returns [`TestkitError::Listen`] if no loopback port can be bound.
     pub async fn start() -> Result<Self, TestkitError> {
         let state = Watched::new(DiscordState::default());
-        let gateway = Gateway::start(state.clone()).await?;
+        let gateway = GatewayServer::start(state.clone()).await?;
         let shared = state.clone();
         let server = Server::start(move |request| handler::handle(shared.clone(), request)).await?;
         state.change(|state| {

@@ -36,26 +36,26 @@ const IDENTIFY_FIELDS: &[&str] = &[
 const CLIENT_FIELDS: &[&str] = &["op", "d", "s", "t"];
 
 /// The running gateway; it stops when dropped.
-pub(crate) struct Gateway {
+pub(crate) struct GatewayServer {
     address: SocketAddr,
     stop: CancellationToken,
 }
 
-impl fmt::Debug for Gateway {
+impl fmt::Debug for GatewayServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gateway")
+        f.debug_struct("GatewayServer")
             .field("address", &self.address)
             .finish_non_exhaustive()
     }
 }
 
-impl Drop for Gateway {
+impl Drop for GatewayServer {
     fn drop(&mut self) {
         self.stop.cancel();
     }
 }
 
-impl Gateway {
+impl GatewayServer {
     pub(crate) async fn start(state: Watched<DiscordState>) -> Result<Self, TestkitError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
@@ -86,7 +86,7 @@ impl Gateway {
 }
 
 /// Reason why a connection ended.
-enum End {
+enum ConnectionEnd {
     /// The client left, or sending failed.
     Gone,
     /// The test ordered a close with this code.
@@ -98,20 +98,23 @@ enum End {
 }
 
 /// Waits while the platform is silent. Returns an error if the connection is cut.
-async fn wait_out_the_silence(state: &Watched<DiscordState>, cuts: usize) -> Result<(), End> {
+async fn wait_out_the_silence(
+    state: &Watched<DiscordState>,
+    cuts: usize,
+) -> Result<(), ConnectionEnd> {
     let heard = |state: &DiscordState| {
         if state.is_down || state.cuts != cuts {
-            return Some(Err(End::HangUp));
+            return Some(Err(ConnectionEnd::HangUp));
         }
         (!state.is_silent).then_some(Ok(()))
     };
     state
         .wait_for("the end of the silence", heard)
         .await
-        .unwrap_or(Err(End::HangUp))
+        .unwrap_or(Err(ConnectionEnd::HangUp))
 }
 
-struct Connection {
+struct GatewayConnection {
     socket: WebSocketStream<TcpStream>,
     state: Watched<DiscordState>,
     id: usize,
@@ -148,7 +151,7 @@ async fn connect(stream: TcpStream, state: Watched<DiscordState>) {
         return;
     };
     let interval = Duration::from_millis(state.read(|state| state.heartbeat_interval));
-    let mut connection = Connection {
+    let mut connection = GatewayConnection {
         socket,
         state,
         id,
@@ -165,13 +168,13 @@ async fn connect(stream: TcpStream, state: Watched<DiscordState>) {
     let end = if speaks {
         connection.run().await
     } else {
-        End::Complaint(4012, format!("the address {place}"))
+        ConnectionEnd::Complaint(4012, format!("the address {place}"))
     };
     connection.close(end).await;
 }
 
-impl Connection {
-    async fn run(&mut self) -> End {
+impl GatewayConnection {
+    async fn run(&mut self) -> ConnectionEnd {
         let milliseconds = self.interval.as_millis();
         if let Err(end) = self
             .send(&json!({"op": 10, "s": null, "t": null, "d": {"heartbeat_interval": milliseconds, "_trace": []}}))
@@ -186,9 +189,9 @@ impl Connection {
             }
             let late = self.last_beat + self.interval * 2 + GRACE;
             let taken = tokio::select! {
-                changed = changed.changed() => changed.map_err(|_gone| End::Gone),
+                changed = changed.changed() => changed.map_err(|_gone| ConnectionEnd::Gone),
                 frame = self.socket.next() => self.take(frame).await,
-                () = tokio::time::sleep_until(late) => Err(End::Complaint(4009, "no heartbeat".to_owned())),
+                () = tokio::time::sleep_until(late) => Err(ConnectionEnd::Complaint(4009, "no heartbeat".to_owned())),
             };
             if let Err(end) = taken {
                 return end;
@@ -197,7 +200,7 @@ impl Connection {
     }
 
     /// Carries out the orders of tests and sends the pending events.
-    async fn catch_up(&mut self) -> Result<(), End> {
+    async fn catch_up(&mut self) -> Result<(), ConnectionEnd> {
         wait_out_the_silence(&self.state, self.cuts).await?;
         let Some(session) = self.session.clone() else {
             return Ok(());
@@ -224,7 +227,7 @@ impl Connection {
         Ok(())
     }
 
-    async fn obey(&mut self, order: Order) -> Result<(), End> {
+    async fn obey(&mut self, order: Order) -> Result<(), ConnectionEnd> {
         self.is_dismissed = matches!(order, Order::Reconnect | Order::Invalidate { .. });
         match order {
             Order::Reconnect => {
@@ -238,8 +241,8 @@ impl Connection {
                 self.send(&json!({"op": 9, "s": null, "t": null, "d": resumable}))
                     .await
             }
-            Order::Close(code) => Err(End::Close(code)),
-            Order::HangUp => Err(End::HangUp),
+            Order::Close(code) => Err(ConnectionEnd::Close(code)),
+            Order::HangUp => Err(ConnectionEnd::HangUp),
             Order::Stall => {
                 self.is_stalled = true;
                 Ok(())
@@ -252,7 +255,7 @@ impl Connection {
                 .socket
                 .send(Message::text(text))
                 .await
-                .map_err(|_gone| End::Gone),
+                .map_err(|_gone| ConnectionEnd::Gone),
             Order::Repeat { after } => {
                 self.sent = self.sent.min(after);
                 Ok(())
@@ -272,31 +275,40 @@ impl Connection {
     async fn take(
         &mut self,
         frame: Option<Result<Message, tokio_tungstenite::tungstenite::Error>>,
-    ) -> Result<(), End> {
+    ) -> Result<(), ConnectionEnd> {
         let text = match frame {
             Some(Ok(Message::Text(text))) => text,
-            Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(End::Gone),
+            Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(ConnectionEnd::Gone),
             Some(Ok(_)) => return Ok(()),
         };
         let Ok(frame) = serde_json::from_str::<Value>(text.as_str()) else {
-            return Err(End::Complaint(4002, "a frame that is no JSON".to_owned()));
+            return Err(ConnectionEnd::Complaint(
+                4002,
+                "a frame that is no JSON".to_owned(),
+            ));
         };
         if let Some(field) = crate::sending::unknown_field(&frame, CLIENT_FIELDS) {
-            return Err(End::Complaint(4002, format!("a frame with {field}")));
+            return Err(ConnectionEnd::Complaint(
+                4002,
+                format!("a frame with {field}"),
+            ));
         }
         let content = frame.get("d").cloned().unwrap_or_default();
         match frame.get("op").and_then(Value::as_u64) {
             Some(1) => self.beat(&content).await,
             Some(2) if self.session.is_none() => self.identify(&content),
             Some(6) if self.session.is_none() => self.resume(&content).await,
-            Some(2 | 6) => Err(End::Complaint(4005, "identified twice".to_owned())),
+            Some(2 | 6) => Err(ConnectionEnd::Complaint(
+                4005,
+                "identified twice".to_owned(),
+            )),
             Some(3 | 4 | 8) if self.session.is_some() => Ok(()),
-            Some(3 | 4 | 8) => Err(End::Complaint(4003, "not identified".to_owned())),
-            other => Err(End::Complaint(4001, format!("op {other:?}"))),
+            Some(3 | 4 | 8) => Err(ConnectionEnd::Complaint(4003, "not identified".to_owned())),
+            other => Err(ConnectionEnd::Complaint(4001, format!("op {other:?}"))),
         }
     }
 
-    async fn beat(&mut self, content: &Value) -> Result<(), End> {
+    async fn beat(&mut self, content: &Value) -> Result<(), ConnectionEnd> {
         self.last_beat = Instant::now();
         if let (Some(number), Some(session)) = (content.as_u64(), self.session.clone()) {
             let exists = self.state.change(|state| {
@@ -305,7 +317,7 @@ impl Connection {
                     .is_none_or(|known| known.confirm(number))
             });
             if !exists {
-                return Err(End::Complaint(
+                return Err(ConnectionEnd::Complaint(
                     4007,
                     format!("a heartbeat names event {number}, which never was"),
                 ));
@@ -319,17 +331,20 @@ impl Connection {
         }
     }
 
-    fn identify(&mut self, content: &Value) -> Result<(), End> {
+    fn identify(&mut self, content: &Value) -> Result<(), ConnectionEnd> {
         self.check_token(content)?;
         if let Some(field) = crate::sending::unknown_field(content, IDENTIFY_FIELDS) {
-            return Err(End::Complaint(4002, format!("identified with {field}")));
+            return Err(ConnectionEnd::Complaint(
+                4002,
+                format!("identified with {field}"),
+            ));
         }
         let properties = content.get("properties");
         if !["os", "browser", "device"]
             .iter()
             .all(|key| properties.is_some_and(|known| known.get(key).is_some()))
         {
-            return Err(End::Complaint(
+            return Err(ConnectionEnd::Complaint(
                 4002,
                 "identified without properties".to_owned(),
             ));
@@ -339,17 +354,17 @@ impl Connection {
             .and_then(Value::as_u64)
             .filter(|intents| intents & !ALL_INTENTS == 0);
         let Some(intents) = intents else {
-            return Err(End::Close(4013));
+            return Err(ConnectionEnd::Close(4013));
         };
         if intents & MESSAGE_CONTENT != 0 && self.state.read(|state| state.is_content_disallowed) {
-            return Err(End::Close(4014));
+            return Err(ConnectionEnd::Close(4014));
         }
         let id = self.id;
         self.session = Some(self.state.change(|state| state.begin_session(id, intents)));
         Ok(())
     }
 
-    async fn resume(&mut self, content: &Value) -> Result<(), End> {
+    async fn resume(&mut self, content: &Value) -> Result<(), ConnectionEnd> {
         self.check_token(content)?;
         let id = content
             .get("session_id")
@@ -357,7 +372,10 @@ impl Connection {
             .unwrap_or_default()
             .to_owned();
         let Some(number) = content.get("seq").and_then(Value::as_u64) else {
-            return Err(End::Complaint(4002, "resumed without a number".to_owned()));
+            return Err(ConnectionEnd::Complaint(
+                4002,
+                "resumed without a number".to_owned(),
+            ));
         };
         let (connection, is_elsewhere) = (self.id, !self.is_resuming_place);
         let resumed = self.state.change(|state| {
@@ -376,7 +394,7 @@ impl Connection {
                 (self.session, self.sent) = (Some(id), number);
                 Ok(())
             }
-            Some(false) => Err(End::Complaint(
+            Some(false) => Err(ConnectionEnd::Complaint(
                 4007,
                 format!("resumed behind event {number}, which never was"),
             )),
@@ -387,27 +405,27 @@ impl Connection {
         }
     }
 
-    fn check_token(&self, content: &Value) -> Result<(), End> {
+    fn check_token(&self, content: &Value) -> Result<(), ConnectionEnd> {
         let is_known = content.get("token").and_then(Value::as_str) == Some(TOKEN);
         if is_known && !self.state.read(|state| state.is_revoked) {
             Ok(())
         } else {
-            Err(End::Close(4004))
+            Err(ConnectionEnd::Close(4004))
         }
     }
 
-    async fn send(&mut self, frame: &Value) -> Result<(), End> {
+    async fn send(&mut self, frame: &Value) -> Result<(), ConnectionEnd> {
         self.socket
             .send(Message::text(frame.to_string()))
             .await
-            .map_err(|_gone| End::Gone)
+            .map_err(|_gone| ConnectionEnd::Gone)
     }
 
-    async fn close(mut self, end: End) {
+    async fn close(mut self, end: ConnectionEnd) {
         let (code, reason) = match end {
-            End::Gone | End::HangUp => return,
-            End::Close(code) => (code, "as ordered".to_owned()),
-            End::Complaint(code, reason) => {
+            ConnectionEnd::Gone | ConnectionEnd::HangUp => return,
+            ConnectionEnd::Close(code) => (code, "as ordered".to_owned()),
+            ConnectionEnd::Complaint(code, reason) => {
                 self.state
                     .change(|state| state.complaints.push(format!("{code}: {reason}")));
                 (code, reason)

@@ -2,13 +2,13 @@
 
 use nanobot_testkit::Watched;
 use nanobot_testkit::http::multipart;
-use nanobot_testkit::http::{Request, Response, Step};
+use nanobot_testkit::http::{Request, Response, ResponseStep};
 use serde_json::{Value, json};
 
 use crate::account::{APPLICATION_ID, TOKEN};
 use crate::fault::Fault;
 use crate::guild::{application, me};
-use crate::refusal::{Outcome, Refusal, response};
+use crate::refusal::{RestError, RestResult, response};
 use crate::sending::Upload;
 use crate::state::{Call, DiscordState};
 
@@ -135,10 +135,10 @@ pub(crate) async fn handle(state: Watched<DiscordState>, request: Request) -> Re
         return state.change(|state| state.download(rest));
     }
     let Some(path) = path.strip_prefix("/api/v10/") else {
-        return response(&Err(Refusal::unknown_route()));
+        return response(&Err(RestError::unknown_route()));
     };
     let Some(method) = Method::of(&request, path) else {
-        return response(&Err(Refusal::unknown_route()));
+        return response(&Err(RestError::unknown_route()));
     };
     let (body, uploads) = body_of(&request);
     // The call and its effect are one change: once a waiting test sees the call, the effect is
@@ -165,8 +165,8 @@ pub(crate) async fn handle(state: Watched<DiscordState>, request: Request) -> Re
     }
     let answer = response(&outcome.unwrap_or(Ok(Value::Null)));
     match fault {
-        Some(Fault::DropAfterEffect) => Response::headless(vec![Step::Reset]),
-        Some(Fault::HangAfterEffect) => Response::headless(vec![Step::Hang]),
+        Some(Fault::DropAfterEffect) => Response::headless(vec![ResponseStep::Reset]),
+        Some(Fault::HangAfterEffect) => Response::headless(vec![ResponseStep::Hang]),
         Some(Fault::LastOfAllowance(seconds)) => answer
             .with_header("x-ratelimit-remaining", "0")
             .with_header("x-ratelimit-reset-after", seconds.to_string()),
@@ -218,21 +218,21 @@ impl Fault {
                     response
                 })
             }
-            Self::Status(status, code, message) => Some(response(&Err(Refusal::new(
+            Self::Status(status, code, message) => Some(response(&Err(RestError::new(
                 *status,
                 *code,
                 message.as_str(),
             )))),
             Self::Page(status) => Some(Response::bytes(*status, "text/html", HTML)),
-            Self::Hang => Some(Response::headless(vec![Step::Hang])),
-            Self::Drop => Some(Response::headless(vec![Step::Reset])),
+            Self::Hang => Some(Response::headless(vec![ResponseStep::Hang])),
+            Self::Drop => Some(Response::headless(vec![ResponseStep::Reset])),
             Self::DropAfterEffect | Self::HangAfterEffect | Self::LastOfAllowance(_) => None,
         }
     }
 }
 
 impl DiscordState {
-    fn authorize(&self, request: &Request, method: &Method) -> Result<(), Refusal> {
+    fn authorize(&self, request: &Request, method: &Method) -> Result<(), RestError> {
         // An interaction response carries the interaction's token and may come from any program.
         if matches!(method, Method::InteractionCallback { .. }) {
             return Ok(());
@@ -241,18 +241,18 @@ impl DiscordState {
             .header("user-agent")
             .is_some_and(|agent| agent.starts_with("DiscordBot ("))
         {
-            return Err(Refusal::new(403, 40_333, "internal network error"));
+            return Err(RestError::new(403, 40_333, "internal network error"));
         }
         let is_known =
             request.header("authorization") == Some(&format!("Bot {TOKEN}")) && !self.is_revoked;
         if is_known {
             Ok(())
         } else {
-            Err(Refusal::unauthorized())
+            Err(RestError::unauthorized())
         }
     }
 
-    fn call(&mut self, method: &Method, body: &Value, uploads: Vec<Upload>) -> Outcome {
+    fn call(&mut self, method: &Method, body: &Value, uploads: Vec<Upload>) -> RestResult {
         match method {
             Method::GetMe => Ok(me()),
             Method::GetApplication => Ok(application()),
@@ -267,7 +267,7 @@ impl DiscordState {
             }
             Method::GetChannel(channel) => self
                 .channel_json(*channel)
-                .ok_or_else(Refusal::unknown_channel),
+                .ok_or_else(RestError::unknown_channel),
             Method::CreateDirectChannel => {
                 let user = body.get("recipient_id").and_then(crate::sending::id_of);
                 let known = self
@@ -277,7 +277,7 @@ impl DiscordState {
                     .map(|(channel, _)| *channel);
                 known
                     .and_then(|channel| self.channel_json(channel))
-                    .ok_or_else(|| Refusal::new(400, 50_007, "Cannot send messages to this user"))
+                    .ok_or_else(|| RestError::new(400, 50_007, "Cannot send messages to this user"))
             }
             Method::GetMessage(channel, message) => {
                 self.check_place(*channel)?;
@@ -287,7 +287,7 @@ impl DiscordState {
                     .filter(|found| found.channel == *channel && !found.is_deleted);
                 message
                     .map(|message| self.message_json(message))
-                    .ok_or_else(Refusal::unknown_message)
+                    .ok_or_else(RestError::unknown_message)
             }
             Method::GetMessages(channel, query) => self.history(*channel, query),
             Method::CreateMessage(channel) => self.create_message(*channel, body, uploads),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::refusal::{Outcome, Refusal};
+use crate::refusal::{RestError, RestResult};
 use crate::state::DiscordState;
 
 /// Maximum and default number of messages per page.
@@ -13,24 +13,28 @@ impl DiscordState {
     /// Returns a page of a channel's messages, newest first: the oldest ones after `after`, the
     /// newest ones before `before`, or otherwise the newest. History messages do not name their
     /// server.
-    pub(crate) fn history(&self, channel: u64, query: &[(String, String)]) -> Outcome {
+    pub(crate) fn history(&self, channel: u64, query: &[(String, String)]) -> RestResult {
         if self.room(channel).is_none() {
-            return Err(Refusal::unknown_channel());
+            return Err(RestError::unknown_channel());
         }
         let (mut limit, mut after, mut before) = (USUAL_PAGE, None, None);
         for (key, value) in query {
             let number = value
                 .parse::<u64>()
-                .map_err(|error| Refusal::form(format!("{key}: {error}")))?;
+                .map_err(|error| RestError::form(format!("{key}: {error}")))?;
             match key.as_str() {
                 "limit" if (1..=LARGEST_PAGE).contains(&number) => limit = number,
                 "after" => after = Some(number),
                 "before" => before = Some(number),
-                _ => return Err(Refusal::form(format!("{key}={value}: not to be asked for"))),
+                _ => {
+                    return Err(RestError::form(format!(
+                        "{key}={value}: not to be asked for"
+                    )));
+                }
             }
         }
         if after.is_some() && before.is_some() {
-            return Err(Refusal::form("after, before: one of them at a time"));
+            return Err(RestError::form("after, before: one of them at a time"));
         }
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let (first, last) = (

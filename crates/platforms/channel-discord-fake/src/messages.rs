@@ -15,7 +15,7 @@ pub(crate) struct StoredFile {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Message {
+pub(crate) struct StoredMessage {
     pub(crate) id: u64,
     pub(crate) channel: u64,
     /// The author, or `None` for the bot.
@@ -68,7 +68,7 @@ pub struct SentMessage {
 }
 
 impl DiscordState {
-    pub(crate) fn show(&self, message: &Message) -> SentMessage {
+    pub(crate) fn show(&self, message: &StoredMessage) -> SentMessage {
         let files = message.files.iter().filter_map(|id| self.files.get(id));
         let rows = message.components.as_array().into_iter().flatten();
         let labels = |row: &Value| -> Vec<String> {

@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 
 /// Reason why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct RestError {
     pub(crate) status: u16,
     pub(crate) code: u64,
     pub(crate) message: String,
 }
 
-pub(crate) type Outcome = Result<Value, Refusal>;
+pub(crate) type RestResult = Result<Value, RestError>;
 
-impl Refusal {
+impl RestError {
     pub(crate) fn new(status: u16, code: u64, message: impl Into<String>) -> Self {
         Self {
             status,
@@ -44,12 +44,12 @@ impl Refusal {
     }
 
     pub(crate) fn unknown_message() -> Self {
-        Self::new(404, 10_008, "Unknown Message")
+        Self::new(404, 10_008, "Unknown StoredMessage")
     }
 }
 
 /// Returns the response to a call; `Null` has no body.
-pub(crate) fn response(outcome: &Outcome) -> Response {
+pub(crate) fn response(outcome: &RestResult) -> Response {
     let response = match outcome {
         Ok(Value::Null) => Response::bytes(204, "text/html; charset=utf-8", ""),
         Ok(result) => Response::json(200, result),

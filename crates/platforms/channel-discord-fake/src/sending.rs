@@ -4,8 +4,8 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::account::BOT_ID;
-use crate::messages::{Message, StoredFile};
-use crate::refusal::{Outcome, Refusal};
+use crate::messages::{StoredFile, StoredMessage};
+use crate::refusal::{RestError, RestResult};
 use crate::state::DiscordState;
 
 /// Maximum length of a text, in code points.
@@ -59,7 +59,7 @@ impl DiscordState {
         channel: u64,
         body: &Value,
         uploads: Vec<Upload>,
-    ) -> Outcome {
+    ) -> RestResult {
         self.check_place(channel)?;
         self.check_body(body, MESSAGE_FIELDS)?;
         if uploads
@@ -68,7 +68,7 @@ impl DiscordState {
             .sum::<usize>()
             > self.upload_limit
         {
-            return Err(Refusal::new(413, 40_005, "Request entity too large"));
+            return Err(RestError::new(413, 40_005, "Request entity too large"));
         }
         check_uploads(body, &uploads)?;
         let text = body
@@ -83,7 +83,7 @@ impl DiscordState {
             && !has_something
             && !is_filled(body.get("components"))
         {
-            return Err(Refusal::new(400, 50_006, "Cannot send an empty message"));
+            return Err(RestError::new(400, 50_006, "Cannot send an empty message"));
         }
         let nonce = nonce_of(body)?;
         let is_held_to = body
@@ -101,7 +101,7 @@ impl DiscordState {
                 .filter(|message| !message.is_deleted);
             return message
                 .map(|message| self.message_json(message))
-                .ok_or_else(Refusal::unknown_message);
+                .ok_or_else(RestError::unknown_message);
         }
         let id = self.new_id();
         let replies_to = self.reference(channel, body)?;
@@ -118,7 +118,7 @@ impl DiscordState {
                 },
             );
         }
-        let message = Message {
+        let message = StoredMessage {
             id,
             channel,
             is_by_bot: true,
@@ -128,7 +128,7 @@ impl DiscordState {
             components: body.get("components").cloned().unwrap_or_default(),
             nonce: body.get("nonce").cloned(),
             pings: pings(text, body.get("allowed_mentions")),
-            ..Message::default()
+            ..StoredMessage::default()
         };
         if let Some(nonce) = nonce.filter(|_| is_held_to) {
             self.nonces.insert(nonce, id);
@@ -138,16 +138,16 @@ impl DiscordState {
         Ok(json)
     }
 
-    pub(crate) fn edit_message(&mut self, channel: u64, id: u64, body: &Value) -> Outcome {
+    pub(crate) fn edit_message(&mut self, channel: u64, id: u64, body: &Value) -> RestResult {
         self.check_place(channel)?;
         self.check_body(body, EDIT_FIELDS)?;
         let message = self
             .messages
             .get_mut(&id)
             .filter(|message| message.channel == channel && !message.is_deleted);
-        let message = message.ok_or_else(Refusal::unknown_message)?;
+        let message = message.ok_or_else(RestError::unknown_message)?;
         if !message.is_by_bot {
-            return Err(Refusal::new(
+            return Err(RestError::new(
                 403,
                 50_005,
                 "Cannot edit a message authored by another user",
@@ -171,17 +171,17 @@ impl DiscordState {
         message: u64,
         emoji: &str,
         is_set: bool,
-    ) -> Outcome {
+    ) -> RestResult {
         self.check_place(channel)?;
         let is_emoji = !emoji.is_empty() && (!emoji.is_ascii() || emoji.contains(':'));
         if !is_emoji {
-            return Err(Refusal::new(400, 10_014, "Unknown Emoji"));
+            return Err(RestError::new(400, 10_014, "Unknown Emoji"));
         }
         let message = self
             .messages
             .get_mut(&message)
             .filter(|message| message.channel == channel);
-        let reactions = &mut message.ok_or_else(Refusal::unknown_message)?.reactions;
+        let reactions = &mut message.ok_or_else(RestError::unknown_message)?.reactions;
         let place = reactions.iter().position(|known| known == emoji);
         match (place, is_set) {
             (None, true) => reactions.push(emoji.to_owned()),
@@ -191,42 +191,42 @@ impl DiscordState {
         Ok(Value::Null)
     }
 
-    pub(crate) fn check_place(&self, channel: u64) -> Result<(), Refusal> {
+    pub(crate) fn check_place(&self, channel: u64) -> Result<(), RestError> {
         if self.room(channel).is_none() {
-            return Err(Refusal::unknown_channel());
+            return Err(RestError::unknown_channel());
         }
         if self.forbidden.contains(&channel) {
-            return Err(Refusal::new(403, 50_013, "Missing Permissions"));
+            return Err(RestError::new(403, 50_013, "Missing Permissions"));
         }
         Ok(())
     }
 
-    fn check_body(&self, body: &Value, known: &[&str]) -> Result<(), Refusal> {
+    fn check_body(&self, body: &Value, known: &[&str]) -> Result<(), RestError> {
         if !body.is_object() {
-            return Err(Refusal::new(
+            return Err(RestError::new(
                 400,
                 50_109,
                 "The request body contains invalid JSON.",
             ));
         }
         if let Some(field) = unknown_field(body, known) {
-            return Err(Refusal::form(format!("{field}: unknown")));
+            return Err(RestError::form(format!("{field}: unknown")));
         }
         let text = body
             .get("content")
             .and_then(Value::as_str)
             .unwrap_or_default();
         if text.chars().count() > TEXT_LIMIT {
-            return Err(Refusal::form("content: Must be 2000 or fewer in length."));
+            return Err(RestError::form("content: Must be 2000 or fewer in length."));
         }
         if let Some(problem) = body.get("components").and_then(components_problem) {
-            return Err(Refusal::form(problem));
+            return Err(RestError::form(problem));
         }
         mentions_problem(body.get("allowed_mentions"))
-            .map_or(Ok(()), |problem| Err(Refusal::form(problem)))
+            .map_or(Ok(()), |problem| Err(RestError::form(problem)))
     }
 
-    fn reference(&self, channel: u64, body: &Value) -> Result<Option<u64>, Refusal> {
+    fn reference(&self, channel: u64, body: &Value) -> Result<Option<u64>, RestError> {
         let Some(reference) = body
             .get("message_reference")
             .filter(|reference| !reference.is_null())
@@ -243,11 +243,13 @@ impl DiscordState {
                 "fail_if_not_exists",
             ],
         ) {
-            return Err(Refusal::form(format!("message_reference.{field}: unknown")));
+            return Err(RestError::form(format!(
+                "message_reference.{field}: unknown"
+            )));
         }
         let id = reference.get("message_id").and_then(id_of);
         let id = id.ok_or_else(|| {
-            Refusal::form("message_reference.message_id: Value is not snowflake.")
+            RestError::form("message_reference.message_id: Value is not snowflake.")
         })?;
         let exists = self
             .messages
@@ -258,7 +260,7 @@ impl DiscordState {
             .and_then(Value::as_bool)
             .unwrap_or(true);
         if !exists && must_exist {
-            return Err(Refusal::form("message_reference: Unknown message"));
+            return Err(RestError::form("message_reference: Unknown message"));
         }
         Ok(Some(id).filter(|_| exists))
     }
@@ -276,20 +278,20 @@ fn is_filled(list: Option<&Value>) -> bool {
     })
 }
 
-fn nonce_of(body: &Value) -> Result<Option<String>, Refusal> {
+fn nonce_of(body: &Value) -> Result<Option<String>, RestError> {
     let nonce = match body.get("nonce") {
         None | Some(Value::Null) => return Ok(None),
         Some(Value::String(text)) => text.clone(),
         Some(Value::Number(number)) => number.to_string(),
-        Some(_) => return Err(Refusal::form("nonce: must be a text or a number")),
+        Some(_) => return Err(RestError::form("nonce: must be a text or a number")),
     };
     if nonce.chars().count() > NONCE_LIMIT {
-        return Err(Refusal::form("nonce: Must be 25 or fewer in length."));
+        return Err(RestError::form("nonce: Must be 25 or fewer in length."));
     }
     Ok(Some(nonce))
 }
 
-fn check_uploads(body: &Value, uploads: &[Upload]) -> Result<(), Refusal> {
+fn check_uploads(body: &Value, uploads: &[Upload]) -> Result<(), RestError> {
     let described = body
         .get("attachments")
         .and_then(Value::as_array)
@@ -304,13 +306,15 @@ fn check_uploads(body: &Value, uploads: &[Upload]) -> Result<(), Refusal> {
             .iter()
             .any(|upload| Some(&upload.field) == field.as_ref())
         {
-            return Err(Refusal::form("attachments: there is no such file"));
+            return Err(RestError::form("attachments: there is no such file"));
         }
     }
     let is_named =
         |upload: &Upload| upload.field.starts_with("files[") && upload.field.ends_with(']');
     if !uploads.iter().all(is_named) || uploads.len() > 10 {
-        return Err(Refusal::form("files: must be called files[0] to files[9]"));
+        return Err(RestError::form(
+            "files: must be called files[0] to files[9]",
+        ));
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ pub(crate) const MESSAGE_CONTENT: u64 = 1 << 15;
 pub(crate) const ALL_INTENTS: u64 = (1 << 26) - 1;
 
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct GatewaySession {
     pub(crate) id: String,
     pub(crate) intents: u64,
     /// Frames as they are sent. The sequence number is the position, counted from 1.
@@ -24,7 +24,7 @@ pub(crate) struct Session {
     pub(crate) connection: Option<usize>,
 }
 
-impl Session {
+impl GatewaySession {
     pub(crate) fn add(&mut self, name: &str, content: &Value) -> u64 {
         let number = self.events.len() as u64 + 1;
         self.events
@@ -57,7 +57,7 @@ impl DiscordState {
     pub(crate) fn begin_session(&mut self, connection: usize, intents: u64) -> String {
         self.identifies += 1;
         let id = format!("session-{}", self.identifies);
-        let mut session = Session {
+        let mut session = GatewaySession {
             id: id.clone(),
             intents,
             events: Vec::new(),
@@ -72,7 +72,7 @@ impl DiscordState {
         id
     }
 
-    pub(crate) fn session(&mut self, id: &str) -> Option<&mut Session> {
+    pub(crate) fn session(&mut self, id: &str) -> Option<&mut GatewaySession> {
         self.sessions.iter_mut().find(|session| session.id == id)
     }
 

@@ -9,9 +9,9 @@ use serde_json::Value;
 use crate::command::{Answer, OpenInteraction, USUAL_ANSWER_TIME};
 use crate::fault::Fault;
 use crate::incoming::Person;
-use crate::messages::{Message, SentMessage, StoredFile};
+use crate::messages::{SentMessage, StoredFile, StoredMessage};
 use crate::order::Order;
-use crate::session::Session;
+use crate::session::GatewaySession;
 
 const FIRST_ID: u64 = 900_000_000_000_000_000;
 const USUAL_HEARTBEAT: u64 = 41_250;
@@ -59,7 +59,7 @@ pub(crate) struct DiscordState {
     /// Remaining session starts, and the milliseconds until the limit resets.
     pub(crate) session_starts: (u64, u64),
     last_id: u64,
-    pub(crate) sessions: Vec<Session>,
+    pub(crate) sessions: Vec<GatewaySession>,
     pub(crate) orders: VecDeque<Order>,
     pub(crate) connections: usize,
     pub(crate) refuse_connections: usize,
@@ -75,7 +75,7 @@ pub(crate) struct DiscordState {
     pub(crate) direct: BTreeMap<u64, Person>,
     /// Parent channels of threads, by thread id.
     pub(crate) threads: BTreeMap<u64, u64>,
-    pub(crate) messages: BTreeMap<u64, Message>,
+    pub(crate) messages: BTreeMap<u64, StoredMessage>,
     pub(crate) files: BTreeMap<u64, StoredFile>,
     /// Messages by nonce, for requests with an enforced nonce.
     pub(crate) nonces: BTreeMap<String, u64>,

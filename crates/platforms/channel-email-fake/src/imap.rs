@@ -13,10 +13,10 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use crate::account::USER;
 use crate::lines::{line, line_into};
 use crate::state::{MailFault, MailState, StoredMail};
-use crate::tokens::Provider;
+use crate::tokens::TokenProvider;
 
 /// An IMAP connection.
-struct Connection {
+struct ImapConnection {
     reader: BufReader<OwnedReadHalf>,
     writer: OwnedWriteHalf,
     state: Watched<MailState>,
@@ -39,7 +39,7 @@ pub(crate) async fn serve(stream: TcpStream, state: Watched<MailState>) -> io::R
     let (reader, writer) = stream.into_split();
     let has_idle = state.read(|state| state.has_idle);
     let reader = BufReader::new(reader);
-    let mut connection = Connection {
+    let mut connection = ImapConnection {
         reader,
         writer,
         state,
@@ -65,7 +65,7 @@ pub(crate) async fn serve(stream: TcpStream, state: Watched<MailState>) -> io::R
     Ok(())
 }
 
-impl Connection {
+impl ImapConnection {
     async fn say(&mut self, text: &str) -> io::Result<()> {
         self.state.reached(|state| !state.is_stalled).await;
         self.writer.write_all(text.as_bytes()).await
@@ -150,7 +150,8 @@ impl Connection {
             self.say(&format!("{tag} OK Logged in.\r\n")).await?;
             return Ok(true);
         }
-        self.say(&format!("+ {}\r\n", Provider::reasons())).await?;
+        self.say(&format!("+ {}\r\n", TokenProvider::reasons()))
+            .await?;
         let Some(empty) = line(&mut self.reader).await? else {
             return Ok(false);
         };

@@ -13,9 +13,9 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use crate::account::USER;
 use crate::lines::line;
 use crate::state::{MailFault, MailState, SentMail};
-use crate::tokens::Provider;
+use crate::tokens::TokenProvider;
 
-struct Connection {
+struct SmtpConnection {
     reader: BufReader<OwnedReadHalf>,
     writer: OwnedWriteHalf,
     state: Watched<MailState>,
@@ -29,7 +29,7 @@ struct Connection {
 pub(crate) async fn serve(stream: TcpStream, state: Watched<MailState>) -> io::Result<()> {
     let (reader, writer) = stream.into_split();
     let reader = BufReader::new(reader);
-    let mut connection = Connection {
+    let mut connection = SmtpConnection {
         reader,
         writer,
         state,
@@ -47,7 +47,7 @@ pub(crate) async fn serve(stream: TcpStream, state: Watched<MailState>) -> io::R
     Ok(())
 }
 
-impl Connection {
+impl SmtpConnection {
     async fn say(&mut self, text: &str) -> io::Result<()> {
         self.writer
             .write_all(format!("{text}\r\n").as_bytes())
@@ -95,7 +95,7 @@ impl Connection {
                 return if self.is_in {
                     "235 welcome".to_owned()
                 } else {
-                    format!("334 {}", Provider::reasons())
+                    format!("334 {}", TokenProvider::reasons())
                 };
             }
             "AUTH" => {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use chrono::{Days, NaiveDate, Utc};
 use nanobot_testkit::Calls;
 
-use crate::tokens::Provider;
+use crate::tokens::TokenProvider;
 
 /// A mail in the mailbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub enum MailFault {
 #[derive(Debug)]
 pub(crate) struct MailState {
     pub(crate) password: String,
-    pub(crate) provider: Provider,
+    pub(crate) provider: TokenProvider,
     pub(crate) has_idle: bool,
     pub(crate) keeps_keywords: bool,
     pub(crate) uid_validity: u32,
@@ -92,7 +92,7 @@ impl Default for MailState {
     fn default() -> Self {
         Self {
             password: crate::account::PASSWORD.to_owned(),
-            provider: Provider::default(),
+            provider: TokenProvider::default(),
             has_idle: true,
             keeps_keywords: true,
             uid_validity: 1,

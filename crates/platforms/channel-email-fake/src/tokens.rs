@@ -22,7 +22,7 @@ pub const CLIENT_SECRET: &str = "Client-secret-of-the-fake";
 
 /// State of the provider.
 #[derive(Debug)]
-pub(crate) struct Provider {
+pub(crate) struct TokenProvider {
     pub(crate) refresh: Option<String>,
     /// `true` if every answer contains a new refresh token.
     pub(crate) rotates: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Provider {
     pub(crate) valid: BTreeSet<String>,
 }
 
-impl Default for Provider {
+impl Default for TokenProvider {
     fn default() -> Self {
         Self {
             refresh: Some(REFRESH_TOKEN.to_owned()),
@@ -46,7 +46,7 @@ impl Default for Provider {
     }
 }
 
-impl Provider {
+impl TokenProvider {
     /// Returns `true` if an `XOAUTH2` response contains an accepted token.
     pub(crate) fn lets_in(&self, shown: &str) -> bool {
         let decoded = STANDARD.decode(shown).unwrap_or_default();

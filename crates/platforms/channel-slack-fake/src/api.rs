@@ -10,7 +10,7 @@ pub(crate) struct ApiError {
     messages: Vec<String>,
 }
 
-pub(crate) type Outcome = Result<Value, ApiError>;
+pub(crate) type ApiResult = Result<Value, ApiError>;
 
 impl ApiError {
     pub(crate) fn new(code: &str) -> Self {
@@ -47,7 +47,7 @@ pub(crate) fn refusal(error: &ApiError) -> Response {
     Response::json(200, &body)
 }
 
-pub(crate) fn response(outcome: &Outcome) -> Response {
+pub(crate) fn response(outcome: &ApiResult) -> Response {
     match outcome {
         Ok(result) => {
             let mut body = result.clone();

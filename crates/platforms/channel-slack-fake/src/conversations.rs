@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use nanobot_testkit::json::set;
 use serde_json::{Value, json};
 
-use crate::api::{ApiError, Outcome};
-use crate::messages::Message;
+use crate::api::{ApiError, ApiResult};
+use crate::messages::StoredMessage;
 use crate::params::Params;
-use crate::state::{Channel, SlackState};
+use crate::state::{Conversation, SlackState};
 
 impl SlackState {
-    pub(crate) fn open_conversation(&mut self, params: &Params) -> Outcome {
+    pub(crate) fn open_conversation(&mut self, params: &Params) -> ApiResult {
         let user = params.text("users");
         let Some(person) = self.people.get(user) else {
             return Err(ApiError::new("user_not_found"));
@@ -23,13 +23,13 @@ impl SlackState {
         Ok(json!({"channel": {"id": id}}))
     }
 
-    pub(crate) fn list_conversations(&self, params: &Params) -> Outcome {
+    pub(crate) fn list_conversations(&self, params: &Params) -> ApiResult {
         let shown = self.channels.iter().filter(|(id, _)| !id.starts_with('D'));
-        let json = |(id, channel): (&String, &Channel)| json!({"id": id, "name": channel.name, "is_channel": true, "is_member": channel.has_bot});
+        let json = |(id, channel): (&String, &Conversation)| json!({"id": id, "name": channel.name, "is_channel": true, "is_member": channel.has_bot});
         page("channels", shown.map(json).collect(), params)
     }
 
-    pub(crate) fn list_people(&self, params: &Params) -> Outcome {
+    pub(crate) fn list_people(&self, params: &Params) -> ApiResult {
         let json = |person: &crate::incoming::Person| {
             let profile =
                 json!({"display_name": person.name, "real_name": format!("{} Real", person.name)});
@@ -39,9 +39,9 @@ impl SlackState {
     }
 
     /// Returns the messages of a channel, newest first, without those in threads.
-    pub(crate) fn history(&self, params: &Params) -> Outcome {
+    pub(crate) fn history(&self, params: &Params) -> ApiResult {
         let channel = self.writable(params.text("channel"))?;
-        let is_shown = |_: &str, message: &Message| {
+        let is_shown = |_: &str, message: &StoredMessage| {
             message.thread.is_none() || message.subtype.as_deref() == Some("thread_broadcast")
         };
         let messages = self.messages(&channel, params, is_shown);
@@ -50,7 +50,7 @@ impl SlackState {
 
     /// Returns the messages of a thread, oldest first. The root comes first whatever range is
     /// requested.
-    pub(crate) fn replies(&self, params: &Params) -> Outcome {
+    pub(crate) fn replies(&self, params: &Params) -> ApiResult {
         let channel = self.writable(params.text("channel"))?;
         let root = params.text("ts");
         let known = self
@@ -63,8 +63,9 @@ impl SlackState {
             .ok_or_else(|| ApiError::new("thread_not_found"))?;
         let mut messages =
             vec![known.shown(root, first, &known.threads(), self.shows_metadata(params))];
-        let is_reply =
-            |ts: &str, message: &Message| message.thread.as_deref() == Some(root) && ts != root;
+        let is_reply = |ts: &str, message: &StoredMessage| {
+            message.thread.as_deref() == Some(root) && ts != root
+        };
         messages.extend(self.messages(&channel, params, is_reply));
         page("messages", messages, params)
     }
@@ -77,7 +78,7 @@ impl SlackState {
         &self,
         channel: &str,
         params: &Params,
-        is_meant: impl Fn(&str, &Message) -> bool,
+        is_meant: impl Fn(&str, &StoredMessage) -> bool,
     ) -> Vec<Value> {
         let (oldest, latest) = (params.given("oldest"), params.given("latest"));
         let takes_ends = params.flag("inclusive");
@@ -99,11 +100,11 @@ impl SlackState {
 }
 
 /// Number of replies and `ts` of the last reply, by root message.
-type Threads<'a> = BTreeMap<&'a str, (usize, &'a str)>;
+type ThreadSummaries<'a> = BTreeMap<&'a str, (usize, &'a str)>;
 
-impl Channel {
-    fn threads(&self) -> Threads<'_> {
-        let mut threads = Threads::new();
+impl Conversation {
+    fn threads(&self) -> ThreadSummaries<'_> {
+        let mut threads = ThreadSummaries::new();
         for (ts, message) in self
             .messages
             .iter()
@@ -121,8 +122,8 @@ impl Channel {
     fn shown(
         &self,
         ts: &str,
-        message: &Message,
-        threads: &Threads<'_>,
+        message: &StoredMessage,
+        threads: &ThreadSummaries<'_>,
         with_metadata: bool,
     ) -> Value {
         let mut json = message.json(ts, with_metadata);
@@ -143,7 +144,7 @@ impl Channel {
 }
 
 /// Returns one page of a list. The cursor names the start of the next page.
-fn page(name: &str, all: Vec<Value>, params: &Params) -> Outcome {
+fn page(name: &str, all: Vec<Value>, params: &Params) -> ApiResult {
     let limit = params.number("limit").unwrap_or(100);
     if !(1..=1000).contains(&limit) {
         return Err(ApiError::new("invalid_limit"));

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::account::{BOT_USER, TEAM};
 use crate::files::Download;
 use crate::incoming::{Incoming, Person};
-use crate::messages::Message;
+use crate::messages::StoredMessage;
 use crate::state::SlackState;
 
 /// Maximum number of retries of an event.
@@ -28,7 +28,7 @@ pub struct Pushed {
 
 /// An event for the app.
 #[derive(Debug)]
-pub(crate) struct Event {
+pub(crate) struct AppEvent {
     kind: &'static str,
     payload: Value,
     is_acknowledged: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Sent {
 
 /// An open connection.
 #[derive(Debug, Default)]
-pub(crate) struct Connection {
+pub(crate) struct SocketConnection {
     pub(crate) outbox: VecDeque<Out>,
     /// Set once the connection gets no more envelopes.
     pub(crate) is_leaving: bool,
@@ -107,13 +107,13 @@ impl SlackState {
             set(&mut event, "files", files.clone());
         }
         if let Some(known) = self.channels.get_mut(&channel) {
-            let message = Message {
+            let message = StoredMessage {
                 user: person.id,
                 text: text.clone(),
                 thread,
                 subtype,
                 files,
-                ..Message::default()
+                ..StoredMessage::default()
             };
             known.messages.insert(ts.clone(), message);
         }
@@ -261,7 +261,7 @@ impl SlackState {
         } else {
             content
         };
-        self.events.push(Event {
+        self.events.push(AppEvent {
             kind,
             payload,
             is_acknowledged: false,

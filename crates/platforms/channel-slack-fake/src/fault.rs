@@ -1,6 +1,6 @@
 //! Faults that can be scripted for one call.
 
-use nanobot_testkit::http::{Response, Step};
+use nanobot_testkit::http::{Response, ResponseStep};
 use serde_json::json;
 
 use crate::api::{ApiError, refusal};
@@ -56,8 +56,8 @@ impl Fault {
             Self::Redirect(to) => {
                 Some(Response::bytes(302, "text/plain", "").with_header("location", to))
             }
-            Self::Hang => Some(Response::headless(vec![Step::Hang])),
-            Self::Drop => Some(Response::headless(vec![Step::Reset])),
+            Self::Hang => Some(Response::headless(vec![ResponseStep::Hang])),
+            Self::Drop => Some(Response::headless(vec![ResponseStep::Reset])),
             Self::DropAfterEffect | Self::ErrorAfterEffect(_) => None,
         }
     }
@@ -65,7 +65,7 @@ impl Fault {
     /// Returns the response sent after the call took effect, or `None` for the real answer.
     pub(crate) fn afterwards(&self) -> Option<Response> {
         match self {
-            Self::DropAfterEffect => Some(Response::headless(vec![Step::Reset])),
+            Self::DropAfterEffect => Some(Response::headless(vec![ResponseStep::Reset])),
             Self::ErrorAfterEffect(code) => Some(refusal(&ApiError::new(code))),
             _ => None,
         }

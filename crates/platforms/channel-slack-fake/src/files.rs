@@ -5,8 +5,8 @@ use nanobot_testkit::http::{Request, Response};
 use serde_json::{Value, json};
 
 use crate::account::BOT_USER;
-use crate::api::{ApiError, Outcome};
-use crate::messages::{Message, SentFile};
+use crate::api::{ApiError, ApiResult};
+use crate::messages::{SentFile, StoredMessage};
 use crate::params::Params;
 use crate::state::SlackState;
 
@@ -54,7 +54,7 @@ impl SlackState {
         }
     }
 
-    pub(crate) fn offer_upload(&mut self, params: &Params) -> Outcome {
+    pub(crate) fn offer_upload(&mut self, params: &Params) -> ApiResult {
         let length = params.number("length").filter(|length| *length > 0);
         let Some(length) = length else {
             return Err(ApiError::because(
@@ -92,7 +92,7 @@ impl SlackState {
         }
     }
 
-    pub(crate) fn complete_upload(&mut self, params: &Params) -> Outcome {
+    pub(crate) fn complete_upload(&mut self, params: &Params) -> ApiResult {
         let channel = match params.given("channel_id") {
             Some(channel) => Some(self.writable(channel)?),
             None => None,
@@ -126,11 +126,11 @@ impl SlackState {
                 let (user, thread) = (BOT_USER.to_owned(), thread.clone());
                 self.keep(
                     channel,
-                    Message {
+                    StoredMessage {
                         user,
                         thread,
                         file: Some(sent),
-                        ..Message::default()
+                        ..StoredMessage::default()
                     },
                 )?;
             }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::account::{APP_TOKEN, BOT_TOKEN, BOT_USER, TEAM};
-use crate::api::{ApiError, Outcome, refusal, response};
+use crate::api::{ApiError, ApiResult, refusal, response};
 use crate::fault::Fault;
 use crate::params::{Method, Params, method};
 use crate::state::{Call, SlackState};
@@ -97,7 +97,7 @@ impl SlackState {
         refusal(error)
     }
 
-    fn call(&mut self, name: &str, params: &Params) -> Outcome {
+    fn call(&mut self, name: &str, params: &Params) -> ApiResult {
         match name {
             "auth.test" => Ok(json!({
                 "url": "https://test.slack.com/", "team": "Test", "user": "nanobot", "team_id": TEAM,

@@ -5,7 +5,7 @@ use nanobot_testkit::json::set;
 use serde_json::{Value, json};
 
 use crate::account::BOT_USER;
-use crate::api::{ApiError, Outcome};
+use crate::api::{ApiError, ApiResult};
 use crate::blocks;
 use crate::params::Params;
 use crate::state::SlackState;
@@ -48,7 +48,7 @@ pub struct SentMessage {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Message {
+pub(crate) struct StoredMessage {
     pub(crate) user: String,
     pub(crate) text: String,
     pub(crate) thread: Option<String>,
@@ -63,7 +63,7 @@ pub(crate) struct Message {
     pub(crate) reactions: Vec<String>,
 }
 
-impl Message {
+impl StoredMessage {
     /// Returns the message as history and replies show it.
     pub(crate) fn json(&self, ts: &str, with_metadata: bool) -> Value {
         let mut json = json!({"type": "message", "user": self.user, "text": self.text, "ts": ts});
@@ -118,20 +118,20 @@ impl SlackState {
             .unwrap_or_default()
     }
 
-    pub(crate) fn post(&mut self, params: &Params) -> Outcome {
+    pub(crate) fn post(&mut self, params: &Params) -> ApiResult {
         let channel = self.writable(params.text("channel"))?;
         let (text, blocks) = content(params, TEXT_LIMIT)?;
         let thread = params.given("thread_ts").map(str::to_owned);
         let metadata = metadata(params)?;
         let ts = self.keep(
             &channel,
-            Message {
+            StoredMessage {
                 user: BOT_USER.to_owned(),
                 text,
                 thread,
                 blocks,
                 metadata,
-                ..Message::default()
+                ..StoredMessage::default()
             },
         )?;
         let json = self
@@ -142,7 +142,11 @@ impl SlackState {
     }
 
     /// Stores a message of the bot.
-    pub(crate) fn keep(&mut self, channel: &str, message: Message) -> Result<String, ApiError> {
+    pub(crate) fn keep(
+        &mut self,
+        channel: &str,
+        message: StoredMessage,
+    ) -> Result<String, ApiError> {
         let ts = self.next_ts();
         let known = self
             .channels
@@ -158,7 +162,7 @@ impl SlackState {
         Ok(ts)
     }
 
-    pub(crate) fn update(&mut self, params: &Params) -> Outcome {
+    pub(crate) fn update(&mut self, params: &Params) -> ApiResult {
         let channel = self.writable(params.text("channel"))?;
         let (text, blocks) = content(params, EDIT_LIMIT)?;
         let metadata = metadata(params)?;
@@ -173,14 +177,19 @@ impl SlackState {
         Ok(json!({"channel": channel, "ts": ts, "text": text}))
     }
 
-    pub(crate) fn delete(&mut self, params: &Params) -> Outcome {
+    pub(crate) fn delete(&mut self, params: &Params) -> ApiResult {
         let channel = self.writable(params.text("channel"))?;
         let ts = params.text("ts").to_owned();
         self.own(&channel, &ts, "cant_delete_message")?.is_deleted = true;
         Ok(json!({"channel": channel, "ts": ts}))
     }
 
-    fn own(&mut self, channel: &str, ts: &str, refusal: &str) -> Result<&mut Message, ApiError> {
+    fn own(
+        &mut self,
+        channel: &str,
+        ts: &str,
+        refusal: &str,
+    ) -> Result<&mut StoredMessage, ApiError> {
         let known = self
             .channels
             .get_mut(channel)
@@ -195,7 +204,7 @@ impl SlackState {
         }
     }
 
-    pub(crate) fn react(&mut self, params: &Params, adds: bool) -> Outcome {
+    pub(crate) fn react(&mut self, params: &Params, adds: bool) -> ApiResult {
         let channel = self.writable(params.text("channel"))?;
         let name = params.text("name").to_owned();
         let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_+-'".contains(c);

@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::Message;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::envelope::{Connection, Out};
+use crate::envelope::{Out, SocketConnection};
 use crate::state::SlackState;
 
 /// Listens for sockets until `stop` fires.
@@ -47,7 +47,7 @@ async fn serve(state: Watched<SlackState>, stream: TcpStream) {
     let number = state.change(|state| {
         state.connected += 1;
         let number = state.connected;
-        state.connections.insert(number, Connection::default());
+        state.connections.insert(number, SocketConnection::default());
         let count = state.claimed_connections.unwrap_or(state.connections.len());
         let hello = json!({
             "type": "hello", "num_connections": count, "connection_info": {"app_id": "A0APP"},

@@ -9,11 +9,11 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::api::ApiError;
-use crate::envelope::{Connection, Event, Sent};
+use crate::envelope::{AppEvent, Sent, SocketConnection};
 use crate::fault::Fault;
 use crate::files::{Download, Upload};
 use crate::incoming::Person;
-use crate::messages::Message;
+use crate::messages::StoredMessage;
 
 /// Time that Slack waits for an acknowledgement.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -46,7 +46,7 @@ pub(crate) struct SlackState {
     pub(crate) is_down: bool,
     pub(crate) hides_metadata: bool,
     pub(crate) is_stalled: bool,
-    pub(crate) channels: BTreeMap<String, Channel>,
+    pub(crate) channels: BTreeMap<String, Conversation>,
     pub(crate) people: BTreeMap<String, Person>,
     last: u64,
     /// The bot's messages in the order of sending, by conversation and `ts`.
@@ -57,9 +57,9 @@ pub(crate) struct SlackState {
     pub(crate) calls: Calls<Call, Fault>,
     pub(crate) complaints: Vec<String>,
     pub(crate) tickets: BTreeSet<String>,
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<AppEvent>,
     pub(crate) envelopes: BTreeMap<String, Sent>,
-    pub(crate) connections: BTreeMap<usize, Connection>,
+    pub(crate) connections: BTreeMap<usize, SocketConnection>,
     pub(crate) connected: usize,
     pub(crate) claimed_connections: Option<usize>,
     /// Number of future connections that are asked to disconnect at once.
@@ -67,10 +67,10 @@ pub(crate) struct SlackState {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Channel {
+pub(crate) struct Conversation {
     pub(crate) name: String,
     pub(crate) has_bot: bool,
-    pub(crate) messages: BTreeMap<String, Message>,
+    pub(crate) messages: BTreeMap<String, StoredMessage>,
 }
 
 impl Default for SlackState {
@@ -119,10 +119,10 @@ impl SlackState {
     pub(crate) fn add_channel(&mut self, id: &str, name: &str, has_bot: bool) {
         self.channels.insert(
             id.to_owned(),
-            Channel {
+            Conversation {
                 name: name.to_owned(),
                 has_bot,
-                ..Channel::default()
+                ..Conversation::default()
             },
         );
     }

@@ -14,7 +14,7 @@ pub(crate) struct ApiError {
     pub(crate) migrated_to: Option<i64>,
 }
 
-pub(crate) type Outcome = Result<Value, ApiError>;
+pub(crate) type ApiResult = Result<Value, ApiError>;
 
 impl ApiError {
     pub(crate) fn new(code: u16, description: impl Into<String>) -> Self {
@@ -69,7 +69,7 @@ impl ApiError {
     }
 }
 
-pub(crate) fn response(outcome: &Outcome) -> Response {
+pub(crate) fn response(outcome: &ApiResult) -> Response {
     match outcome {
         Ok(result) => Response::json(200, &json!({"ok": true, "result": result})),
         Err(error) => {

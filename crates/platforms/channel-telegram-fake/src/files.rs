@@ -6,7 +6,7 @@ use bytes::Bytes;
 use nanobot_testkit::http::Response;
 use serde_json::{Value, json};
 
-use crate::api::{ApiError, Outcome};
+use crate::api::{ApiError, ApiResult};
 use crate::incoming::FileKind;
 use crate::params::Params;
 
@@ -30,9 +30,9 @@ impl StoredFile {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Files(BTreeMap<String, StoredFile>);
+pub(crate) struct FileStore(BTreeMap<String, StoredFile>);
 
-impl Files {
+impl FileStore {
     pub(crate) fn keep(
         &mut self,
         kind: FileKind,
@@ -58,7 +58,7 @@ impl Files {
         self.0.get(id)
     }
 
-    pub(crate) fn get_file(&self, params: &Params) -> Outcome {
+    pub(crate) fn get_file(&self, params: &Params) -> ApiResult {
         let file = self
             .get(params.text("file_id"))
             .ok_or_else(|| ApiError::bad("invalid file_id"))?;

@@ -1,12 +1,12 @@
 //! Turns a request into a call, applies the scripted faults and returns the response.
 
 use nanobot_testkit::Watched;
-use nanobot_testkit::http::{Request, Response, Step};
+use nanobot_testkit::http::{Request, Response, ResponseStep};
 use nanobot_testkit::json::set;
 use serde_json::{Value, json};
 
 use crate::account::TOKEN;
-use crate::api::{ApiError, Outcome, response};
+use crate::api::{ApiError, ApiResult, response};
 use crate::fault::Fault;
 use crate::params::Params;
 use crate::polling::get_updates;
@@ -81,8 +81,8 @@ pub(crate) async fn handle(state: Watched<TelegramState>, request: Request) -> R
         None => get_updates(&state, &params).await,
     };
     match fault {
-        Some(Fault::DropAfterEffect) => Response::headless(vec![Step::Reset]),
-        Some(Fault::HangAfterEffect) => Response::headless(vec![Step::Hang]),
+        Some(Fault::DropAfterEffect) => Response::headless(vec![ResponseStep::Reset]),
+        Some(Fault::HangAfterEffect) => Response::headless(vec![ResponseStep::Hang]),
         _ => response(&outcome),
     }
 }
@@ -105,8 +105,8 @@ impl Fault {
                 Some(response(&Err(ApiError::new(*code, description.as_str()))))
             }
             Self::Result(result) => Some(response(&Ok(result.clone()))),
-            Self::Hang => Some(Response::headless(vec![Step::Hang])),
-            Self::Drop => Some(Response::headless(vec![Step::Reset])),
+            Self::Hang => Some(Response::headless(vec![ResponseStep::Hang])),
+            Self::Drop => Some(Response::headless(vec![ResponseStep::Reset])),
             Self::DropAfterEffect | Self::HangAfterEffect => None,
         }
     }
@@ -123,7 +123,7 @@ impl TelegramState {
         })
     }
 
-    fn call(&mut self, method: &str, params: &Params) -> Outcome {
+    fn call(&mut self, method: &str, params: &Params) -> ApiResult {
         match method {
             "getMe" => Ok(me()),
             "getWebhookInfo" => Ok(self.webhook.info(self.updates.len())),
@@ -158,7 +158,7 @@ impl TelegramState {
         }
     }
 
-    fn set_commands(&mut self, params: &Params) -> Outcome {
+    fn set_commands(&mut self, params: &Params) -> ApiResult {
         let commands = params
             .json("commands")
             .and_then(Value::as_array)
@@ -185,7 +185,7 @@ impl TelegramState {
         Ok(json!(true))
     }
 
-    fn answer_callback(&mut self, params: &Params) -> Outcome {
+    fn answer_callback(&mut self, params: &Params) -> ApiResult {
         if self.open_callbacks.remove(params.text("callback_query_id")) {
             Ok(json!(true))
         } else {

@@ -40,7 +40,7 @@ pub(crate) fn utf16_length(text: &str) -> usize {
 
 /// Parses markup. The error is the text that Telegram puts after `can't parse entities: `.
 pub(crate) fn parse(source: &str) -> Result<Formatted, String> {
-    let mut parser = Parser {
+    let mut parser = HtmlParser {
         source,
         rest: source,
         text: String::new(),
@@ -62,12 +62,12 @@ pub(crate) fn plain(source: &str) -> Formatted {
     trimmed(source, Vec::new())
 }
 
-struct Parser<'a> {
+struct HtmlParser<'a> {
     source: &'a str,
     rest: &'a str,
     text: String,
     open: Vec<Tag>,
-    spans: Vec<Span>,
+    spans: Vec<EntitySpan>,
 }
 
 struct Tag {
@@ -76,13 +76,13 @@ struct Tag {
     start: usize,
 }
 
-struct Span {
+struct EntitySpan {
     entity: Value,
     start: usize,
     end: usize,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> HtmlParser<'a> {
     fn run(&mut self) -> Result<(), String> {
         while let Some(next) = self.rest.chars().next() {
             match next {
@@ -222,7 +222,7 @@ impl<'a> Parser<'a> {
             ));
         }
         if let Some(entity) = tag.entity {
-            self.spans.push(Span {
+            self.spans.push(EntitySpan {
                 entity,
                 start: tag.start,
                 end: self.text.len(),
@@ -274,7 +274,7 @@ impl<'a> Parser<'a> {
             let end = self.rest.find(|c: char| c.is_whitespace() || c == '>')?;
             self.advance(end)
         };
-        let mut inner = Parser {
+        let mut inner = HtmlParser {
             source: raw,
             rest: raw,
             text: String::new(),
@@ -311,7 +311,7 @@ fn resolve(name: &str) -> Option<char> {
 }
 
 /// Trims white space at both ends and turns byte spans into UTF-16 entities, outermost first.
-fn trimmed(text: &str, mut spans: Vec<Span>) -> Formatted {
+fn trimmed(text: &str, mut spans: Vec<EntitySpan>) -> Formatted {
     let kept = text.trim();
     let from = text.len() - text.trim_start().len();
     let until = from + kept.len();

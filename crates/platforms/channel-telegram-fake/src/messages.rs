@@ -5,7 +5,7 @@ use nanobot_testkit::json::set;
 use serde_json::{Value, json};
 
 use crate::account::BOT_ID;
-use crate::files::{Files, StoredFile};
+use crate::files::{FileStore, StoredFile};
 use crate::html::Formatted;
 use crate::incoming::FileKind;
 
@@ -51,8 +51,8 @@ pub struct SentFile {
 
 /// A message as the server stores it.
 #[derive(Clone, Debug)]
-pub(crate) struct Message {
-    /// The `Message` object of the API.
+pub(crate) struct StoredMessage {
+    /// The `StoredMessage` object of the API.
     pub(crate) json: Value,
     pub(crate) source: String,
     pub(crate) parse_mode: String,
@@ -62,7 +62,7 @@ pub(crate) struct Message {
     pub(crate) is_deleted: bool,
 }
 
-impl Message {
+impl StoredMessage {
     pub(crate) fn new(json: Value) -> Self {
         Self {
             json,
@@ -176,7 +176,7 @@ impl Message {
 }
 
 impl SentMessage {
-    pub(crate) fn of(chat_id: i64, message: &Message, files: &Files) -> Self {
+    pub(crate) fn of(chat_id: i64, message: &StoredMessage, files: &FileStore) -> Self {
         let number = |place: &str| message.json.pointer(place).and_then(Value::as_i64);
         let file = message
             .file

@@ -7,7 +7,7 @@ use nanobot_testkit::Watched;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::api::{ApiError, Outcome};
+use crate::api::{ApiError, ApiResult};
 use crate::params::Params;
 use crate::state::TelegramState;
 
@@ -20,7 +20,7 @@ struct Poll {
     timeout: Duration,
 }
 
-pub(crate) async fn get_updates(state: &Watched<TelegramState>, params: &Params) -> Outcome {
+pub(crate) async fn get_updates(state: &Watched<TelegramState>, params: &Params) -> ApiResult {
     if state.read(|state| state.webhook.is_set()) {
         return Err(ApiError::webhook_is_active());
     }

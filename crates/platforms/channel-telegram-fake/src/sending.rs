@@ -4,13 +4,13 @@ use bytes::Bytes;
 use nanobot_testkit::json::set;
 use serde_json::{Value, json};
 
-use crate::api::{ApiError, Outcome};
+use crate::api::{ApiError, ApiResult};
 use crate::files::StoredFile;
 use crate::html::{self, Formatted, utf16_length};
 use crate::incoming::FileKind;
-use crate::messages::Message;
+use crate::messages::StoredMessage;
 use crate::params::Params;
-use crate::state::{Chat, TelegramState, bot_json, now};
+use crate::state::{StoredChat, TelegramState, bot_json, now};
 
 const TEXT_LIMIT: usize = 4096;
 const CAPTION_LIMIT: usize = 1024;
@@ -32,7 +32,7 @@ const ACTIONS: &[&str] = &[
 const REACTIONS: &str = "❤ 👍 👎 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤‍🔥 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨‍💻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡";
 
 impl TelegramState {
-    fn chat(&mut self, params: &Params) -> Result<&mut Chat, ApiError> {
+    fn chat(&mut self, params: &Params) -> Result<&mut StoredChat, ApiError> {
         let chat = params
             .number("chat_id")
             .and_then(|id| self.chats.get_mut(&id));
@@ -46,7 +46,7 @@ impl TelegramState {
         }
     }
 
-    pub(crate) fn send_text(&mut self, params: &Params) -> Outcome {
+    pub(crate) fn send_text(&mut self, params: &Params) -> ApiResult {
         let chat = self.chat(params)?;
         let formatted = formatted(params, "text", "entities")?;
         if formatted.text.is_empty() {
@@ -61,7 +61,7 @@ impl TelegramState {
         self.commit(params, message)
     }
 
-    pub(crate) fn send_file(&mut self, method: &str, params: &Params) -> Outcome {
+    pub(crate) fn send_file(&mut self, method: &str, params: &Params) -> ApiResult {
         let kind = match method {
             "sendPhoto" => FileKind::Photo,
             "sendDocument" => FileKind::Document,
@@ -86,7 +86,7 @@ impl TelegramState {
     }
 
     /// Sends two to ten files as one album.
-    pub(crate) fn send_album(&mut self, params: &Params) -> Outcome {
+    pub(crate) fn send_album(&mut self, params: &Params) -> ApiResult {
         let items = params
             .json("media")
             .and_then(Value::as_array)
@@ -168,7 +168,7 @@ impl TelegramState {
     }
 
     /// Gives a finished message its id and stores it.
-    fn commit(&mut self, params: &Params, mut message: Message) -> Outcome {
+    fn commit(&mut self, params: &Params, mut message: StoredMessage) -> ApiResult {
         if let Some(markup) = inline_keyboard(params)? {
             set(&mut message.json, "reply_markup", markup);
         }
@@ -184,7 +184,7 @@ impl TelegramState {
     }
 
     /// Returns the bot's own message that an edit refers to.
-    fn editable(&mut self, params: &Params) -> Result<&mut Message, ApiError> {
+    fn editable(&mut self, params: &Params) -> Result<&mut StoredMessage, ApiError> {
         let id = params.number("message_id").unwrap_or_default();
         let message = self
             .chat(params)?
@@ -199,7 +199,7 @@ impl TelegramState {
         }
     }
 
-    pub(crate) fn edit_text(&mut self, params: &Params) -> Outcome {
+    pub(crate) fn edit_text(&mut self, params: &Params) -> ApiResult {
         let formatted = formatted(params, "text", "entities")?;
         let markup = inline_keyboard(params)?;
         let message = self.editable(params)?;
@@ -228,7 +228,7 @@ impl TelegramState {
         Ok(message.edited(markup))
     }
 
-    pub(crate) fn edit_markup(&mut self, params: &Params) -> Outcome {
+    pub(crate) fn edit_markup(&mut self, params: &Params) -> ApiResult {
         let markup = inline_keyboard(params)?;
         let message = self.editable(params)?;
         if message.json.get("reply_markup") == markup.as_ref() {
@@ -237,7 +237,7 @@ impl TelegramState {
         Ok(message.edited(markup))
     }
 
-    pub(crate) fn delete(&mut self, params: &Params) -> Outcome {
+    pub(crate) fn delete(&mut self, params: &Params) -> ApiResult {
         let id = params.number("message_id").unwrap_or_default();
         let message = self
             .chat(params)?
@@ -250,7 +250,7 @@ impl TelegramState {
         Ok(json!(true))
     }
 
-    pub(crate) fn chat_action(&mut self, params: &Params) -> Outcome {
+    pub(crate) fn chat_action(&mut self, params: &Params) -> ApiResult {
         let chat = self.chat(params)?;
         thread(chat, params)?;
         if ACTIONS.contains(&params.text("action")) {
@@ -260,7 +260,7 @@ impl TelegramState {
         }
     }
 
-    pub(crate) fn react(&mut self, params: &Params) -> Outcome {
+    pub(crate) fn react(&mut self, params: &Params) -> ApiResult {
         let reactions = params
             .json("reaction")
             .and_then(Value::as_array)
@@ -290,7 +290,7 @@ impl TelegramState {
     }
 }
 
-impl Message {
+impl StoredMessage {
     fn edited(&mut self, markup: Option<Value>) -> Value {
         set(&mut self.json, "edit_date", now());
         match (markup, self.json.as_object_mut()) {
@@ -303,7 +303,7 @@ impl Message {
 }
 
 /// Returns a message without content and id.
-fn draft(chat: &Chat, params: &Params) -> Result<Message, ApiError> {
+fn draft(chat: &StoredChat, params: &Params) -> Result<StoredMessage, ApiError> {
     let mut json = json!({"from": bot_json(), "chat": chat.json, "date": now()});
     if let Some(thread) = thread(chat, params)? {
         set(&mut json, "message_thread_id", thread);
@@ -319,10 +319,10 @@ fn draft(chat: &Chat, params: &Params) -> Result<Message, ApiError> {
             None => return Err(ApiError::bad("message to be replied not found")),
         }
     }
-    Ok(Message::new(json))
+    Ok(StoredMessage::new(json))
 }
 
-fn thread(chat: &Chat, params: &Params) -> Result<Option<i64>, ApiError> {
+fn thread(chat: &StoredChat, params: &Params) -> Result<Option<i64>, ApiError> {
     let thread = params.number("message_thread_id");
     match thread {
         Some(thread) if !chat.threads.contains(&thread) => {

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::account::{BOT_ID, BOT_USERNAME};
 use crate::fault::Fault;
-use crate::files::Files;
+use crate::files::FileStore;
 use crate::html::Formatted;
 use crate::incoming::{Incoming, Person, marks};
-use crate::messages::{Message, SentMessage};
+use crate::messages::{SentMessage, StoredMessage};
 use crate::webhook::Webhook;
 
 /// Kinds of updates sent by default; reactions and member changes have to be requested.
@@ -67,8 +67,8 @@ pub(crate) struct TelegramState {
     pub(crate) is_blind: bool,
     /// Number of polls that end without updates.
     pub(crate) empty_answers: usize,
-    pub(crate) chats: BTreeMap<i64, Chat>,
-    pub(crate) files: Files,
+    pub(crate) chats: BTreeMap<i64, StoredChat>,
+    pub(crate) files: FileStore,
     presses: usize,
     pub(crate) open_callbacks: BTreeSet<String>,
     pub(crate) commands: Value,
@@ -79,7 +79,7 @@ pub(crate) struct TelegramState {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Chat {
+pub(crate) struct StoredChat {
     pub(crate) json: Value,
     pub(crate) threads: BTreeSet<i64>,
     pub(crate) closed_threads: BTreeSet<i64>,
@@ -87,11 +87,11 @@ pub(crate) struct Chat {
     pub(crate) is_blocked: bool,
     /// Id of the supergroup that the group became.
     pub(crate) moved_to: Option<i64>,
-    pub(crate) messages: BTreeMap<i64, Message>,
+    pub(crate) messages: BTreeMap<i64, StoredMessage>,
     last_message: i64,
 }
 
-impl Chat {
+impl StoredChat {
     /// Returns the next message id. Ids count per chat, which exposes clients that take them for
     /// unique.
     pub(crate) fn next_id(&mut self) -> i64 {
@@ -100,7 +100,7 @@ impl Chat {
     }
 
     /// Returns the message, unless it is deleted.
-    pub(crate) fn message(&self, id: i64) -> Option<&Message> {
+    pub(crate) fn message(&self, id: i64) -> Option<&StoredMessage> {
         self.messages.get(&id).filter(|message| !message.is_deleted)
     }
 }
@@ -138,7 +138,7 @@ impl TelegramState {
             text: incoming.text,
             entities: incoming.entities,
         };
-        let mut message = Message::new(json);
+        let mut message = StoredMessage::new(json);
         if let Some((kind, file)) = file {
             message.set_file(kind, &file);
         }

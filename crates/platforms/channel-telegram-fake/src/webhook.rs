@@ -12,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use url::Url;
 
-use crate::api::{ApiError, Outcome};
+use crate::api::{ApiError, ApiResult};
 use crate::params::Params;
 use crate::state::{TelegramState, now};
 
@@ -81,7 +81,7 @@ impl Webhook {
 }
 
 impl TelegramState {
-    pub(crate) fn set_webhook(&mut self, params: &Params) -> Outcome {
+    pub(crate) fn set_webhook(&mut self, params: &Params) -> ApiResult {
         let bad = |why: &str| ApiError::bad(format!("bad webhook: {why}"));
         if params.text("url").is_empty() {
             self.webhook.remove();

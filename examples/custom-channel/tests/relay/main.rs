@@ -13,7 +13,8 @@ use nanobot_channel::{
     async_trait,
 };
 use nanobot_testkit::conformance::{
-    self, Ability, ChannelHarness, Chat, Event, Said, Seen, SendFault, Wanted, Who,
+    self, Ability, ChannelHarness, ObservedChat, PlatformEvent, SendFault, UserMessage,
+    VisibleMessage, Wanted, Who,
 };
 use serde_json::json;
 
@@ -36,20 +37,20 @@ impl Harness {
     }
 }
 
-fn person(chat: Chat) -> &'static str {
-    if chat == Chat::Stranger {
+fn person(chat: ObservedChat) -> &'static str {
+    if chat == ObservedChat::Stranger {
         "mallory"
     } else {
         "ann"
     }
 }
 
-fn seen_by(person: &str, board: &Board) -> Vec<Seen> {
+fn seen_by(person: &str, board: &Board) -> Vec<VisibleMessage> {
     board
         .shown
         .iter()
         .filter(|(_, to, _)| to == person)
-        .map(|(_, _, text)| Seen::new(text))
+        .map(|(_, _, text)| VisibleMessage::new(text))
         .collect()
 }
 
@@ -68,7 +69,7 @@ impl ChannelHarness for Harness {
         Ok(RelayFactory.create("relay".into(), &RawConfig::new(section))?)
     }
 
-    async fn say(&mut self, said: Said<'_>) -> anyhow::Result<()> {
+    async fn say(&mut self, said: UserMessage<'_>) -> anyhow::Result<()> {
         self.said += 1;
         let sender = if said.by == Who::Friend {
             "ann"
@@ -91,33 +92,39 @@ impl ChannelHarness for Harness {
             .await?)
     }
 
-    async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>> {
+    async fn see(
+        &mut self,
+        chat: ObservedChat,
+        wanted: &Wanted<'_>,
+    ) -> anyhow::Result<Vec<VisibleMessage>> {
         let probe = |board: &Board| wanted.among(seen_by(person(chat), board));
         Ok(self.relay.board.wait_for("what people see", probe).await?)
     }
 
-    fn noticed(&self, chat: Chat) -> Vec<String> {
+    fn noticed(&self, chat: ObservedChat) -> Vec<String> {
         let seen = self.relay.board.read(|board| seen_by(person(chat), board));
         seen.into_iter().map(|seen| seen.text).collect()
     }
 
-    async fn arrange(&mut self, event: Event) -> anyhow::Result<()> {
+    async fn arrange(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
         let board = &self.relay.board;
         match event {
-            Event::OfferedAgain | Event::Repeated => self.relay.line(self.last.clone()),
-            Event::FailedSend(fault) => board.change(|board| board.fault = Some(fault)),
-            Event::Cut => self.relay.cut(),
-            Event::Down => self.relay.go_down().await?,
-            Event::Up => self.relay.come_back().await?,
-            Event::Beat => self.relay.line(json!({"ping": 1})),
-            Event::Stalled => board.change(|board| board.is_stalled = true),
-            Event::Recovered => board.change(|board| board.is_stalled = false),
-            Event::Revoked => {
+            PlatformEvent::OfferedAgain | PlatformEvent::Repeated => {
+                self.relay.line(self.last.clone());
+            }
+            PlatformEvent::FailedSend(fault) => board.change(|board| board.fault = Some(fault)),
+            PlatformEvent::Cut => self.relay.cut(),
+            PlatformEvent::Down => self.relay.go_down().await?,
+            PlatformEvent::Up => self.relay.come_back().await?,
+            PlatformEvent::Beat => self.relay.line(json!({"ping": 1})),
+            PlatformEvent::Stalled => board.change(|board| board.is_stalled = true),
+            PlatformEvent::Recovered => board.change(|board| board.is_stalled = false),
+            PlatformEvent::Revoked => {
                 board.change(|board| board.forgot_the_token = true);
                 self.relay.cut();
             }
-            Event::Restored => board.change(|board| board.forgot_the_token = false),
-            Event::BrokenDownload => bail!("the relay carries text only"),
+            PlatformEvent::Restored => board.change(|board| board.forgot_the_token = false),
+            PlatformEvent::BrokenDownload => bail!("the relay carries text only"),
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nanobot_session::{JsonlStore, SessionPaths};
-use nanobot_testkit::{Fault, FaultyDisk, MemoryDisk, Reply, ScriptedProvider};
+use nanobot_testkit::{DiskFault, FaultyDisk, MemoryDisk, Reply, ScriptedProvider};
 use serde_json::json;
 
 use crate::lanes::Running;
@@ -33,7 +33,7 @@ fn world(disk: &FaultyDisk) -> World {
 
 /// Runs a turn whose disk fails from the operation `from` on until the person is notified. Returns
 /// `true` if it failed.
-async fn turn_that_fails(fault: Fault, from: u64) -> bool {
+async fn turn_that_fails(fault: DiskFault, from: u64) -> bool {
     let disk = FaultyDisk::new(Arc::new(MemoryDisk::new()));
     let world = world(&disk);
     let mut running = Running::start(&world).await;
@@ -73,7 +73,7 @@ async fn turn_that_fails(fault: Fault, from: u64) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_on_a_failing_disk_is_answered_once_when_it_works_again() {
-    for fault in Fault::ALL {
+    for fault in DiskFault::ALL {
         let mut from = 0;
         while turn_that_fails(fault, from).await {
             from += 1;
@@ -105,7 +105,7 @@ async fn what_comes_after_the_disk_works_again_does_not_overtake_what_waits() {
         SessionPaths::only("/workspace/sessions"),
     ));
     let mut running = Running::start(&world).await;
-    disk.fail(Fault::ALL[0], 0, u64::MAX);
+    disk.fail(DiskFault::ALL[0], 0, u64::MAX);
     running.say("1", "a", "first").await;
     assert!(running.reply().await.contains("cannot record"));
     // It backs off now, and the disk recovers before the next attempt.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::Local;
 use nanobot_disk::Disk;
 use nanobot_memory::{MarkdownStore, MemoryStore as _, MemoryVersions as _, Reason};
-use nanobot_testkit::{Fault, FaultyDisk, MemoryDisk};
+use nanobot_testkit::{DiskFault, FaultyDisk, MemoryDisk};
 
 use crate::SHARED;
 
@@ -114,7 +114,7 @@ async fn operations() -> u64 {
 #[tokio::test]
 async fn whatever_fails_wherever_nothing_acknowledged_is_lost() {
     for from in 0..operations().await {
-        for (fault, count) in Fault::ALL
+        for (fault, count) in DiskFault::ALL
             .into_iter()
             .flat_map(|fault| [(fault, 1), (fault, u64::MAX)])
         {
@@ -144,7 +144,7 @@ async fn whenever_the_power_goes_out_nothing_acknowledged_is_lost() {
     for at in 0..=operations().await {
         let memory = disk();
         let faulty = FaultyDisk::new(Arc::new(memory.clone()));
-        faulty.fail(Fault::Broken, at, u64::MAX);
+        faulty.fail(DiskFault::Broken, at, u64::MAX);
         let tried = live(&store(faulty)).await;
         for cut in 0..20 {
             tried.check(&memory.after_power_cut(at * 20 + cut)).await;

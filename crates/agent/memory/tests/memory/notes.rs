@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::NaiveDate;
 use nanobot_disk::Disk;
 use nanobot_memory::{MarkdownStore, MemorySettings, MemoryVersions as _, RetentionSummary};
-use nanobot_testkit::{Fault, FaultyDisk, MemoryDisk};
+use nanobot_testkit::{DiskFault, FaultyDisk, MemoryDisk};
 
 use crate::SHARED;
 
@@ -176,13 +176,17 @@ async fn go_wrong_everywhere(settings: (u32, bool)) {
         .await
         .unwrap();
     for from in 0..counting.operations() {
-        for fault in Fault::ALL {
+        for fault in DiskFault::ALL {
             let memory = disk();
             let faulty = FaultyDisk::new(Arc::new(memory.clone()));
             faulty.fail(
                 fault,
                 from,
-                if fault == Fault::Broken { u64::MAX } else { 1 },
+                if fault == DiskFault::Broken {
+                    u64::MAX
+                } else {
+                    1
+                },
             );
             let store = store(faulty.clone(), settings.0, settings.1);
             // The result does not matter here, only the files.

@@ -4,14 +4,14 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
 use nanobot_session::{SessionStore as _, replay};
-use nanobot_testkit::corpus::{self, Row};
+use nanobot_testkit::corpus::{self, CorpusRow};
 
 use crate::support::{Home, assert_valid, key, log, messages, roles, texts, user, whole};
 
 #[tokio::test]
 async fn every_stored_session_is_read_as_its_row_says() {
     let log = log();
-    let rows: Vec<Row> = corpus::rows("stored_data")
+    let rows: Vec<CorpusRow> = corpus::rows("stored_data")
         .unwrap()
         .into_iter()
         .filter(|row| row.text("kind") == "session")
@@ -30,7 +30,7 @@ async fn every_stored_session_is_read_as_its_row_says() {
     assert_eq!(failed, [] as [String; 0], "rows that do not hold");
 }
 
-async fn holds(row: &Row, log: &crate::support::Log) {
+async fn holds(row: &CorpusRow, log: &crate::support::Log) {
     let original = row.bytes().unwrap();
     let home = Home::with_file(&original);
     let store = home.store();

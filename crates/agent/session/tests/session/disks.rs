@@ -13,7 +13,7 @@ use nanobot_session::{
     Durability, Entry, JsonlStore, ReadFrom, Seq, SessionError, SessionPaths, SessionStore as _,
     SessionView, replay,
 };
-use nanobot_testkit::{Fault, FaultyDisk, MemoryDisk};
+use nanobot_testkit::{DiskFault, FaultyDisk, MemoryDisk};
 use serde_json::json;
 
 use crate::support::{assert_valid, assistant, calls, end, result, user, user_of};
@@ -200,7 +200,7 @@ fn files_named(disk: &MemoryDisk, mark: &str) -> Vec<Vec<u8>> {
 }
 
 /// One run with a fault, and the recovery after it.
-async fn survives(fault: Fault, from: u64, count: u64) {
+async fn survives(fault: DiskFault, from: u64, count: u64) {
     let memory = disk();
     let faulty = FaultyDisk::new(Arc::new(memory.clone()));
     faulty.fail(fault, from, count);
@@ -241,7 +241,7 @@ async fn survives(fault: Fault, from: u64, count: u64) {
 #[tokio::test]
 async fn whatever_fails_wherever_nothing_acknowledged_is_lost() {
     for from in 0..operations().await {
-        for fault in Fault::ALL {
+        for fault in DiskFault::ALL {
             for count in [1, u64::MAX] {
                 survives(fault, from, count).await;
             }
@@ -278,7 +278,7 @@ async fn a_fault_that_lasts_leaves_no_litter() {
     let before = memory.files().len();
     for round in 0..20 {
         for from in 0..40 {
-            faulty.fail(Fault::Short, faulty.operations() + from, u64::MAX);
+            faulty.fail(DiskFault::Short, faulty.operations() + from, u64::MAX);
             if history
                 .append(&store, TORN, &[user(&format!("{round}.{from}"))])
                 .await
@@ -306,7 +306,7 @@ async fn whenever_the_power_goes_out_nothing_acknowledged_is_lost() {
     for at in 0..=operations {
         let memory = disk();
         let faulty = FaultyDisk::new(Arc::new(memory.clone()));
-        faulty.fail(Fault::Broken, at, u64::MAX);
+        faulty.fail(DiskFault::Broken, at, u64::MAX);
         let mut history = live(&store(faulty)).await;
         for cut in 0..cuts {
             let left = store(memory.after_power_cut(at * cuts + cut));
@@ -337,7 +337,7 @@ async fn without_syncs_the_power_takes_what_was_appended_and_nothing_else() {
     for at in 0..=operations {
         let memory = disk();
         let faulty = FaultyDisk::new(Arc::new(memory.clone()));
-        faulty.fail(Fault::Broken, at, u64::MAX);
+        faulty.fail(DiskFault::Broken, at, u64::MAX);
         let mut history = live(&store(faulty).with_durability(Durability::Os)).await;
         // Every append may be missing, but not the data that was on the disk at the start.
         for (key, attempts) in &mut history.0 {

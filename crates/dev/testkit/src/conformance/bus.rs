@@ -133,7 +133,7 @@ async fn next<T>(subscription: &mut Subscription<T>) -> anyhow::Result<Delivery<
 
 /// Snapshot of a delivery as its consumer sees it.
 #[derive(Debug, PartialEq)]
-struct Seen<T> {
+struct DeliverySnapshot<T> {
     message: T,
     attempt: u32,
     parts_sent: u32,
@@ -141,7 +141,7 @@ struct Seen<T> {
     durable: bool,
 }
 
-impl<T> Seen<T> {
+impl<T> DeliverySnapshot<T> {
     /// Returns the snapshot of a message that is delivered for the first time.
     fn first(message: T) -> Self {
         Self::again(message, 1)
@@ -165,8 +165,8 @@ impl<T> Seen<T> {
     }
 }
 
-fn seen<T: Clone>(delivery: &Delivery<T>) -> Seen<T> {
-    Seen {
+fn seen<T: Clone>(delivery: &Delivery<T>) -> DeliverySnapshot<T> {
+    DeliverySnapshot {
         message: delivery.message.clone(),
         attempt: delivery.attempt,
         parts_sent: delivery.parts_sent,
@@ -188,6 +188,6 @@ async fn hold<T>(
 }
 
 /// Returns the snapshots of several deliveries.
-fn all_seen<T: Clone>(deliveries: &[Delivery<T>]) -> Vec<Seen<T>> {
+fn all_seen<T: Clone>(deliveries: &[Delivery<T>]) -> Vec<DeliverySnapshot<T>> {
     deliveries.iter().map(seen).collect()
 }

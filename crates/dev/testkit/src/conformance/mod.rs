@@ -14,8 +14,8 @@ mod text;
 
 pub use bus::{WholeBus, bus, bus_durability};
 pub use channel::{
-    Ability, ChannelHarness, Chat, Event, Place, Said, SampleFile, Seen, SendFault, Wanted, Who,
-    channel,
+    Ability, ChannelHarness, Destination, ObservedChat, PlatformEvent, SampleFile, SendFault,
+    UserMessage, VisibleMessage, Wanted, Who, channel,
 };
 pub use memory::memory_store;
 pub use session::session_store;

@@ -8,7 +8,7 @@ use nanobot_disk::{Access, Disk, DiskFile, FileStamp};
 
 /// A way in which an operation can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum DiskFault {
     /// `ENOSPC`: no space left.
     Full,
     /// `EIO`: the device is broken or has no power.
@@ -24,7 +24,7 @@ pub enum Fault {
     Short,
 }
 
-impl Fault {
+impl DiskFault {
     /// All faults.
     pub const ALL: [Self; 6] = [
         Self::Full,
@@ -51,19 +51,19 @@ impl Fault {
 #[derive(Clone, Debug)]
 pub struct FaultyDisk {
     inner: Arc<dyn Disk>,
-    plan: Arc<Mutex<Plan>>,
+    plan: Arc<Mutex<FaultPlan>>,
 }
 
 #[derive(Debug, Default)]
-struct Plan {
+struct FaultPlan {
     done: u64,
     /// The fault, and the range of operation numbers that it affects.
-    failing: Option<(Fault, u64, u64)>,
+    failing: Option<(DiskFault, u64, u64)>,
     cut: bool,
 }
 
 /// Effect of the current fault on an operation.
-enum Verdict {
+enum FaultEffect {
     Go,
     Half,
 }
@@ -86,7 +86,7 @@ impl FaultyDisk {
     }
 
     /// Makes `count` operations fail, from number `from` on, counted from 0.
-    pub fn fail(&self, fault: Fault, from: u64, count: u64) {
+    pub fn fail(&self, fault: DiskFault, from: u64, count: u64) {
         let mut plan = self.plan();
         plan.failing = Some((fault, from, from.saturating_add(count)));
         plan.cut = false;
@@ -97,37 +97,37 @@ impl FaultyDisk {
         self.plan().failing = None;
     }
 
-    fn plan(&self) -> std::sync::MutexGuard<'_, Plan> {
+    fn plan(&self) -> std::sync::MutexGuard<'_, FaultPlan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts an operation and fails it if a fault is due.
     fn count(&self) -> io::Result<()> {
         match self.failing_now() {
-            None | Some(Fault::Short) => Ok(()),
+            None | Some(DiskFault::Short) => Ok(()),
             Some(fault) => Err(fault.error()),
         }
     }
 
-    fn count_read(&self) -> io::Result<Verdict> {
+    fn count_read(&self) -> io::Result<FaultEffect> {
         match self.failing_now() {
-            None => Ok(Verdict::Go),
-            Some(Fault::Short) => Ok(Verdict::Half),
+            None => Ok(FaultEffect::Go),
+            Some(DiskFault::Short) => Ok(FaultEffect::Half),
             Some(fault) => Err(fault.error()),
         }
     }
 
-    fn count_write(&self) -> io::Result<Verdict> {
+    fn count_write(&self) -> io::Result<FaultEffect> {
         match self.failing_now() {
-            None => Ok(Verdict::Go),
-            Some(Fault::Short) if !std::mem::replace(&mut self.plan().cut, true) => {
-                Ok(Verdict::Half)
+            None => Ok(FaultEffect::Go),
+            Some(DiskFault::Short) if !std::mem::replace(&mut self.plan().cut, true) => {
+                Ok(FaultEffect::Half)
             }
             Some(fault) => Err(fault.error()),
         }
     }
 
-    fn failing_now(&self) -> Option<Fault> {
+    fn failing_now(&self) -> Option<DiskFault> {
         let mut plan = self.plan();
         let number = plan.done;
         plan.done += 1;
@@ -202,8 +202,8 @@ impl DiskFile for FaultyFile {
 
     fn read_at(&self, position: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let half = match self.disk.count_read()? {
-            Verdict::Go => buffer.len(),
-            Verdict::Half => buffer.len().div_ceil(2),
+            FaultEffect::Go => buffer.len(),
+            FaultEffect::Half => buffer.len().div_ceil(2),
         };
         self.inner
             .read_at(position, buffer.get_mut(..half).unwrap_or_default())
@@ -211,8 +211,8 @@ impl DiskFile for FaultyFile {
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let half = match self.disk.count_write()? {
-            Verdict::Go => bytes.len(),
-            Verdict::Half => bytes.len() / 2,
+            FaultEffect::Go => bytes.len(),
+            FaultEffect::Half => bytes.len() / 2,
         };
         self.inner.write(bytes.get(..half).unwrap_or_default())
     }

@@ -19,17 +19,17 @@ const SECTOR: usize = 512;
 /// A disk in memory. Clones share the same disk. Paths are absolute; links are not supported.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryDisk {
-    shared: Arc<Shared>,
+    shared: Arc<SharedDisk>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    state: Mutex<State>,
+struct SharedDisk {
+    state: Mutex<DiskState>,
     unlocked: Condvar,
 }
 
 #[derive(Clone, Debug, Default)]
-struct State {
+struct DiskState {
     nodes: Vec<Node>,
     names: BTreeMap<PathBuf, usize>,
     durable_names: BTreeMap<PathBuf, usize>,
@@ -43,13 +43,13 @@ struct Node {
     is_folder: bool,
     content: Vec<u8>,
     durable: Vec<u8>,
-    unsynced: Vec<Change>,
+    unsynced: Vec<ContentChange>,
     modified: u64,
     locked: bool,
 }
 
 #[derive(Clone, Debug)]
-enum Change {
+enum ContentChange {
     Written { at: usize, bytes: Vec<u8> },
     Truncated { length: usize },
 }
@@ -172,14 +172,14 @@ impl MemoryDisk {
         state.durable_names = names.clone();
         state.names = names;
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(SharedDisk {
                 state: Mutex::new(state),
                 unlocked: Condvar::new(),
             }),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, DiskState> {
         self.shared
             .state
             .lock()
@@ -195,9 +195,9 @@ impl Node {
         let mut lost = HashSet::new();
         for change in &self.unsynced {
             match change {
-                Change::Truncated { length } if luck.strikes() => left.truncate(*length),
-                Change::Truncated { .. } => break,
-                Change::Written { at, bytes } => {
+                ContentChange::Truncated { length } if luck.strikes() => left.truncate(*length),
+                ContentChange::Truncated { .. } => break,
+                ContentChange::Written { at, bytes } => {
                     write_sectors(&mut left, *at, bytes, &mut lost, luck);
                 }
             }
@@ -269,7 +269,7 @@ impl Luck {
     }
 }
 
-impl State {
+impl DiskState {
     fn add(&mut self, node: Node) -> usize {
         self.nodes.push(node);
         self.nodes.len() - 1
@@ -333,7 +333,7 @@ impl Disk for MemoryDisk {
             (Ok(number), Access::ReplacementFor(_)) => {
                 let node = state.touch(number)?;
                 node.content.clear();
-                node.unsynced.push(Change::Truncated { length: 0 });
+                node.unsynced.push(ContentChange::Truncated { length: 0 });
                 number
             }
             (Ok(number), Access::Read | Access::Append) => number,
@@ -474,7 +474,7 @@ impl DiskFile for MemoryFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.disk.state();
         let node = state.touch(self.number)?;
-        node.unsynced.push(Change::Written {
+        node.unsynced.push(ContentChange::Written {
             at: node.content.len(),
             bytes: bytes.to_owned(),
         });
@@ -487,7 +487,7 @@ impl DiskFile for MemoryFile {
         let mut state = self.disk.state();
         let node = state.touch(self.number)?;
         node.content.truncate(length);
-        node.unsynced.push(Change::Truncated { length });
+        node.unsynced.push(ContentChange::Truncated { length });
         Ok(())
     }
 

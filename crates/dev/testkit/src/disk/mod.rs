@@ -3,5 +3,5 @@
 mod faulty;
 mod memory;
 
-pub use faulty::{Fault, FaultyDisk};
+pub use faulty::{DiskFault, FaultyDisk};
 pub use memory::MemoryDisk;

@@ -7,7 +7,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::{Framing, Request, Response, Step};
+use super::{Framing, Request, Response, ResponseStep};
 
 const HEAD_LIMIT: usize = 64 * 1024;
 const BODY_LIMIT: usize = 128 * 1024 * 1024;
@@ -19,12 +19,12 @@ pub(super) enum After {
     Close,
 }
 
-pub(super) struct Connection {
+pub(super) struct HttpConnection {
     stream: TcpStream,
     buffer: BytesMut,
 }
 
-impl Connection {
+impl HttpConnection {
     pub(super) fn new(stream: TcpStream) -> Self {
         Self {
             stream,
@@ -142,28 +142,28 @@ impl Connection {
         self.stream.write_all(response.head().as_bytes()).await?;
         for step in &response.steps {
             match step {
-                Step::Bytes(bytes) => self.write(bytes, response.framing).await?,
-                Step::Wait(duration) => {
+                ResponseStep::Bytes(bytes) => self.write(bytes, response.framing).await?,
+                ResponseStep::Wait(duration) => {
                     tokio::select! {
                         () = tokio::time::sleep(*duration) => {}
                         () = self.client_gone() => return Err(io::ErrorKind::BrokenPipe.into()),
                     }
                 }
-                Step::Until(gate) => {
+                ResponseStep::Until(gate) => {
                     tokio::select! {
                         () = gate.passed() => {}
                         () = self.client_gone() => return Err(io::ErrorKind::BrokenPipe.into()),
                     }
                 }
-                Step::Hang => {
+                ResponseStep::Hang => {
                     self.client_gone().await;
                     return Err(io::ErrorKind::BrokenPipe.into());
                 }
-                Step::Fin => {
+                ResponseStep::Fin => {
                     self.stream.shutdown().await?;
                     return Ok(After::Close);
                 }
-                Step::Reset => {
+                ResponseStep::Reset => {
                     self.stream.set_zero_linger()?;
                     return Ok(After::Close);
                 }

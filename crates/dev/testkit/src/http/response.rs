@@ -9,7 +9,7 @@ use crate::reply::Gate;
 
 /// A step of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ResponseStep {
     /// Writes these bytes and flushes them.
     Bytes(Bytes),
     /// Does nothing for this long.
@@ -24,7 +24,7 @@ pub enum Step {
     Reset,
 }
 
-impl Step {
+impl ResponseStep {
     /// Returns a step that writes a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Bytes(Bytes::from(text.into()))
@@ -36,7 +36,7 @@ impl Step {
 pub enum Framing {
     /// `Content-Length` with this number of bytes, true or not.
     Length(usize),
-    /// Chunked transfer coding, one chunk per [`Step::Bytes`].
+    /// Chunked transfer coding, one chunk per [`ResponseStep::Bytes`].
     Chunked,
     /// `Connection: close`: the body ends with the connection.
     UntilClose,
@@ -54,7 +54,7 @@ pub struct Response {
     /// Framing of the body.
     pub framing: Framing,
     /// The body.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ResponseStep>,
 }
 
 impl Response {
@@ -65,7 +65,7 @@ impl Response {
             status,
             headers: vec![("content-type".to_owned(), content_type.to_owned())],
             framing: Framing::Length(body.len()),
-            steps: vec![Step::Bytes(body)],
+            steps: vec![ResponseStep::Bytes(body)],
         }
     }
 
@@ -77,7 +77,7 @@ impl Response {
 
     /// Returns a streamed response in chunked coding.
     #[must_use]
-    pub fn chunked(status: u16, content_type: &str, steps: Vec<Step>) -> Self {
+    pub fn chunked(status: u16, content_type: &str, steps: Vec<ResponseStep>) -> Self {
         let headers = vec![("content-type".to_owned(), content_type.to_owned())];
         Self {
             status,
@@ -89,7 +89,11 @@ impl Response {
 
     /// Returns a response that ends with the connection.
     #[must_use]
-    pub fn until_close(status: u16, headers: Vec<(String, String)>, steps: Vec<Step>) -> Self {
+    pub fn until_close(
+        status: u16,
+        headers: Vec<(String, String)>,
+        steps: Vec<ResponseStep>,
+    ) -> Self {
         Self {
             status,
             headers,
@@ -100,7 +104,7 @@ impl Response {
 
     /// Returns steps to carry out on the socket without an HTTP response.
     #[must_use]
-    pub fn headless(steps: Vec<Step>) -> Self {
+    pub fn headless(steps: Vec<ResponseStep>) -> Self {
         Self {
             status: 0,
             headers: Vec::new(),

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::connection::{After, Connection};
+use super::connection::{After, HttpConnection};
 use super::outage::Outage;
 use super::{Request, Response};
 use crate::sync::Watched;
@@ -180,16 +180,16 @@ impl fmt::Debug for Server {
 }
 
 /// A connection, counted as long as it is open.
-struct Open(Watched<usize>);
+struct OpenConnection(Watched<usize>);
 
-impl Open {
+impl OpenConnection {
     fn count(open: &Watched<usize>) -> Self {
         open.change(|open| *open += 1);
         Self(open.clone())
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.change(|open| *open -= 1);
     }
@@ -258,7 +258,7 @@ where
             self.abandoned.clone(),
         );
         let (open, outage, cut) = (
-            Open::count(&self.open),
+            OpenConnection::count(&self.open),
             self.outage.clone(),
             self.outage.watch_cuts(),
         );
@@ -281,7 +281,7 @@ where
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let mut connection = Connection::new(stream);
+    let mut connection = HttpConnection::new(stream);
     while let Ok(Some(request)) = connection.read_request().await {
         let close = request
             .header("connection")

@@ -7,10 +7,10 @@ use super::Echo;
 use super::frames::{Frames, event};
 use super::openai::halves;
 use crate::json::set;
-use crate::reply::Answer;
+use crate::reply::ScriptedAnswer;
 
 /// Returns a whole `message`.
-pub(super) fn message(echo: &Echo, answer: &Answer) -> Value {
+pub(super) fn message(echo: &Echo, answer: &ScriptedAnswer) -> Value {
     let mut content = Vec::new();
     if let Some(reasoning) = &answer.reasoning {
         content.push(json!({"type": "thinking", "thinking": reasoning.text, "signature": reasoning.signature}));
@@ -34,7 +34,7 @@ pub(super) fn message(echo: &Echo, answer: &Answer) -> Value {
 }
 
 /// Returns the events of a streamed `message`.
-pub(super) fn frames(echo: &Echo, answer: &Answer) -> Frames {
+pub(super) fn frames(echo: &Echo, answer: &ScriptedAnswer) -> Frames {
     let mut frames = Frames::new(|kind, message| event(Some("error"), &error(kind, message)));
     frames.push(named(
         "message_start",
@@ -133,7 +133,7 @@ fn start(echo: &Echo, usage: Usage, written_so_far: u64) -> Value {
     })
 }
 
-fn stop_reason(answer: &Answer) -> &str {
+fn stop_reason(answer: &ScriptedAnswer) -> &str {
     match answer.finish_reason() {
         "stop" => "end_turn",
         "tool_calls" => "tool_use",

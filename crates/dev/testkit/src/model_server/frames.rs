@@ -5,21 +5,21 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::http::{Framing, Response, Step};
-use crate::reply::{Answer, Ending};
+use crate::http::{Framing, Response, ResponseStep};
+use crate::reply::{AnswerEnding, ScriptedAnswer};
 
 /// The frames of a streamed answer.
 #[derive(Default)]
 pub(super) struct Frames {
     /// Frames up to the last piece of content.
-    content: Vec<Frame>,
+    content: Vec<StreamFrame>,
     /// Closing frames, which tell the client that the answer is complete.
     close: Vec<String>,
     /// The vendor's format of an error inside a stream.
     error: Option<fn(&str, &str) -> String>,
 }
 
-struct Frame {
+struct StreamFrame {
     text: String,
     is_delta: bool,
 }
@@ -34,7 +34,7 @@ impl Frames {
 
     /// Adds a frame without visible text.
     pub(super) fn push(&mut self, text: String) {
-        self.content.push(Frame {
+        self.content.push(StreamFrame {
             text,
             is_delta: false,
         });
@@ -42,7 +42,7 @@ impl Frames {
 
     /// Adds a piece of the visible text, sent after the scripted pause.
     pub(super) fn push_delta(&mut self, text: String) {
-        self.content.push(Frame {
+        self.content.push(StreamFrame {
             text,
             is_delta: true,
         });
@@ -52,31 +52,34 @@ impl Frames {
         self.close.push(text);
     }
 
-    pub(super) fn respond(mut self, answer: &Answer) -> Response {
+    pub(super) fn respond(mut self, answer: &ScriptedAnswer) -> Response {
         let mut after = Vec::new();
         match &answer.ending {
-            Ending::Complete => after.extend(self.close.into_iter().map(Step::text)),
-            Ending::Stall => after.push(Step::Hang),
-            Ending::Cut => {
+            AnswerEnding::Complete => after.extend(self.close.into_iter().map(ResponseStep::text)),
+            AnswerEnding::Stall => after.push(ResponseStep::Hang),
+            AnswerEnding::Cut => {
                 if let Some(last) = self.content.last_mut() {
                     last.text = first_half(&last.text);
                 }
-                after.push(Step::Reset);
+                after.push(ResponseStep::Reset);
             }
-            Ending::Fail { kind, message } => {
-                after.extend(self.error.map(|error| Step::text(error(kind, message))));
-                after.push(Step::Fin);
+            AnswerEnding::Fail { kind, message } => {
+                after.extend(
+                    self.error
+                        .map(|error| ResponseStep::text(error(kind, message))),
+                );
+                after.push(ResponseStep::Fin);
             }
         }
         let mut steps = Vec::new();
         let mut hold = answer.hold.clone();
         for frame in self.content {
             if frame.is_delta && answer.delay > Duration::ZERO {
-                steps.push(Step::Wait(answer.delay));
+                steps.push(ResponseStep::Wait(answer.delay));
             }
-            steps.push(Step::text(frame.text));
+            steps.push(ResponseStep::text(frame.text));
             if frame.is_delta {
-                steps.extend(hold.take().map(Step::Until));
+                steps.extend(hold.take().map(ResponseStep::Until));
             }
         }
         steps.extend(after);
@@ -86,7 +89,7 @@ impl Frames {
 
 /// Returns the answer as one JSON body.
 pub(super) fn respond_whole(
-    answer: &Answer,
+    answer: &ScriptedAnswer,
     message: &Value,
     error: fn(&str, &str) -> Value,
 ) -> Response {
@@ -97,17 +100,17 @@ pub(super) fn respond_whole(
         .delay
         .saturating_mul(u32::try_from(answer.deltas.len()).unwrap_or(u32::MAX));
     response.steps = match &answer.ending {
-        Ending::Complete => vec![Step::text(body)],
-        Ending::Stall => vec![Step::text(first_half(&body)), Step::Hang],
-        Ending::Cut => vec![Step::text(first_half(&body)), Step::Reset],
-        Ending::Fail { kind, message } => return Response::json(500, &error(kind, message)),
+        AnswerEnding::Complete => vec![ResponseStep::text(body)],
+        AnswerEnding::Stall => vec![ResponseStep::text(first_half(&body)), ResponseStep::Hang],
+        AnswerEnding::Cut => vec![ResponseStep::text(first_half(&body)), ResponseStep::Reset],
+        AnswerEnding::Fail { kind, message } => return Response::json(500, &error(kind, message)),
     };
     if pause > Duration::ZERO {
-        response.steps.insert(0, Step::Wait(pause));
+        response.steps.insert(0, ResponseStep::Wait(pause));
     }
     response
         .steps
-        .splice(0..0, answer.hold.clone().map(Step::Until));
+        .splice(0..0, answer.hold.clone().map(ResponseStep::Until));
     response
 }
 

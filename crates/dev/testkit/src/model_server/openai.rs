@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use super::Echo;
 use super::frames::{Frames, event};
 use crate::json::set;
-use crate::reply::Answer;
+use crate::reply::ScriptedAnswer;
 
 const CREATED: u64 = 1_700_000_000;
 
 /// Returns a `chat.completion`.
-pub(super) fn message(echo: &Echo, answer: &Answer) -> Value {
+pub(super) fn message(echo: &Echo, answer: &ScriptedAnswer) -> Value {
     let text = answer.text();
     let mut message = json!({"role": "assistant", "content": text});
     if text.is_empty() && !answer.calls.is_empty() {
@@ -42,7 +42,7 @@ pub(super) fn message(echo: &Echo, answer: &Answer) -> Value {
 
 /// Returns `chat.completion.chunk`s: role, reasoning, text, and calls with their arguments in two
 /// pieces.
-pub(super) fn frames(echo: &Echo, answer: &Answer) -> Frames {
+pub(super) fn frames(echo: &Echo, answer: &ScriptedAnswer) -> Frames {
     let mut frames = Frames::new(|kind, message| event(None, &error(kind, message)));
     frames.push(chunk(
         echo,

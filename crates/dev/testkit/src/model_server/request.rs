@@ -26,7 +26,7 @@ struct RawBody<'a> {
 
 /// API that a request uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Api {
+pub enum ModelApi {
     /// `POST …/chat/completions`.
     OpenAi,
     /// `POST …/messages`.
@@ -37,7 +37,7 @@ pub enum Api {
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
     /// The API, determined by the path.
-    pub api: Api,
+    pub api: ModelApi,
     /// Path, headers and the body's exact bytes.
     pub http: Request,
     /// The body; `Null` if it was not JSON.
@@ -45,7 +45,7 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
-    pub(super) fn new(api: Api, http: Request) -> Self {
+    pub(super) fn new(api: ModelApi, http: Request) -> Self {
         let json = http.json();
         Self { api, http, json }
     }
@@ -82,8 +82,8 @@ impl ModelRequest {
     #[must_use]
     pub fn system(&self) -> String {
         match self.api {
-            Api::Anthropic => self.json.get("system").map(text_of).unwrap_or_default(),
-            Api::OpenAi => {
+            ModelApi::Anthropic => self.json.get("system").map(text_of).unwrap_or_default(),
+            ModelApi::OpenAi => {
                 let first = self
                     .messages()
                     .first()

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Api, ModelRequest};
+use super::{ModelApi, ModelRequest};
 
 /// Returns all problems of a request; the first is the one that the vendor would report.
 pub(super) fn problems(request: &ModelRequest) -> Vec<String> {
@@ -25,8 +25,8 @@ pub(super) fn problems(request: &ModelRequest) -> Vec<String> {
         found.add("messages: at least one is required");
     }
     match request.api {
-        Api::OpenAi => openai::check(request, &mut found),
-        Api::Anthropic => anthropic::check(request, &mut found),
+        ModelApi::OpenAi => openai::check(request, &mut found),
+        ModelApi::Anthropic => anthropic::check(request, &mut found),
     }
     found.list
 }

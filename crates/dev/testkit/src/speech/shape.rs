@@ -8,13 +8,13 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::Heard;
+use super::ReceivedRecording;
 use crate::http::multipart::{boundary, parts};
 use crate::http::{Request, Response};
 
 /// Request format, by vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum RequestFormat {
     Form,
     Inline,
     Chat,
@@ -24,7 +24,7 @@ pub(super) enum Shape {
     Look,
 }
 
-impl Shape {
+impl RequestFormat {
     pub(super) fn of(request: &Request) -> Option<Self> {
         let path = request.path();
         let is_form = request
@@ -116,7 +116,7 @@ fn among<'a>(word: &'a str, words: &[&str]) -> Result<&'a str, String> {
     }
 }
 
-pub(super) fn form(request: &Request) -> Result<Heard, String> {
+pub(super) fn form(request: &Request) -> Result<ReceivedRecording, String> {
     let boundary = request
         .header("content-type")
         .and_then(boundary)
@@ -142,7 +142,7 @@ pub(super) fn form(request: &Request) -> Result<Heard, String> {
             "flac", "mp3", "mp4", "mpeg", "mpga", "m4a", "ogg", "wav", "webm",
         ],
     )?;
-    Ok(Heard {
+    Ok(ReceivedRecording {
         model: model.ok_or("model is missing")?,
         language,
         kind: file.mime.ok_or("the file has no type")?,
@@ -150,7 +150,7 @@ pub(super) fn form(request: &Request) -> Result<Heard, String> {
     })
 }
 
-pub(super) fn inline(request: &Request) -> Result<Heard, String> {
+pub(super) fn inline(request: &Request) -> Result<ReceivedRecording, String> {
     let body = body(request)?;
     let question = object(&body, &["model", "input_audio", "language", "temperature"])?;
     let sound = object(
@@ -161,7 +161,7 @@ pub(super) fn inline(request: &Request) -> Result<Heard, String> {
     )?;
     let kind = text(sound, "format")?;
     among(&kind, &["wav", "mp3", "flac", "m4a", "ogg", "webm", "aac"])?;
-    Ok(Heard {
+    Ok(ReceivedRecording {
         model: text(question, "model")?,
         language: optional(question, "language")?,
         kind,
@@ -169,7 +169,7 @@ pub(super) fn inline(request: &Request) -> Result<Heard, String> {
     })
 }
 
-pub(super) fn chat(request: &Request) -> Result<Heard, String> {
+pub(super) fn chat(request: &Request) -> Result<ReceivedRecording, String> {
     let body = body(request)?;
     let question = object(&body, &["model", "messages", "asr_options", "stream"])?;
     let [message] = question
@@ -209,7 +209,7 @@ pub(super) fn chat(request: &Request) -> Result<Heard, String> {
         None => None,
     };
     among(language.as_deref().unwrap_or("auto"), &["auto", "zh", "en"])?;
-    Ok(Heard {
+    Ok(ReceivedRecording {
         model: text(question, "model")?,
         language,
         kind: owned(kind),
@@ -217,7 +217,7 @@ pub(super) fn chat(request: &Request) -> Result<Heard, String> {
     })
 }
 
-pub(super) fn events(request: &Request) -> Result<Heard, String> {
+pub(super) fn events(request: &Request) -> Result<ReceivedRecording, String> {
     if request.header("accept") != Some("text/event-stream") {
         return Err(owned("accept has to be text/event-stream"));
     }
@@ -250,7 +250,7 @@ pub(super) fn events(request: &Request) -> Result<Heard, String> {
         "type",
     )?;
     among(&kind, &["pcm", "wav", "mp3", "ogg"])?;
-    Ok(Heard {
+    Ok(ReceivedRecording {
         model: text(question, "model")?,
         language: optional(question, "language")?,
         kind,
@@ -265,7 +265,10 @@ pub(super) fn upload(request: &Request) -> Result<Bytes, String> {
     }
 }
 
-pub(super) fn job(request: &Request, uploads: &BTreeMap<String, Bytes>) -> Result<Heard, String> {
+pub(super) fn job(
+    request: &Request,
+    uploads: &BTreeMap<String, Bytes>,
+) -> Result<ReceivedRecording, String> {
     let body = body(request)?;
     let question = object(
         &body,
@@ -296,7 +299,7 @@ pub(super) fn job(request: &Request, uploads: &BTreeMap<String, Bytes>) -> Resul
         ));
     }
     let models: Vec<&str> = models.iter().filter_map(Value::as_str).collect();
-    Ok(Heard {
+    Ok(ReceivedRecording {
         model: models.join(","),
         language,
         kind: owned("application/octet-stream"),

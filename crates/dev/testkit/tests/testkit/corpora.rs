@@ -1,6 +1,6 @@
 //! Checks that every row of every corpus can be read and is served exactly as it describes.
 
-use nanobot_testkit::http::{Response, Server, Step};
+use nanobot_testkit::http::{Response, ResponseStep, Server};
 use nanobot_testkit::{ModelServer, Reply, corpus};
 use serde_json::json;
 
@@ -35,7 +35,7 @@ async fn model_rows_arrive_byte_for_byte() {
         let whole = scripted
             .steps
             .iter()
-            .all(|step| matches!(step, Step::Bytes(_) | Step::Fin));
+            .all(|step| matches!(step, ResponseStep::Bytes(_) | ResponseStep::Fin));
         let server = ModelServer::scripted([Reply::corpus(&row).unwrap()])
             .await
             .unwrap();
@@ -55,7 +55,7 @@ async fn model_rows_arrive_byte_for_byte() {
 #[tokio::test]
 async fn gzip_of_is_unpacked_by_a_client_that_others_wrote() {
     let segment = json!({"gzip_of": {"rep": ["你好 ", 20_000]}, "split_every": 1000});
-    let row = corpus::Row {
+    let row = corpus::CorpusRow {
         id: "own".to_owned(),
         json: json!({"http": {"status": 200, "headers": {"content-encoding": "gzip"}, "segments": [segment]}}),
     };
@@ -77,8 +77,8 @@ async fn gzip_of_is_unpacked_by_a_client_that_others_wrote() {
     assert_eq!(text, "你好 ".repeat(20_000));
 }
 
-fn bytes_of(step: &Step) -> Vec<u8> {
-    if let Step::Bytes(bytes) = step {
+fn bytes_of(step: &ResponseStep) -> Vec<u8> {
+    if let ResponseStep::Bytes(bytes) = step {
         bytes.to_vec()
     } else {
         Vec::new()

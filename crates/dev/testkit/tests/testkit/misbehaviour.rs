@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use nanobot_testkit::http::{Response, Server, Step};
+use nanobot_testkit::http::{Response, ResponseStep, Server};
 use nanobot_testkit::{Gate, ModelServer, Reply};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
@@ -212,7 +212,7 @@ async fn shutdown_ends_open_connections() {
     let seen = Arc::clone(&arrived);
     let server = Server::start(move |_| {
         seen.notify_one();
-        async { Response::headless(vec![Step::Hang]) }
+        async { Response::headless(vec![ResponseStep::Hang]) }
     })
     .await
     .unwrap();

@@ -1,6 +1,6 @@
 //! Checks that one reply is rendered correctly in all four API shapes.
 
-use nanobot_testkit::model_server::Api;
+use nanobot_testkit::model_server::ModelApi;
 use nanobot_testkit::{Gate, ModelServer, Reply, ScriptedCall};
 use nanobot_types::Usage;
 use serde_json::{Value, json};
@@ -201,7 +201,7 @@ async fn requests_are_recorded_exactly() {
     };
     assert_eq!(
         (request.api, request.http.path(), request.model()),
-        (Api::OpenAi, "/v1/chat/completions", "m")
+        (ModelApi::OpenAi, "/v1/chat/completions", "m")
     );
     assert_eq!(request.http.body, body);
     assert_eq!(request.http.header("x-mine"), Some("1"));

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use nanobot_provider::{ChatRequest, RetryPolicy};
-use nanobot_testkit::corpus::{Row, rows};
+use nanobot_testkit::corpus::{CorpusRow, rows};
 use nanobot_testkit::{ModelServer, Reply};
 use nanobot_types::{FinishReason, LlmResponse};
 
@@ -49,7 +49,7 @@ struct Always {
     requests: usize,
 }
 
-fn policy(row: &Row) -> RetryPolicy {
+fn policy(row: &CorpusRow) -> RetryPolicy {
     match row.outcome() {
         // One attempt is enough to see that a line of 10 MB is rejected.
         "error_bounded" => RetryPolicy {
@@ -61,7 +61,7 @@ fn policy(row: &Row) -> RetryPolicy {
     }
 }
 
-async fn always(row: &Row) -> Always {
+async fn always(row: &CorpusRow) -> Always {
     let reply = Reply::corpus(row).unwrap();
     let server = ModelServer::answering(move |_| reply.clone())
         .await
@@ -80,7 +80,7 @@ async fn always(row: &Row) -> Always {
 }
 
 /// Returns the response when the row is served once, followed by a good answer.
-async fn once(row: &Row) -> (LlmResponse, Duration) {
+async fn once(row: &CorpusRow) -> (LlmResponse, Duration) {
     let server = ModelServer::scripted([Reply::corpus(row).unwrap(), Reply::text(RECOVERED)])
         .await
         .unwrap();
@@ -91,7 +91,7 @@ async fn once(row: &Row) -> (LlmResponse, Duration) {
     (response, begun.elapsed())
 }
 
-async fn check(row: &Row) -> Result<(), String> {
+async fn check(row: &CorpusRow) -> Result<(), String> {
     let Always { response, requests } = always(row).await;
     let seen = format!("{requests} requests, {response:?}");
     let require = |holds: bool| if holds { Ok(()) } else { Err(seen.clone()) };
@@ -154,7 +154,7 @@ fn is_explained(response: &LlmResponse) -> bool {
 }
 
 /// Checks a property that goes beyond the outcome.
-async fn must(row: &Row, word: &str, response: &LlmResponse) -> Result<(), String> {
+async fn must(row: &CorpusRow, word: &str, response: &LlmResponse) -> Result<(), String> {
     let holds = match word {
         _ if word.starts_with("text_is_") => words(response) == word.trim_start_matches("text_is_"),
         "ids_made_distinct" | "id_made_up" => {

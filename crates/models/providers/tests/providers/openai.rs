@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nanobot_provider::{ChatRequest, Generation, ProviderRouter, ToolChoice};
 use nanobot_providers::{HttpClients, ProviderSettings};
-use nanobot_testkit::http::{Response, Step};
+use nanobot_testkit::http::{Response, ResponseStep};
 use nanobot_testkit::{ModelServer, Reply, ReservedPort, ScriptedCall};
 use nanobot_types::{
     AssistantMessage, ChatMessage, Content, ContentBlock, FinishReason, LlmResponse, Map, ToolCall,
@@ -485,11 +485,11 @@ async fn a_server_that_says_it_is_alive_is_waited_for() {
     // Together longer than the idle limit, each much shorter.
     for _ in 0..8 {
         steps.extend([
-            Step::text(": still here\n\n"),
-            Step::Wait(Duration::from_millis(700)),
+            ResponseStep::text(": still here\n\n"),
+            ResponseStep::Wait(Duration::from_millis(700)),
         ]);
     }
-    steps.push(Step::text(
+    steps.push(ResponseStep::text(
         "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ok\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
     ));
     let server = ModelServer::scripted([Reply::raw(Response::chunked(

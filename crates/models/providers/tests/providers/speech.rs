@@ -8,8 +8,8 @@ use nanobot_providers::{
     SpeechSettings, SpeechTimeouts, build,
 };
 use nanobot_testkit::SpeechFake;
-use nanobot_testkit::http::{Response, Step};
-use nanobot_testkit::speech::Heard;
+use nanobot_testkit::http::{Response, ResponseStep};
+use nanobot_testkit::speech::ReceivedRecording;
 use serde_json::json;
 
 use crate::support::clients;
@@ -108,7 +108,7 @@ async fn every_vendor_gets_a_recording_in_its_own_shape() {
                 _ => (None, "audio/mpeg"),
             };
             let recording = Bytes::from_static(b"sound of a voice");
-            let expected = Heard {
+            let expected = ReceivedRecording {
                 model: model.to_owned(),
                 language,
                 kind: kind.to_owned(),
@@ -216,13 +216,13 @@ async fn what_passes_is_tried_again() {
         ],
         vec![trouble(408), trouble(502), trouble(503)],
         vec![
-            Response::headless(vec![Step::Reset]),
-            Response::headless(vec![Step::Fin]),
+            Response::headless(vec![ResponseStep::Reset]),
+            Response::headless(vec![ResponseStep::Fin]),
         ],
         vec![Response::chunked(
             200,
             "text/event-stream",
-            vec![Step::text("data: {\"ty"), Step::Fin],
+            vec![ResponseStep::text("data: {\"ty"), ResponseStep::Fin],
         )],
     ];
     for (vendor, ..) in VENDORS {
@@ -352,11 +352,11 @@ async fn nobody_waits_for_ever() {
     let path = recordings.write("x.mp3", b"sound");
     let short = Duration::from_millis(300);
     let hanging = [
-        Response::headless(vec![Step::Hang]),
+        Response::headless(vec![ResponseStep::Hang]),
         Response::chunked(
             200,
             "text/event-stream",
-            vec![Step::text("data: {\"type\":"), Step::Hang],
+            vec![ResponseStep::text("data: {\"type\":"), ResponseStep::Hang],
         ),
     ];
     for (vendor, ..) in VENDORS {
@@ -464,7 +464,8 @@ async fn a_job_is_asked_after_until_it_is_done_or_too_late() {
 async fn a_stream_may_fail_in_the_middle() {
     let recordings = Recordings::new();
     let path = recordings.write("x.mp3", b"sound");
-    let stream = |text: &str| Response::chunked(200, "text/event-stream", vec![Step::text(text)]);
+    let stream =
+        |text: &str| Response::chunked(200, "text/event-stream", vec![ResponseStep::text(text)]);
     let delta = "data: {\"type\":\"transcript.text.delta\",\"delta\":\" hel\"}\n\n";
     let fake = fake().await;
     let speech = speech("stepfun", fake.url(), settings());

@@ -8,7 +8,8 @@ use nanobot_channel_discord_fake::{
     BOT_ID, CHANNELS, DiscordFake, Fault, Incoming, Order, Pushed, SentMessage, TOKEN,
 };
 use nanobot_testkit::conformance::{
-    self, Ability, ChannelHarness, Chat, Event, Place, Said, Seen, SendFault, Wanted, Who,
+    self, Ability, ChannelHarness, Destination, ObservedChat, PlatformEvent, SendFault,
+    UserMessage, VisibleMessage, Wanted, Who,
 };
 use serde_json::json;
 
@@ -44,11 +45,11 @@ impl Harness {
         Ok(())
     }
 
-    fn channel_id(&self, chat: Chat) -> u64 {
+    fn channel_id(&self, chat: ObservedChat) -> u64 {
         match chat {
-            Chat::Friend => self.fake.direct_channel(&ann()),
-            Chat::Stranger => self.fake.direct_channel(&mallory()),
-            Chat::Room => CHANNELS[0],
+            ObservedChat::Friend => self.fake.direct_channel(&ann()),
+            ObservedChat::Stranger => self.fake.direct_channel(&mallory()),
+            ObservedChat::Room => CHANNELS[0],
         }
     }
 }
@@ -84,7 +85,7 @@ impl ChannelHarness for Harness {
         Ok(channel(&self.fake, &json!({})))
     }
 
-    async fn say(&mut self, said: Said<'_>) -> anyhow::Result<()> {
+    async fn say(&mut self, said: UserMessage<'_>) -> anyhow::Result<()> {
         let person = if said.by == Who::Friend {
             ann()
         } else {
@@ -92,8 +93,8 @@ impl ChannelHarness for Harness {
         };
         let text = said.text_with(&format!("<@{BOT_ID}>"));
         let mut incoming = match said.place {
-            Place::Direct => Incoming::direct(&person, &text),
-            Place::Room { .. } => Incoming::in_channel(CHANNELS[0], &person, &text),
+            Destination::Direct => Incoming::direct(&person, &text),
+            Destination::Room { .. } => Incoming::in_channel(CHANNELS[0], &person, &text),
         };
         if let Some(file) = said.file {
             incoming = incoming.with_file(&file.name, &file.mime, file.bytes.clone());
@@ -131,13 +132,17 @@ impl ChannelHarness for Harness {
         Ok(self.fake.wait_for_acknowledged(self.last()?).await?)
     }
 
-    async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>> {
+    async fn see(
+        &mut self,
+        chat: ObservedChat,
+        wanted: &Wanted<'_>,
+    ) -> anyhow::Result<Vec<VisibleMessage>> {
         let seen = |sent: &SentMessage| {
             let files = sent
                 .files
                 .iter()
                 .map(|file| (file.name.clone(), file.bytes.to_vec()));
-            Seen::new(&sent.text).with_files(files)
+            VisibleMessage::new(&sent.text).with_files(files)
         };
         let channel = self.channel_id(chat);
         let visible = |sent: &&SentMessage| sent.channel_id == channel && !sent.is_deleted;
@@ -145,7 +150,7 @@ impl ChannelHarness for Harness {
         Ok(self.fake.wait_for("what people see", probe).await?)
     }
 
-    fn noticed(&self, chat: Chat) -> Vec<String> {
+    fn noticed(&self, chat: ObservedChat) -> Vec<String> {
         let channel = self.channel_id(chat).to_string();
         let calls = self
             .fake
@@ -168,29 +173,29 @@ impl ChannelHarness for Harness {
         Some(10 << 20)
     }
 
-    async fn arrange(&mut self, event: Event) -> anyhow::Result<()> {
+    async fn arrange(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
         match event {
-            Event::OfferedAgain => {
+            PlatformEvent::OfferedAgain => {
                 // A channel that still runs tries again by itself. A new one asks for what it does not
                 // know, which is no event of its session and not confirmed to it.
                 if let Some(last) = self.last.as_mut().filter(|_| self.sessions > 1) {
                     last.number = Some(0);
                 }
             }
-            Event::Repeated => {
+            PlatformEvent::Repeated => {
                 self.fake.wait_for_identifies(self.sessions).await?;
                 self.offer(&self.said()?)?;
             }
-            Event::BrokenDownload => self.fake.fail_next("download", Fault::Page(404)),
-            Event::FailedSend(how) => self.fake.fail_next("createMessage", fault(how)),
-            Event::Cut => self.fake.cut(),
-            Event::Down => self.fake.go_down().await?,
-            Event::Up => self.fake.come_back().await?,
-            Event::Beat => self.fake.order(Order::AskForHeartbeat),
-            Event::Stalled => self.fake.stall(),
-            Event::Recovered => self.fake.recover(),
-            Event::Revoked => self.fake.revoke_token(),
-            Event::Restored => self.fake.restore_token(),
+            PlatformEvent::BrokenDownload => self.fake.fail_next("download", Fault::Page(404)),
+            PlatformEvent::FailedSend(how) => self.fake.fail_next("createMessage", fault(how)),
+            PlatformEvent::Cut => self.fake.cut(),
+            PlatformEvent::Down => self.fake.go_down().await?,
+            PlatformEvent::Up => self.fake.come_back().await?,
+            PlatformEvent::Beat => self.fake.order(Order::AskForHeartbeat),
+            PlatformEvent::Stalled => self.fake.stall(),
+            PlatformEvent::Recovered => self.fake.recover(),
+            PlatformEvent::Revoked => self.fake.revoke_token(),
+            PlatformEvent::Restored => self.fake.restore_token(),
         }
         Ok(())
     }

@@ -5,14 +5,14 @@
 
 use nanobot_channel::markup::{Document, Mark, Span};
 use nanobot_testkit::conformance::MarkupReader;
-use nanobot_testkit::markup::{BOLD, CODE, ITALIC, LINK, STRIKE, Seen, is_blank};
+use nanobot_testkit::markup::{BOLD, CODE, ITALIC, LINK, STRIKE, StyledText, is_blank};
 
 /// Reads what Discord shows.
 pub(crate) struct DiscordReader;
 
 impl MarkupReader for DiscordReader {
-    fn read(&self, text: &str) -> Seen {
-        let mut seen = Seen::new();
+    fn read(&self, text: &str) -> StyledText {
+        let mut seen = StyledText::new();
         let mut within = false;
         for written in text.replace('•', "-").split('\n') {
             if written.starts_with("```") {
@@ -140,7 +140,7 @@ fn discord_mark(rest: &[char]) -> Option<(usize, usize, u8)> {
         .max_by_key(|found| found.1 + 2 * found.0)
 }
 
-fn discord_line(text: &[char], looks: u8, seen: &mut Seen) {
+fn discord_line(text: &[char], looks: u8, seen: &mut StyledText) {
     let mut at = 0;
     while at < text.len() {
         let rest = &text[at..];

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use nanobot_channel::{Channel, SenderId, Value, async_trait};
 use nanobot_channel_email_fake::{MailFake, MailFault, PASSWORD, SentMail};
 use nanobot_testkit::conformance::{
-    self, Ability, ChannelHarness, Chat, Event, Said, SampleFile, Seen, SendFault, Wanted, Who,
+    self, Ability, ChannelHarness, ObservedChat, PlatformEvent, SampleFile, SendFault, UserMessage,
+    VisibleMessage, Wanted, Who,
 };
 use serde_json::json;
 
@@ -24,8 +25,12 @@ impl Harness {
     }
 }
 
-fn address(chat: Chat) -> &'static str {
-    if chat == Chat::Stranger { MALLORY } else { ANN }
+fn address(chat: ObservedChat) -> &'static str {
+    if chat == ObservedChat::Stranger {
+        MALLORY
+    } else {
+        ANN
+    }
 }
 
 fn keys() -> Value {
@@ -88,7 +93,7 @@ impl ChannelHarness for Harness {
         Ok(channel(&self.fake, &keys()))
     }
 
-    async fn say(&mut self, said: Said<'_>) -> anyhow::Result<()> {
+    async fn say(&mut self, said: UserMessage<'_>) -> anyhow::Result<()> {
         self.mails += 1;
         let (from, id) = (
             if said.by == Who::Friend { ANN } else { MALLORY },
@@ -109,17 +114,24 @@ impl ChannelHarness for Harness {
     }
 
     fn is_acknowledged(&self) -> bool {
-        self.fake.has_flag(self.last.0, r"\Seen")
+        self.fake.has_flag(self.last.0, r"\VisibleMessage")
     }
 
     async fn acknowledged(&mut self) -> anyhow::Result<()> {
-        Ok(self.fake.wait_for_flag(self.last.0, r"\Seen").await?)
+        Ok(self
+            .fake
+            .wait_for_flag(self.last.0, r"\VisibleMessage")
+            .await?)
     }
 
-    async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>> {
+    async fn see(
+        &mut self,
+        chat: ObservedChat,
+        wanted: &Wanted<'_>,
+    ) -> anyhow::Result<Vec<VisibleMessage>> {
         let seen = |mail: &SentMail| {
             let mail = shown(&mail.raw);
-            Seen::new(mail.text)
+            VisibleMessage::new(mail.text)
                 .with_files(mail.files.into_iter().map(|(name, _, bytes)| (name, bytes)))
         };
         let is_theirs = |mail: &&SentMail| mail.to == [address(chat)];
@@ -127,7 +139,7 @@ impl ChannelHarness for Harness {
         Ok(self.fake.wait_for("what people see", probe).await?)
     }
 
-    fn noticed(&self, chat: Chat) -> Vec<String> {
+    fn noticed(&self, chat: ObservedChat) -> Vec<String> {
         let mails = self
             .fake
             .sent()
@@ -140,26 +152,26 @@ impl ChannelHarness for Harness {
         Some(18_000_000)
     }
 
-    async fn arrange(&mut self, event: Event) -> anyhow::Result<()> {
+    async fn arrange(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
         match event {
-            Event::OfferedAgain | Event::BrokenDownload => {}
-            Event::Repeated => self.push(self.last.1.clone()),
-            Event::FailedSend(how) => {
+            PlatformEvent::OfferedAgain | PlatformEvent::BrokenDownload => {}
+            PlatformEvent::Repeated => self.push(self.last.1.clone()),
+            PlatformEvent::FailedSend(how) => {
                 let (command, fault) = fault(how);
                 self.fake.fail_next(command, fault);
             }
-            Event::Cut => self.fake.cut(),
-            Event::Down => self.fake.go_down().await?,
-            Event::Up => self.fake.come_back().await?,
-            Event::Beat => self.fake.nudge(),
-            Event::Stalled => self.fake.stall(true),
-            Event::Recovered => self.fake.stall(false),
-            Event::Revoked => {
+            PlatformEvent::Cut => self.fake.cut(),
+            PlatformEvent::Down => self.fake.go_down().await?,
+            PlatformEvent::Up => self.fake.come_back().await?,
+            PlatformEvent::Beat => self.fake.nudge(),
+            PlatformEvent::Stalled => self.fake.stall(true),
+            PlatformEvent::Recovered => self.fake.stall(false),
+            PlatformEvent::Revoked => {
                 self.fake.change_password("another one");
                 // A connection that is open stays open.
                 self.fake.cut();
             }
-            Event::Restored => self.fake.change_password(PASSWORD),
+            PlatformEvent::Restored => self.fake.change_password(PASSWORD),
         }
         Ok(())
     }

@@ -8,7 +8,8 @@ use nanobot_channel_slack_fake::{
     APP_TOKEN, BOT_TOKEN, BOT_USER, Call, Fault, Incoming, Pushed, SentMessage, SlackFake,
 };
 use nanobot_testkit::conformance::{
-    self, ChannelHarness, Chat, Event, Place, Said, Seen, SendFault, Wanted, Who,
+    self, ChannelHarness, Destination, ObservedChat, PlatformEvent, SendFault, UserMessage,
+    VisibleMessage, Wanted, Who,
 };
 use serde_json::json;
 
@@ -25,11 +26,11 @@ impl Harness {
     }
 }
 
-fn conversation(chat: Chat) -> String {
+fn conversation(chat: ObservedChat) -> String {
     match chat {
-        Chat::Friend => ann().direct(),
-        Chat::Stranger => mallory().direct(),
-        Chat::Room => ROOM.to_owned(),
+        ObservedChat::Friend => ann().direct(),
+        ObservedChat::Stranger => mallory().direct(),
+        ObservedChat::Room => ROOM.to_owned(),
     }
 }
 
@@ -69,7 +70,7 @@ impl ChannelHarness for Harness {
         Ok(channel(&self.fake, &json!({})))
     }
 
-    async fn say(&mut self, said: Said<'_>) -> anyhow::Result<()> {
+    async fn say(&mut self, said: UserMessage<'_>) -> anyhow::Result<()> {
         let person = if said.by == Who::Friend {
             ann()
         } else {
@@ -77,8 +78,8 @@ impl ChannelHarness for Harness {
         };
         let text = said.text_with(&format!("<@{BOT_USER}>"));
         let mut incoming = match said.place {
-            Place::Direct => Incoming::direct(&person, &text),
-            Place::Room { .. } => Incoming::to(ROOM, &person, &text),
+            Destination::Direct => Incoming::direct(&person, &text),
+            Destination::Room { .. } => Incoming::to(ROOM, &person, &text),
         };
         if let Some(file) = said.file {
             incoming = incoming.with_file(&file.name, &file.mime, file.bytes.clone());
@@ -111,13 +112,17 @@ impl ChannelHarness for Harness {
         Ok(self.fake.wait_for_acknowledged(self.last()?).await?)
     }
 
-    async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>> {
+    async fn see(
+        &mut self,
+        chat: ObservedChat,
+        wanted: &Wanted<'_>,
+    ) -> anyhow::Result<Vec<VisibleMessage>> {
         let seen = |sent: &SentMessage| {
             let files = sent
                 .file
                 .iter()
                 .map(|file| (file.name.clone(), file.bytes.to_vec()));
-            Seen::new(&sent.text).with_files(files)
+            VisibleMessage::new(&sent.text).with_files(files)
         };
         let chat = conversation(chat);
         let visible = |sent: &&SentMessage| sent.channel == chat && !sent.is_deleted;
@@ -125,7 +130,7 @@ impl ChannelHarness for Harness {
         Ok(self.fake.wait_for("what people see", probe).await?)
     }
 
-    fn noticed(&self, chat: Chat) -> Vec<String> {
+    fn noticed(&self, chat: ObservedChat) -> Vec<String> {
         let chat = json!(conversation(chat));
         let is_noticed = |call: &Call| {
             let is_there = [&call.params["channel"], &call.params["channel_id"]].contains(&&chat);
@@ -150,24 +155,24 @@ impl ChannelHarness for Harness {
         Some(1 << 30)
     }
 
-    async fn arrange(&mut self, event: Event) -> anyhow::Result<()> {
+    async fn arrange(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
         match event {
-            Event::OfferedAgain => {}
-            Event::Repeated => self.fake.repeat(self.last()?),
-            Event::BrokenDownload => self.fake.fail_next("download", Fault::Status(500)),
-            Event::FailedSend(how) => self.fake.fail_next("chat.postMessage", fault(how)),
-            Event::Cut => self.fake.cut(),
-            Event::Down => self.fake.go_down().await?,
-            Event::Up => self.fake.come_back().await?,
-            Event::Beat => self.fake.ping(),
-            Event::Stalled => self.fake.stall(),
-            Event::Recovered => self.fake.recover(),
-            Event::Revoked => {
+            PlatformEvent::OfferedAgain => {}
+            PlatformEvent::Repeated => self.fake.repeat(self.last()?),
+            PlatformEvent::BrokenDownload => self.fake.fail_next("download", Fault::Status(500)),
+            PlatformEvent::FailedSend(how) => self.fake.fail_next("chat.postMessage", fault(how)),
+            PlatformEvent::Cut => self.fake.cut(),
+            PlatformEvent::Down => self.fake.go_down().await?,
+            PlatformEvent::Up => self.fake.come_back().await?,
+            PlatformEvent::Beat => self.fake.ping(),
+            PlatformEvent::Stalled => self.fake.stall(),
+            PlatformEvent::Recovered => self.fake.recover(),
+            PlatformEvent::Revoked => {
                 self.fake.revoke_tokens();
                 self.fake
                     .push_event(&json!({"type": "tokens_revoked", "tokens": {"bot": [BOT_USER]}}));
             }
-            Event::Restored => self.fake.restore_tokens(),
+            PlatformEvent::Restored => self.fake.restore_tokens(),
         }
         Ok(())
     }

@@ -5,14 +5,14 @@
 
 use nanobot_channel::markup::{Document, Mark, Span};
 use nanobot_testkit::conformance::MarkupReader;
-use nanobot_testkit::markup::{BOLD, CODE, ITALIC, LINK, STRIKE, Seen, is_blank};
+use nanobot_testkit::markup::{BOLD, CODE, ITALIC, LINK, STRIKE, StyledText, is_blank};
 
 /// Reads what Slack shows.
 pub(crate) struct SlackReader;
 
 impl MarkupReader for SlackReader {
-    fn read(&self, text: &str) -> Seen {
-        let mut seen = Seen::new();
+    fn read(&self, text: &str) -> StyledText {
+        let mut seen = StyledText::new();
         let mut within = false;
         for written in text.split('\n') {
             if written.starts_with("```") {
@@ -64,7 +64,7 @@ struct Letter {
     literal: bool,
 }
 
-fn slack_line(text: &[char], seen: &mut Seen) {
+fn slack_line(text: &[char], seen: &mut StyledText) {
     let mut letters: Vec<Letter> = Vec::new();
     let mut at = 0;
     while at < text.len() {
@@ -153,7 +153,7 @@ fn without_code_marks(line: &[Letter]) -> Vec<Letter> {
     letters
 }
 
-fn slack_marks(line: &[Letter], range: std::ops::Range<usize>, looks: u8, seen: &mut Seen) {
+fn slack_marks(line: &[Letter], range: std::ops::Range<usize>, looks: u8, seen: &mut StyledText) {
     let mut at = range.start;
     while at < range.end {
         let letter = line[at];

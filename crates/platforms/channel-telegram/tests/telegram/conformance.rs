@@ -8,7 +8,8 @@ use nanobot_channel_telegram_fake::{
     BOT_USERNAME, Call, Fault, FileKind, Incoming, Pushed, SentMessage, TOKEN, TelegramFake,
 };
 use nanobot_testkit::conformance::{
-    self, ChannelHarness, Chat, Event, Place, Said, Seen, SendFault, Wanted, Who,
+    self, ChannelHarness, Destination, ObservedChat, PlatformEvent, SendFault, UserMessage,
+    VisibleMessage, Wanted, Who,
 };
 use serde_json::json;
 
@@ -32,11 +33,11 @@ impl Harness {
     }
 }
 
-fn chat_id(chat: Chat) -> i64 {
+fn chat_id(chat: ObservedChat) -> i64 {
     match chat {
-        Chat::Friend => ann().id,
-        Chat::Stranger => mallory().id,
-        Chat::Room => GROUP,
+        ObservedChat::Friend => ann().id,
+        ObservedChat::Stranger => mallory().id,
+        ObservedChat::Room => GROUP,
     }
 }
 
@@ -70,7 +71,7 @@ impl ChannelHarness for Harness {
         Ok(channel(&self.fake, &json!({})))
     }
 
-    async fn say(&mut self, said: Said<'_>) -> anyhow::Result<()> {
+    async fn say(&mut self, said: UserMessage<'_>) -> anyhow::Result<()> {
         let person = if said.by == Who::Friend {
             ann()
         } else {
@@ -78,8 +79,8 @@ impl ChannelHarness for Harness {
         };
         let text = said.text_with(&format!("@{BOT_USERNAME}"));
         let mut incoming = match said.place {
-            Place::Direct => Incoming::private(&person, text),
-            Place::Room { .. } => Incoming::group(GROUP, &person, text),
+            Destination::Direct => Incoming::private(&person, text),
+            Destination::Room { .. } => Incoming::group(GROUP, &person, text),
         };
         if let Some(file) = said.file {
             let kind = if file.mime == "image/png" {
@@ -126,13 +127,17 @@ impl ChannelHarness for Harness {
             .await?)
     }
 
-    async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>> {
+    async fn see(
+        &mut self,
+        chat: ObservedChat,
+        wanted: &Wanted<'_>,
+    ) -> anyhow::Result<Vec<VisibleMessage>> {
         let seen = |sent: &SentMessage| {
             let files = sent
                 .file
                 .iter()
                 .map(|file| (file.name.clone(), file.bytes.to_vec()));
-            Seen::new(&sent.text).with_files(files)
+            VisibleMessage::new(&sent.text).with_files(files)
         };
         let chat = chat_id(chat);
         let visible = |sent: &&SentMessage| sent.chat_id == chat && !sent.is_deleted;
@@ -140,7 +145,7 @@ impl ChannelHarness for Harness {
         Ok(self.fake.wait_for("what people see", probe).await?)
     }
 
-    fn noticed(&self, chat: Chat) -> Vec<String> {
+    fn noticed(&self, chat: ObservedChat) -> Vec<String> {
         let chat = json!(chat_id(chat));
         let is_noticed = |call: &Call| call.params["chat_id"] == chat || call.method == "getFile";
         self.fake
@@ -159,29 +164,29 @@ impl ChannelHarness for Harness {
         Some(50 << 20)
     }
 
-    async fn arrange(&mut self, event: Event) -> anyhow::Result<()> {
+    async fn arrange(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
         match event {
-            Event::OfferedAgain => {}
-            Event::Repeated => self.offer("message", self.said.clone()),
-            Event::BrokenDownload => {
+            PlatformEvent::OfferedAgain => {}
+            PlatformEvent::Repeated => self.offer("message", self.said.clone()),
+            PlatformEvent::BrokenDownload => {
                 self.fake.fail_next(
                     "getFile",
                     Fault::Status(400, "Bad Request: file is too big".to_owned()),
                 );
             }
-            Event::FailedSend(how) => self.fake.fail_next("sendMessage", fault(how)),
-            Event::Cut => self.fake.server().cut(),
-            Event::Down => self.fake.server().go_down().await?,
-            Event::Up => self.fake.server().come_back().await?,
-            Event::Beat => self.fake.end_poll(),
-            Event::Stalled => self.fake.server().stall(),
-            Event::Recovered => self.fake.server().recover(),
-            Event::Revoked => {
+            PlatformEvent::FailedSend(how) => self.fake.fail_next("sendMessage", fault(how)),
+            PlatformEvent::Cut => self.fake.server().cut(),
+            PlatformEvent::Down => self.fake.server().go_down().await?,
+            PlatformEvent::Up => self.fake.server().come_back().await?,
+            PlatformEvent::Beat => self.fake.end_poll(),
+            PlatformEvent::Stalled => self.fake.server().stall(),
+            PlatformEvent::Recovered => self.fake.server().recover(),
+            PlatformEvent::Revoked => {
                 self.fake.revoke_token();
                 // A poll that is open stays open until its time is over.
                 self.fake.end_poll();
             }
-            Event::Restored => self.fake.restore_token(),
+            PlatformEvent::Restored => self.fake.restore_token(),
         }
         Ok(())
     }

@@ -15,7 +15,8 @@ use anyhow::{Context as _, bail};
 use nanobot_channel::{Channel, ChannelName, SenderId, Value, async_trait};
 use nanobot_channel_websocket::{Token, WebSocketChannel, WebSocketConfig};
 use nanobot_testkit::conformance::{
-    self, Ability, ChannelHarness, Chat, Event, Said, Seen, Wanted, Who,
+    self, Ability, ChannelHarness, ObservedChat, PlatformEvent, UserMessage, VisibleMessage,
+    Wanted, Who,
 };
 use nanobot_testkit::{TestkitError, WAIT_LIMIT, WebSocketClient};
 use serde_json::json;
@@ -59,7 +60,7 @@ struct Harness {
     acknowledged: Vec<Value>,
     shown: Vec<(Value, String)>,
     draft: String,
-    told: Vec<Seen>,
+    told: Vec<VisibleMessage>,
     noticed: Vec<String>,
 }
 
@@ -125,7 +126,9 @@ impl Harness {
         let first = stranger.receive().await?;
         sent.ok();
         match first["event"].as_str() {
-            Some("error") => self.told.push(Seen::new(first["detail"].as_str().unwrap())),
+            Some("error") => self
+                .told
+                .push(VisibleMessage::new(first["detail"].as_str().unwrap())),
             Some("ready") => {}
             _ => self.noticed.push(first.to_string()),
         }
@@ -133,15 +136,15 @@ impl Harness {
     }
 
     /// What the friend sees now.
-    fn seen(&self) -> Vec<Seen> {
-        let draft = Some(Seen {
+    fn seen(&self) -> Vec<VisibleMessage> {
+        let draft = Some(VisibleMessage {
             is_draft: true,
-            ..Seen::new(&self.draft)
+            ..VisibleMessage::new(&self.draft)
         })
         .filter(|draft| !draft.text.is_empty());
         self.shown
             .iter()
-            .map(|(_, text)| Seen::new(text))
+            .map(|(_, text)| VisibleMessage::new(text))
             .chain(draft)
             .collect()
     }
@@ -163,7 +166,7 @@ impl ChannelHarness for Harness {
         Ok(Arc::clone(&self.channel) as Arc<dyn Channel>)
     }
 
-    async fn say(&mut self, said: Said<'_>) -> anyhow::Result<()> {
+    async fn say(&mut self, said: UserMessage<'_>) -> anyhow::Result<()> {
         if said.by == Who::Stranger {
             return self.stranger_says(said.text).await;
         }
@@ -185,8 +188,12 @@ impl ChannelHarness for Harness {
         Ok(())
     }
 
-    async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>> {
-        if chat == Chat::Stranger {
+    async fn see(
+        &mut self,
+        chat: ObservedChat,
+        wanted: &Wanted<'_>,
+    ) -> anyhow::Result<Vec<VisibleMessage>> {
+        if chat == ObservedChat::Stranger {
             return wanted
                 .among(self.told.clone())
                 .context("the stranger hung up");
@@ -199,22 +206,22 @@ impl ChannelHarness for Harness {
         }
     }
 
-    fn noticed(&self, _chat: Chat) -> Vec<String> {
+    fn noticed(&self, _chat: ObservedChat) -> Vec<String> {
         self.noticed.clone()
     }
 
-    async fn arrange(&mut self, event: Event) -> anyhow::Result<()> {
+    async fn arrange(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
         match event {
-            Event::OfferedAgain if self.friend.is_some() => {
+            PlatformEvent::OfferedAgain if self.friend.is_some() => {
                 while self.next().await?["event"] != "error" {}
                 self.send_last().await
             }
-            Event::OfferedAgain => self.friend().await.map(drop),
-            Event::Repeated => {
+            PlatformEvent::OfferedAgain => self.friend().await.map(drop),
+            PlatformEvent::Repeated => {
                 self.acknowledged.retain(|id| *id != self.last["id"]);
                 self.send_last().await
             }
-            Event::Cut => {
+            PlatformEvent::Cut => {
                 // The friend notices at once, and comes back with the next thing to say.
                 self.friend = None;
                 Ok(())

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use nanobot_bus::{Accepted, EntryState, LedgerFilter, Queue, SettleOutcome};
 
-use super::{Seen, WholeBus, all_seen, channel, hold, next, reply, said};
+use super::{DeliverySnapshot, WholeBus, all_seen, channel, hold, next, reply, said};
 use crate::conformance::same;
 
 pub(super) async fn inbound_survives<B: WholeBus>(
@@ -80,7 +80,7 @@ pub(super) async fn inbound_survives<B: WholeBus>(
     same(
         "and nothing else",
         &all_seen(&held),
-        &vec![Seen::first(marker)],
+        &vec![DeliverySnapshot::first(marker)],
     )
 }
 
@@ -125,13 +125,13 @@ pub(super) async fn outbound_survives<B: WholeBus>(
     let mut open = [1, 2, 4]
         .into_iter()
         .filter_map(|n| messages.get(n).cloned())
-        .map(Seen::first);
-    let begun = open.next().map(|seen| Seen {
+        .map(DeliverySnapshot::first);
+    let begun = open.next().map(|seen| DeliverySnapshot {
         attempt: 2,
         in_doubt: true,
         ..seen
     });
-    let partly = open.next().map(|seen| Seen {
+    let partly = open.next().map(|seen| DeliverySnapshot {
         attempt: 2,
         in_doubt: true,
         parts_sent: 1,

@@ -8,7 +8,7 @@ use nanobot_bus::{
     Bus, BusError, EntryState, Ledger, LedgerEntry, LedgerFilter, Queue, SettleOutcome,
 };
 
-use super::{Seen, channel, next, reply, said, seen};
+use super::{DeliverySnapshot, channel, next, reply, said, seen};
 use crate::conformance::same;
 
 /// Returns each outcome with the states it leads to, inbound and outbound, and the recorded reason.
@@ -113,13 +113,13 @@ pub(super) async fn outcomes(bus: &(impl Bus + Ledger)) -> anyhow::Result<()> {
     same(
         "what is settled does not come back",
         &seen(&person),
-        &Seen::first(question),
+        &DeliverySnapshot::first(question),
     )?;
     let to_person = next(&mut bus.outbound(&channel()).await?).await?;
     same(
         "in either direction",
         &seen(&to_person),
-        &Seen::first(answer),
+        &DeliverySnapshot::first(answer),
     )
 }
 
@@ -195,7 +195,7 @@ pub(super) async fn a_person_decides(bus: &(impl Bus + Ledger)) -> anyhow::Resul
     same(
         "what failed is handed out anew",
         &seen(&delivery),
-        &Seen::first(question),
+        &DeliverySnapshot::first(question),
     )?;
     let refused = bus.retry(&id).await;
     ensure!(
@@ -264,9 +264,9 @@ pub(super) async fn a_person_decides(bus: &(impl Bus + Ledger)) -> anyhow::Resul
         .context("an uncertain entry is listed")?
         .id;
     bus.retry(id).await?;
-    let expected = Seen {
+    let expected = DeliverySnapshot {
         parts_sent: 1,
-        ..Seen::first(answer)
+        ..DeliverySnapshot::first(answer)
     };
     same(
         "what is retried has no doubt",

@@ -5,7 +5,7 @@ use anyhow::ensure;
 use nanobot_bus::{Bus, Ledger, LedgerFilter, Queue};
 use nanobot_types::{OutboundKind, OutboundMessage};
 
-use super::{Seen, channel, hold, next, reply, reply_of, seen};
+use super::{DeliverySnapshot, channel, hold, next, reply, reply_of, seen};
 use crate::conformance::same;
 
 fn progress(text: &str) -> OutboundMessage {
@@ -34,11 +34,11 @@ pub(super) async fn offers_keep_their_place(bus: &(impl Bus + Ledger)) -> anyhow
         delivery.ack().await?;
     }
     let expected = vec![
-        Seen::lossy(before),
-        Seen::first(second),
-        Seen::lossy(between),
-        Seen::first(third),
-        Seen::lossy(after),
+        DeliverySnapshot::lossy(before),
+        DeliverySnapshot::first(second),
+        DeliverySnapshot::lossy(between),
+        DeliverySnapshot::first(third),
+        DeliverySnapshot::lossy(after),
     ];
     same(
         "lossy and durable messages keep their order",
@@ -83,7 +83,7 @@ pub(super) async fn offers_are_bounded(bus: &impl Bus) -> anyhow::Result<()> {
     same(
         "what is durable comes through",
         &seen(&durable),
-        &Seen::first(answer),
+        &DeliverySnapshot::first(answer),
     )?;
     ensure!(
         (1..MANY).contains(&lossy),

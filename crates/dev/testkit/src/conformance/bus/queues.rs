@@ -6,7 +6,7 @@ use nanobot_bus::{Accepted, Bus};
 use nanobot_types::{InboundMessage, MediaRef, OutboundKind};
 use serde_json::json;
 
-use super::{Seen, all_seen, channel, hold, next, reply, reply_of, said, seen};
+use super::{DeliverySnapshot, all_seen, channel, hold, next, reply, reply_of, said, seen};
 use crate::conformance::same;
 
 pub(super) async fn messages_arrive_whole_and_in_order(bus: &impl Bus) -> anyhow::Result<()> {
@@ -34,7 +34,7 @@ pub(super) async fn messages_arrive_whole_and_in_order(bus: &impl Bus) -> anyhow
     same(
         "unsettled messages do not hold up later ones",
         &all_seen(&held),
-        &inbound.map(Seen::first).into(),
+        &inbound.map(DeliverySnapshot::first).into(),
     )?;
 
     let mut second = reply_of(2, OutboundKind::Notice, "careful");
@@ -54,7 +54,7 @@ pub(super) async fn messages_arrive_whole_and_in_order(bus: &impl Bus) -> anyhow
     same(
         "so do messages to people",
         &all_seen(&held),
-        &outbound.map(Seen::first).into(),
+        &outbound.map(DeliverySnapshot::first).into(),
     )
 }
 
@@ -72,12 +72,12 @@ pub(super) async fn waiting_consumers_are_woken(bus: &impl Bus) -> anyhow::Resul
     same(
         "an inbound consumer is woken",
         &seen(&person?),
-        &Seen::first(message),
+        &DeliverySnapshot::first(message),
     )?;
     same(
         "an outbound consumer is woken",
         &seen(&to_person?),
-        &Seen::first(answer),
+        &DeliverySnapshot::first(answer),
     )
 }
 

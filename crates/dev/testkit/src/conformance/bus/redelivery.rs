@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 use nanobot_bus::{Bus, BusError, EntryState, REDELIVERY_DELAY, SettleOutcome};
 use tokio::time::Instant;
 
-use super::{Seen, all_seen, channel, hold, next, reply, said, seen};
+use super::{DeliverySnapshot, all_seen, channel, hold, next, reply, said, seen};
 use crate::conformance::same;
 
 pub(super) async fn one_live_consumer(bus: &impl Bus) -> anyhow::Result<()> {
@@ -28,7 +28,10 @@ pub(super) async fn one_live_consumer(bus: &impl Bus) -> anyhow::Result<()> {
     let mut subscription = bus.inbound().await?;
     let [_, second, third] = messages;
     let again = hold(&mut subscription, 2).await?;
-    let expected = vec![Seen::first(second), Seen::first(third)];
+    let expected = vec![
+        DeliverySnapshot::first(second),
+        DeliverySnapshot::first(third),
+    ];
     same(
         "what was held comes back, before what nobody has seen",
         &all_seen(&again),
@@ -40,7 +43,7 @@ pub(super) async fn one_live_consumer(bus: &impl Bus) -> anyhow::Result<()> {
     same(
         "a holder of old changes nothing",
         &seen(&next(&mut subscription).await?),
-        &Seen::first(marker),
+        &DeliverySnapshot::first(marker),
     )?;
 
     let outbound = bus.outbound(&channel()).await?;
@@ -62,7 +65,7 @@ pub(super) async fn dropped_deliveries_return(bus: &impl Bus) -> anyhow::Result<
     let mut subscription = bus.inbound().await?;
     let dropped_at = Instant::now();
     drop(next(&mut subscription).await?);
-    let [first, second] = messages.map(Seen::first);
+    let [first, second] = messages.map(DeliverySnapshot::first);
     let mut found = Vec::new();
     for _ in 0..3 {
         found.push(seen(&next(&mut subscription).await?));
@@ -98,7 +101,7 @@ pub(super) async fn retries_wait(bus: &impl Bus) -> anyhow::Result<()> {
     same(
         "later messages overtake it",
         &seen(&other),
-        &Seen::first(second.clone()),
+        &DeliverySnapshot::first(second.clone()),
     )?;
     let asked_at = Instant::now();
     other.settle(SettleOutcome::RetryIn(DELAY)).await?;
@@ -106,7 +109,7 @@ pub(super) async fn retries_wait(bus: &impl Bus) -> anyhow::Result<()> {
     same(
         "it comes back, and a long wait holds up nobody",
         &seen(&again),
-        &Seen::again(second, 2),
+        &DeliverySnapshot::again(second, 2),
     )?;
     ensure!(
         asked_at.elapsed() >= DELAY,
@@ -132,12 +135,15 @@ pub(super) async fn retries_wait(bus: &impl Bus) -> anyhow::Result<()> {
     same(
         "what was put off is overtaken",
         &seen(&next(&mut subscription).await?),
-        &Seen::first(last.clone()),
+        &DeliverySnapshot::first(last.clone()),
     )?;
     drop(subscription);
     let mut subscription = bus.inbound().await?;
     let again = hold(&mut subscription, 2).await?;
-    let expected = vec![Seen::first(marker.message.clone()), Seen::first(last)];
+    let expected = vec![
+        DeliverySnapshot::first(marker.message.clone()),
+        DeliverySnapshot::first(last),
+    ];
     same(
         "and due at once to the next consumer, in its place",
         &all_seen(&again),
@@ -159,9 +165,9 @@ pub(super) async fn attempts(bus: &impl Bus) -> anyhow::Result<()> {
     let mut subscription = bus.inbound().await?;
     let mut held = hold(&mut subscription, 3).await?;
     let expected = vec![
-        Seen::again(first.clone(), 2),
-        Seen::first(second.clone()),
-        Seen::first(third.clone()),
+        DeliverySnapshot::again(first.clone(), 2),
+        DeliverySnapshot::first(second.clone()),
+        DeliverySnapshot::first(third.clone()),
     ];
     same(
         "what waited behind one that was begun lost no attempt",
@@ -180,7 +186,7 @@ pub(super) async fn attempts(bus: &impl Bus) -> anyhow::Result<()> {
     same(
         "each begin is an attempt",
         &seen(&begun),
-        &Seen::again(first.clone(), 4),
+        &DeliverySnapshot::again(first.clone(), 4),
     )?;
     begun.settle(SettleOutcome::Begin).await?;
     begun.settle(SettleOutcome::PutOff(Duration::ZERO)).await?;
@@ -189,9 +195,9 @@ pub(super) async fn attempts(bus: &impl Bus) -> anyhow::Result<()> {
     let mut again = hold(&mut subscription, 3).await?;
     again.sort_by(|one, other| one.message.content.cmp(&other.message.content));
     let expected = vec![
-        Seen::again(first, 4),
-        Seen::first(second),
-        Seen::first(third),
+        DeliverySnapshot::again(first, 4),
+        DeliverySnapshot::first(second),
+        DeliverySnapshot::first(third),
     ];
     same(
         "what was begun and put off was none",
@@ -213,16 +219,16 @@ pub(super) async fn doubt(bus: &impl Bus) -> anyhow::Result<()> {
     same(
         "a refused send is no doubt",
         &seen(&delivery),
-        &Seen::again(message.clone(), 2),
+        &DeliverySnapshot::again(message.clone(), 2),
     )?;
     delivery.settle(SettleOutcome::Begin).await?;
     delivery.settle(SettleOutcome::PartSent(0)).await?;
     drop(delivery);
     let delivery = next(&mut subscription).await?;
-    let doubtful = |attempt| Seen {
+    let doubtful = |attempt| DeliverySnapshot {
         parts_sent: 1,
         in_doubt: true,
-        ..Seen::again(message.clone(), attempt)
+        ..DeliverySnapshot::again(message.clone(), attempt)
     };
     same(
         "a send without an end is in doubt",
@@ -244,9 +250,9 @@ pub(super) async fn doubt(bus: &impl Bus) -> anyhow::Result<()> {
         .settle(SettleOutcome::RetryIn(Duration::ZERO))
         .await?;
     let delivery = next(&mut subscription).await?;
-    let sure = Seen {
+    let sure = DeliverySnapshot {
         parts_sent: 2,
-        ..Seen::again(message, 5)
+        ..DeliverySnapshot::again(message, 5)
     };
     same("a part that was sent lifts it", &seen(&delivery), &sure)?;
 
@@ -260,7 +266,7 @@ pub(super) async fn doubt(bus: &impl Bus) -> anyhow::Result<()> {
     same(
         "a person's message is never in doubt",
         &seen(&next(&mut subscription).await?),
-        &Seen::again(question, 2),
+        &DeliverySnapshot::again(question, 2),
     )
 }
 

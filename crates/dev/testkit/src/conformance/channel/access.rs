@@ -4,10 +4,10 @@ use anyhow::{Context as _, ensure};
 use nanobot_channel::{ChatKind, SenderId};
 
 use super::Suite;
-use super::harness::{Ability, ChannelHarness, Chat};
+use super::harness::{Ability, ChannelHarness, ObservedChat};
 use super::people::People as _;
-use super::running::Running;
-use super::stage::{RoomPolicy, Stage, Strangers};
+use super::running::RunningChannel;
+use super::stage::{AssistantStub, RoomPolicy, Strangers};
 use crate::conformance::same;
 
 /// Text that strangers receive when pairing is on.
@@ -44,9 +44,11 @@ pub(super) async fn run<H: ChannelHarness>(
 }
 
 /// Waits until access is checked for the stranger, and returns the sender and the kind of chat.
-async fn stranger(running: &Running<impl ChannelHarness>) -> anyhow::Result<(SenderId, ChatKind)> {
+async fn stranger(
+    running: &RunningChannel<impl ChannelHarness>,
+) -> anyhow::Result<(SenderId, ChatKind)> {
     let friend = running.harness.friend();
-    let found = |stage: &Stage| {
+    let found = |stage: &AssistantStub| {
         stage
             .asked
             .iter()
@@ -61,7 +63,7 @@ async fn stranger(running: &Running<impl ChannelHarness>) -> anyhow::Result<(Sen
 }
 
 async fn a_stranger_changes_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     running.harness.stranger_says("let me in").await?;
     same(
         "a direct chat",
@@ -82,7 +84,7 @@ async fn a_stranger_changes_nothing(harness: impl ChannelHarness) -> anyhow::Res
     );
     same(
         "the stranger notices nothing",
-        &running.harness.noticed(Chat::Stranger),
+        &running.harness.noticed(ObservedChat::Stranger),
         &Vec::new(),
     )?;
     same(
@@ -94,7 +96,7 @@ async fn a_stranger_changes_nothing(harness: impl ChannelHarness) -> anyhow::Res
 }
 
 async fn everybody_may_be_let_in(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     running
         .stage
         .change(|stage| stage.strangers = Strangers::Allowed);
@@ -113,7 +115,7 @@ async fn everybody_may_be_let_in(harness: impl ChannelHarness) -> anyhow::Result
 }
 
 async fn a_stranger_is_asked(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     running
         .stage
         .change(|stage| stage.strangers = Strangers::Asked(PAIRING_TEXT.to_owned()));
@@ -134,7 +136,7 @@ async fn a_stranger_is_asked(harness: impl ChannelHarness) -> anyhow::Result<()>
 }
 
 async fn a_room_is_told_truthfully(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     let direct = running.greeted().await?;
     for (text, addressed) in [("just between us", false), ("what do you say", true)] {
         running.harness.friend_says_in_room(text, addressed).await?;
@@ -169,7 +171,7 @@ async fn a_room_is_told_truthfully(harness: impl ChannelHarness) -> anyhow::Resu
 }
 
 async fn the_others_notice_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     running
         .stage
         .change(|stage| stage.room = RoomPolicy::AddressedOnly);
@@ -181,7 +183,7 @@ async fn the_others_notice_nothing(harness: impl ChannelHarness) -> anyhow::Resu
     running.greeted().await?;
     same(
         "what the room notices",
-        &running.harness.noticed(Chat::Room),
+        &running.harness.noticed(ObservedChat::Room),
         &Vec::new(),
     )?;
     running.harness.friend_says_in_room("for you", true).await?;
@@ -204,7 +206,7 @@ async fn the_others_notice_nothing(harness: impl ChannelHarness) -> anyhow::Resu
 }
 
 async fn nobody_is_asked_in_a_room(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     running
         .stage
         .change(|stage| stage.strangers = Strangers::Asked(PAIRING_TEXT.to_owned()));
@@ -213,7 +215,7 @@ async fn nobody_is_asked_in_a_room(harness: impl ChannelHarness) -> anyhow::Resu
     running.greeted().await?;
     same(
         "what the room notices",
-        &running.harness.noticed(Chat::Room),
+        &running.harness.noticed(ObservedChat::Room),
         &Vec::new(),
     )?;
     running.stop().await.map(drop)

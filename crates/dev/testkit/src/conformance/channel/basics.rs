@@ -6,9 +6,9 @@ use anyhow::{Context as _, bail, ensure};
 use nanobot_channel::{Admission, InboundMessage};
 
 use super::Suite;
-use super::harness::{Ability, ChannelHarness, Event};
+use super::harness::{Ability, ChannelHarness, PlatformEvent};
 use super::people::People as _;
-use super::running::{Running, hides_secrets};
+use super::running::{RunningChannel, hides_secrets};
 use crate::conformance::same;
 
 pub(super) async fn run<H: ChannelHarness>(
@@ -35,7 +35,7 @@ pub(super) async fn run<H: ChannelHarness>(
 }
 
 async fn a_message_is_delivered_once(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness)?;
+    let mut running = RunningChannel::start(harness)?;
     let expected = (running.channel.name().clone(), running.harness.friend());
     // Equal texts are still separate messages.
     for (number, text) in (1..).zip(["first", "second", "second"]) {
@@ -78,7 +78,7 @@ async fn a_message_is_delivered_once(harness: impl ChannelHarness) -> anyhow::Re
 }
 
 async fn durable_before_acknowledged(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness)?;
+    let mut running = RunningChannel::start(harness)?;
     running.harness.friend_says("keep this").await?;
     let first = running.arrival(1).await?;
     same(
@@ -87,7 +87,7 @@ async fn durable_before_acknowledged(harness: impl ChannelHarness) -> anyhow::Re
         &false,
     )?;
     running.answer(Admission::TryLater);
-    running.harness.arrange(Event::OfferedAgain).await?;
+    running.harness.arrange(PlatformEvent::OfferedAgain).await?;
     let second = running.arrival(2).await?;
     let identity = |message: &InboundMessage| {
         (
@@ -112,7 +112,7 @@ async fn durable_before_acknowledged(harness: impl ChannelHarness) -> anyhow::Re
 }
 
 async fn parts_arrive_in_order(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness)?;
+    let mut running = RunningChannel::start(harness)?;
     let inbound = running.greeted().await?;
     let texts = ["one", "two", "three"].map(str::to_owned);
     for part in running.parts(&inbound, &texts) {
@@ -127,7 +127,7 @@ async fn parts_arrive_in_order(harness: impl ChannelHarness) -> anyhow::Result<(
 }
 
 async fn secrets_stay_secret(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness)?;
+    let mut running = RunningChannel::start(harness)?;
     let inbound = running.greeted().await?;
     let part = running.reply(&inbound, "psst");
     running.sent(&part).await?;
@@ -137,7 +137,7 @@ async fn secrets_stay_secret(harness: impl ChannelHarness) -> anyhow::Result<()>
 }
 
 async fn oddities_are_passed_over(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
     let count = running.harness.send_oddities().await?;
     ensure!(count > 0, "the harness sent nothing odd");

@@ -9,7 +9,7 @@ use super::Suite;
 use super::doomed::Doomed;
 use super::harness::{Ability, ChannelHarness};
 use super::people::People as _;
-use super::running::Running;
+use super::running::RunningChannel;
 use super::stage::Ledger;
 use crate::conformance::same;
 
@@ -38,7 +38,7 @@ pub(super) async fn run<H: ChannelHarness>(
 
 /// Sends the next delta of a stream.
 async fn grow(
-    running: &mut Running<impl ChannelHarness>,
+    running: &mut RunningChannel<impl ChannelHarness>,
     inbound: &InboundMessage,
     stream: &StreamId,
     text: &str,
@@ -59,7 +59,7 @@ async fn grow(
 
 /// Returns the reply that completes a stream.
 fn completing(
-    running: &mut Running<impl ChannelHarness>,
+    running: &mut RunningChannel<impl ChannelHarness>,
     inbound: &InboundMessage,
     stream: &StreamId,
     text: &str,
@@ -79,7 +79,7 @@ fn completing(
 }
 
 async fn a_draft_becomes_the_reply(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness)?;
+    let mut running = RunningChannel::start(harness)?;
     let inbound = running.greeted().await?;
     let stream = StreamId::from("stream-1");
     grow(&mut running, &inbound, &stream, "Once").await?;
@@ -128,7 +128,7 @@ async fn a_draft_becomes_the_reply(harness: impl ChannelHarness) -> anyhow::Resu
 }
 
 async fn a_lost_end_does_no_harm(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness)?;
+    let mut running = RunningChannel::start(harness)?;
     let inbound = running.greeted().await?;
     let stream = StreamId::from("stream-1");
     grow(&mut running, &inbound, &stream, "Once").await?;
@@ -154,7 +154,7 @@ async fn a_lost_end_does_no_harm(harness: impl ChannelHarness) -> anyhow::Result
 }
 
 async fn what_is_no_reply_is_taken_away(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness)?;
+    let mut running = RunningChannel::start(harness)?;
     let inbound = running.greeted().await?;
     let part = running.reply(&inbound, "said by a tool");
     running.sent(&part).await?;
@@ -188,7 +188,7 @@ async fn what_is_no_reply_is_taken_away(harness: impl ChannelHarness) -> anyhow:
 
 async fn nobody_sees_half_a_text_for_ever(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let program = Doomed::new()?;
-    let mut killed = Running::start_on(program.handle()?, harness)?;
+    let mut killed = RunningChannel::start_on(program.handle()?, harness)?;
     let inbound = killed.greeted().await?;
     let stream = StreamId::from("stream-1");
     // Once the second delta is visible, the channel has stored its note about the first.
@@ -213,12 +213,12 @@ async fn nobody_sees_half_a_text_for_ever(harness: impl ChannelHarness) -> anyho
         killed.harness.friend_sees(shown).await?;
     }
     program.kill().await?;
-    let Running {
+    let RunningChannel {
         mut harness, stage, ..
     } = killed;
     let channel = harness.connect()?;
     stage.change(|stage| stage.ledger = Some(Ledger::default()));
-    let mut running = Running::on(harness, channel, stage);
+    let mut running = RunningChannel::on(harness, channel, stage);
     let next = running.said("are you there").await?;
     let part = completing(&mut running, &inbound, &stream, "Once upon a time");
     running.sent(&part).await?;

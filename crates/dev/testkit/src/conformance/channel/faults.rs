@@ -6,9 +6,9 @@ use anyhow::{Context as _, bail, ensure};
 use nanobot_channel::{ChannelError, DeliveryGuarantee, OutboundPart, SendRecovery};
 
 use super::Suite;
-use super::harness::{Ability, ChannelHarness, Event, SendFault};
+use super::harness::{Ability, ChannelHarness, PlatformEvent, SendFault};
 use super::people::People as _;
-use super::running::{Running, hides_secrets};
+use super::running::{RunningChannel, hides_secrets};
 use crate::conformance::same;
 
 /// Maximum number of attempts to send a part while the channel asks for pauses.
@@ -39,9 +39,12 @@ async fn a_failed_send_says_what_follows(
     harness: impl ChannelHarness,
     fault: SendFault,
 ) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     let inbound = running.greeted().await?;
-    running.harness.arrange(Event::FailedSend(fault)).await?;
+    running
+        .harness
+        .arrange(PlatformEvent::FailedSend(fault))
+        .await?;
     let part = running.reply(&inbound, "take this");
     let outcome = running.channel.send(&part).await.map(drop);
     if let Err(error) = &outcome {
@@ -94,7 +97,7 @@ fn judge(fault: SendFault, error: &ChannelError) -> anyhow::Result<()> {
 /// finds out, reports that the outcome is uncertain, or ensures that a retry does not send a second
 /// message.
 async fn settle_cut(
-    running: &Running<impl ChannelHarness>,
+    running: &RunningChannel<impl ChannelHarness>,
     part: &OutboundPart,
     outcome: Result<(), ChannelError>,
 ) -> anyhow::Result<()> {
@@ -128,7 +131,7 @@ async fn settle_cut(
 
 /// Sends a part that the platform has to accept, waiting as long as the channel asks.
 async fn send_again(
-    running: &Running<impl ChannelHarness>,
+    running: &RunningChannel<impl ChannelHarness>,
     part: &OutboundPart,
 ) -> anyhow::Result<()> {
     for _ in 0..TRIES {

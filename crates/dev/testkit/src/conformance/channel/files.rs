@@ -6,9 +6,9 @@ use anyhow::{Context as _, ensure};
 use nanobot_channel::{InboundMessage, MediaRef, OutboundKind, OutboundPart};
 
 use super::Suite;
-use super::harness::{Ability, ChannelHarness, Chat, Event, SampleFile, Who};
+use super::harness::{Ability, ChannelHarness, ObservedChat, PlatformEvent, SampleFile, Who};
 use super::people::People as _;
-use super::running::Running;
+use super::running::RunningChannel;
 use super::stage::FILE_LIMIT;
 use crate::conformance::same;
 
@@ -87,7 +87,7 @@ fn names(message: &InboundMessage, location: &str) -> bool {
 }
 
 async fn files_are_kept(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     for (index, file) in hostile().iter().enumerate() {
         let text = format!("file number {index}.");
         running.harness.sends(Who::Friend, file, &text).await?;
@@ -119,7 +119,7 @@ async fn files_are_kept(harness: impl ChannelHarness) -> anyhow::Result<()> {
 }
 
 async fn a_large_file_is_left(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     let size = usize::try_from(FILE_LIMIT)? + 1;
     let file = sample("large.bin", "application/octet-stream", &vec![7; size]);
     running
@@ -153,7 +153,7 @@ async fn a_large_file_is_left(harness: impl ChannelHarness) -> anyhow::Result<()
 }
 
 async fn a_stranger_s_file_is_left(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     let file = sample("gift.png", "image/png", PNG);
     running
         .harness
@@ -168,15 +168,18 @@ async fn a_stranger_s_file_is_left(harness: impl ChannelHarness) -> anyhow::Resu
     same("downloads", &running.harness.downloads(), &0)?;
     same(
         "what the stranger notices",
-        &running.harness.noticed(Chat::Stranger),
+        &running.harness.noticed(ObservedChat::Stranger),
         &Vec::new(),
     )?;
     running.stop().await.map(drop)
 }
 
 async fn a_broken_download_is_said(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
-    running.harness.arrange(Event::BrokenDownload).await?;
+    let mut running = RunningChannel::with_ledger(harness)?;
+    running
+        .harness
+        .arrange(PlatformEvent::BrokenDownload)
+        .await?;
     running
         .harness
         .sends(
@@ -201,7 +204,7 @@ async fn a_broken_download_is_said(harness: impl ChannelHarness) -> anyhow::Resu
 
 /// Returns a reply with files.
 fn with_files(
-    running: &mut Running<impl ChannelHarness>,
+    running: &mut RunningChannel<impl ChannelHarness>,
     inbound: &InboundMessage,
     text: &str,
     paths: &[&Path],
@@ -224,7 +227,7 @@ fn with_files(
 }
 
 async fn files_arrive(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness)?;
+    let mut running = RunningChannel::start(harness)?;
     let inbound = running.greeted().await?;
     let folder = tempfile::tempdir()?;
     let files = [
@@ -257,7 +260,7 @@ async fn files_arrive(harness: impl ChannelHarness) -> anyhow::Result<()> {
 
 /// Checks that a text is shown in exactly one message, as its text or as the caption of a file.
 async fn text_is_shown_once(
-    running: &mut Running<impl ChannelHarness>,
+    running: &mut RunningChannel<impl ChannelHarness>,
     text: &str,
 ) -> anyhow::Result<()> {
     let shown = running.harness.friend_was_shown(1).await?;
@@ -269,7 +272,7 @@ async fn text_is_shown_once(
 }
 
 async fn a_missing_file_is_said(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness)?;
+    let mut running = RunningChannel::start(harness)?;
     let inbound = running.greeted().await?;
     let folder = tempfile::tempdir()?;
     let part = with_files(
@@ -283,7 +286,7 @@ async fn a_missing_file_is_said(harness: impl ChannelHarness) -> anyhow::Result<
 }
 
 async fn too_large_a_file_is_said(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness)?;
+    let mut running = RunningChannel::start(harness)?;
     let inbound = running.greeted().await?;
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("huge.bin");
@@ -299,7 +302,7 @@ async fn too_large_a_file_is_said(harness: impl ChannelHarness) -> anyhow::Resul
 
 /// Checks that a file that cannot be sent causes a permanent error or is mentioned to the friend.
 async fn file_failure_is_said(
-    running: &mut Running<impl ChannelHarness>,
+    running: &mut RunningChannel<impl ChannelHarness>,
     part: &OutboundPart,
     name: &str,
 ) -> anyhow::Result<()> {

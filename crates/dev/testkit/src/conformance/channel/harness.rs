@@ -2,7 +2,7 @@
 //! the wire.
 //!
 //! Decision: a harness is one trait, and activity at the platform is described by values: messages
-//! that people send ([`Said`]), messages that they see ([`Seen`]) and other events ([`Event`]). The
+//! that people send ([`UserMessage`]), messages that they see ([`VisibleMessage`]) and other events ([`PlatformEvent`]). The
 //! suite does the waiting, counting and comparing. The test declares each ability that the platform
 //! lacks ([`Ability`]), with the reason, so that nothing is skipped silently.
 
@@ -32,7 +32,7 @@ pub trait ChannelHarness: Send {
 
     /// Sends a message as a person. Returns when the platform has accepted it, whatever the channel
     /// does with it.
-    async fn say(&mut self, said: Said<'_>) -> anyhow::Result<()>;
+    async fn say(&mut self, said: UserMessage<'_>) -> anyhow::Result<()>;
 
     /// Returns `true` if the channel has acknowledged the friend's latest message, so that the
     /// platform may forget it.
@@ -43,20 +43,24 @@ pub trait ChannelHarness: Send {
 
     /// Waits until people see in a chat what is [wanted](Wanted::among), and returns all the
     /// assistant's messages that they see there, in order.
-    async fn see(&mut self, chat: Chat, wanted: &Wanted<'_>) -> anyhow::Result<Vec<Seen>>;
+    async fn see(
+        &mut self,
+        chat: ObservedChat,
+        wanted: &Wanted<'_>,
+    ) -> anyhow::Result<Vec<VisibleMessage>>;
 
     /// Returns every action of the channel that people in a chat can notice: messages, typing,
     /// reactions, downloads. Refusing a client of nanobot's own protocol does not count.
-    fn noticed(&self, chat: Chat) -> Vec<String>;
+    fn noticed(&self, chat: ObservedChat) -> Vec<String>;
 
     /// Makes an event happen. The suite requests no events that belong to a missing ability.
-    async fn arrange(&mut self, event: Event) -> anyhow::Result<()>;
+    async fn arrange(&mut self, event: PlatformEvent) -> anyhow::Result<()>;
 
     /// Sends two messages of the friend so that the later one reaches the channel first. Platforms
     /// whose messages carry a timestamp have to override this.
     async fn say_reversed(&mut self, earlier: &str, later: &str) -> anyhow::Result<()> {
-        self.say(Said::directly(Who::Friend, later)).await?;
-        self.say(Said::directly(Who::Friend, earlier)).await
+        self.say(UserMessage::directly(Who::Friend, later)).await?;
+        self.say(UserMessage::directly(Who::Friend, earlier)).await
     }
 
     /// Sends every odd event that the platform's wire can carry: unknown types, missing fields,
@@ -142,7 +146,7 @@ pub enum Who {
 
 /// The chat that a message is sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Destination {
     /// The sender's direct chat, always the same one.
     Direct,
     /// The room, always the same one. The message is for the assistant if it is `addressed` (for
@@ -155,7 +159,7 @@ pub enum Place {
 
 /// A chat that people look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Chat {
+pub enum ObservedChat {
     /// The friend's direct chat.
     Friend,
     /// The stranger's direct chat.
@@ -166,23 +170,23 @@ pub enum Chat {
 
 /// A message that a person sends.
 #[derive(Clone, Copy, Debug)]
-pub struct Said<'a> {
+pub struct UserMessage<'a> {
     /// The sender.
     pub by: Who,
     /// The chat.
-    pub place: Place,
+    pub place: Destination,
     /// The text.
     pub text: &'a str,
     /// The attached file, if any.
     pub file: Option<&'a SampleFile>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> UserMessage<'a> {
     /// Returns a text message in a direct chat.
     pub(super) fn directly(by: Who, text: &'a str) -> Self {
         Self {
             by,
-            place: Place::Direct,
+            place: Destination::Direct,
             text,
             file: None,
         }
@@ -193,8 +197,8 @@ impl<'a> Said<'a> {
     #[must_use]
     pub fn text_with(&self, mention: &str) -> String {
         match self.place {
-            Place::Room { addressed: true } => format!("{mention} {}", self.text),
-            Place::Direct | Place::Room { addressed: false } => self.text.to_owned(),
+            Destination::Room { addressed: true } => format!("{mention} {}", self.text),
+            Destination::Direct | Destination::Room { addressed: false } => self.text.to_owned(),
         }
     }
 }
@@ -212,7 +216,7 @@ pub struct SampleFile {
 
 /// A message of the assistant, as people currently see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct VisibleMessage {
     /// Its text, without markup.
     pub text: String,
     /// Its files: name and content.
@@ -221,7 +225,7 @@ pub struct Seen {
     pub is_draft: bool,
 }
 
-impl Seen {
+impl VisibleMessage {
     /// Returns a message that is only text.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
@@ -244,8 +248,8 @@ impl Seen {
 
 /// A condition that the suite waits for.
 pub struct Wanted<'a> {
-    is_there: &'a (dyn Fn(&[Seen]) -> bool + Sync),
-    last: Mutex<Vec<Seen>>,
+    is_there: &'a (dyn Fn(&[VisibleMessage]) -> bool + Sync),
+    last: Mutex<Vec<VisibleMessage>>,
 }
 
 impl fmt::Debug for Wanted<'_> {
@@ -257,7 +261,7 @@ impl fmt::Debug for Wanted<'_> {
 }
 
 impl<'a> Wanted<'a> {
-    pub(super) fn new(is_there: &'a (dyn Fn(&[Seen]) -> bool + Sync)) -> Self {
+    pub(super) fn new(is_there: &'a (dyn Fn(&[VisibleMessage]) -> bool + Sync)) -> Self {
         Self {
             is_there,
             last: Mutex::default(),
@@ -267,21 +271,24 @@ impl<'a> Wanted<'a> {
     /// Returns the assistant's messages that people currently see in the chat if they meet the
     /// condition, otherwise `None`.
     #[must_use]
-    pub fn among(&self, seen: impl IntoIterator<Item = Seen>) -> Option<Vec<Seen>> {
-        let seen: Vec<Seen> = seen.into_iter().collect();
+    pub fn among(
+        &self,
+        seen: impl IntoIterator<Item = VisibleMessage>,
+    ) -> Option<Vec<VisibleMessage>> {
+        let seen: Vec<VisibleMessage> = seen.into_iter().collect();
         lock(&self.last).clone_from(&seen);
         (self.is_there)(&seen).then_some(seen)
     }
 
     /// Returns the messages passed to the most recent [`Wanted::among`].
-    pub(super) fn last(&self) -> Vec<Seen> {
+    pub(super) fn last(&self) -> Vec<VisibleMessage> {
         lock(&self.last).clone()
     }
 }
 
 /// An event at a platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum PlatformEvent {
     /// The friend's latest message is offered again, because the channel could not hand it over.
     /// Nothing has to be done if the platform does so by itself.
     OfferedAgain,

@@ -27,7 +27,8 @@ mod texts;
 use anyhow::{Context as _, ensure};
 
 pub use harness::{
-    Ability, ChannelHarness, Chat, Event, Place, Said, SampleFile, Seen, SendFault, Wanted, Who,
+    Ability, ChannelHarness, Destination, ObservedChat, PlatformEvent, SampleFile, SendFault,
+    UserMessage, VisibleMessage, Wanted, Who,
 };
 
 use crate::log::Log;

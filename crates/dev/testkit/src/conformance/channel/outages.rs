@@ -7,10 +7,10 @@ use anyhow::{Context as _, bail, ensure};
 use nanobot_channel::{ChannelError, SendRecovery, TaskTracker};
 
 use super::Suite;
-use super::harness::{Ability, ChannelHarness, Event};
+use super::harness::{Ability, ChannelHarness, PlatformEvent};
 use super::people::People as _;
-use super::running::{Running, hides_secrets};
-use super::stage::Stage;
+use super::running::{RunningChannel, hides_secrets};
+use super::stage::AssistantStub;
 use crate::conformance::same;
 
 /// Number of rounds of cut connections.
@@ -59,7 +59,7 @@ pub(super) async fn run<H: ChannelHarness>(
 }
 
 /// Returns the texts in the ledger, in order.
-fn texts(stage: &Stage) -> Vec<String> {
+fn texts(stage: &AssistantStub) -> Vec<String> {
     let ledger = stage.ledger.as_ref();
     ledger
         .map(|ledger| ledger.texts().into_iter().map(str::to_owned).collect())
@@ -68,7 +68,7 @@ fn texts(stage: &Stage) -> Vec<String> {
 
 /// Checks that the ledger has exactly these messages in this order.
 pub(super) fn has_exactly(
-    running: &Running<impl ChannelHarness>,
+    running: &RunningChannel<impl ChannelHarness>,
     expected: &[String],
 ) -> anyhow::Result<()> {
     let found = running.stage.read(texts);
@@ -85,19 +85,19 @@ pub(super) fn has_exactly(
 }
 
 async fn cuts_lose_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
     let mut said = vec!["hello".to_owned()];
     for number in 1..=CUTS {
         for _ in 0..number {
-            running.harness.arrange(Event::Cut).await?;
+            running.harness.arrange(PlatformEvent::Cut).await?;
         }
         let text = format!("after cut number {number}.");
         running.harness.friend_says(&text).await?;
         running.recorded(&text).await?;
         said.push(text);
         // Cuts at once, so that the stored message may not be acknowledged yet.
-        running.harness.arrange(Event::Cut).await?;
+        running.harness.arrange(PlatformEvent::Cut).await?;
         let text = format!("right behind cut number {number}.");
         running.harness.friend_says(&text).await?;
         running.recorded(&text).await?;
@@ -109,11 +109,11 @@ async fn cuts_lose_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
 }
 
 async fn a_thousand_cuts_lose_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
     let mut said = vec!["hello".to_owned()];
     for number in 1..=MANY_CUTS {
-        running.harness.arrange(Event::Cut).await?;
+        running.harness.arrange(PlatformEvent::Cut).await?;
         let text = format!("message {number}.");
         running.harness.friend_says(&text).await?;
         running
@@ -134,10 +134,10 @@ async fn a_thousand_cuts_lose_nothing(harness: impl ChannelHarness) -> anyhow::R
 }
 
 async fn a_cut_while_storing_repeats_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness)?;
+    let mut running = RunningChannel::start(harness)?;
     running.harness.friend_says("hold on").await?;
     running.arrival(1).await?;
-    running.harness.arrange(Event::Cut).await?;
+    running.harness.arrange(PlatformEvent::Cut).await?;
     // The message is stored now, but the platform may not learn of it and offer it again.
     running.stage.change(|stage| {
         let mut ledger = super::stage::Ledger::default();
@@ -157,16 +157,16 @@ async fn a_cut_while_storing_repeats_nothing(harness: impl ChannelHarness) -> an
 }
 
 async fn an_outage_loses_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
-    running.harness.arrange(Event::Down).await?;
+    running.harness.arrange(PlatformEvent::Down).await?;
     let mut said = vec!["hello".to_owned()];
     for number in 1..=3 {
         let text = format!("message {number} of the outage.");
         running.harness.friend_says(&text).await?;
         said.push(text);
     }
-    running.harness.arrange(Event::Up).await?;
+    running.harness.arrange(PlatformEvent::Up).await?;
     running.harness.friend_says("back again").await?;
     said.push("back again".to_owned());
     for text in &said {
@@ -178,9 +178,9 @@ async fn an_outage_loses_nothing(harness: impl ChannelHarness) -> anyhow::Result
 }
 
 async fn sends_fail_during_an_outage(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     let inbound = running.greeted().await?;
-    running.harness.arrange(Event::Down).await?;
+    running.harness.arrange(PlatformEvent::Down).await?;
     let part = running.reply(&inbound, "wait for me");
     // The first send may use a connection that still looks open.
     for is_first in [true, false] {
@@ -196,7 +196,7 @@ async fn sends_fail_during_an_outage(harness: impl ChannelHarness) -> anyhow::Re
         ensure!(is_right, "without a platform: {error}");
         hides_secrets(&running.harness, "an error", &format!("{error} {error:?}"))?;
     }
-    running.harness.arrange(Event::Up).await?;
+    running.harness.arrange(PlatformEvent::Up).await?;
     running.harness.friend_says("are you there").await?;
     running.recorded("are you there").await?;
     running.sent(&part).await?;
@@ -215,16 +215,16 @@ async fn listen() {
 }
 
 async fn silence_is_no_life(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     let inbound = running.greeted().await?;
     let alive = running.stage.read(|stage| stage.alive);
-    running.harness.arrange(Event::Beat).await?;
-    let more = |stage: &Stage| (stage.alive > alive).then_some(());
+    running.harness.arrange(PlatformEvent::Beat).await?;
+    let more = |stage: &AssistantStub| (stage.alive > alive).then_some(());
     running
         .stage
         .wait_for("a sign of life for a beat", more)
         .await?;
-    running.harness.arrange(Event::Stalled).await?;
+    running.harness.arrange(PlatformEvent::Stalled).await?;
     // Lets everything in flight arrive.
     listen().await;
     let alive = running.stage.read(|stage| stage.alive);
@@ -246,9 +246,9 @@ async fn silence_is_no_life(harness: impl ChannelHarness) -> anyhow::Result<()> 
         !texts.iter().any(|text| text.contains("can you hear me")),
         "the harness' stall lets messages through"
     );
-    running.harness.arrange(Event::Recovered).await?;
+    running.harness.arrange(PlatformEvent::Recovered).await?;
     running.recorded("can you hear me").await?;
-    let more = |stage: &Stage| (stage.alive > alive).then_some(());
+    let more = |stage: &AssistantStub| (stage.alive > alive).then_some(());
     running
         .stage
         .wait_for("a sign of life after the silence", more)
@@ -259,14 +259,14 @@ async fn silence_is_no_life(harness: impl ChannelHarness) -> anyhow::Result<()> 
 }
 
 async fn revoked_credentials_are_final(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     let inbound = running.greeted().await?;
     if let Some(probe) = running.channel.probe() {
         let who = probe.probe().await.context("the probe works")?;
         hides_secrets(&running.harness, "the probe", &who)?;
     }
     let part = running.reply(&inbound, "anybody there");
-    running.harness.arrange(Event::Revoked).await?;
+    running.harness.arrange(PlatformEvent::Revoked).await?;
     let (channel, stage) = (running.channel.clone(), running.stage.clone());
     let (ended, mut harness) = running.end().await?;
     ensure!(
@@ -293,8 +293,8 @@ async fn revoked_credentials_are_final(harness: impl ChannelHarness) -> anyhow::
     for error in errors {
         hides_secrets(&harness, "an error", &format!("{error} {error:?}"))?;
     }
-    harness.arrange(Event::Restored).await?;
-    let mut running = Running::on(harness, channel, stage);
+    harness.arrange(PlatformEvent::Restored).await?;
+    let mut running = RunningChannel::on(harness, channel, stage);
     running.harness.friend_says("welcome back").await?;
     running.recorded("welcome back").await?;
     running.stop().await.map(drop)

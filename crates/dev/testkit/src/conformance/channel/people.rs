@@ -2,43 +2,45 @@
 
 use anyhow::Context as _;
 
-use super::harness::{ChannelHarness, Chat, Place, Said, SampleFile, Seen, Wanted, Who};
+use super::harness::{
+    ChannelHarness, Destination, ObservedChat, SampleFile, UserMessage, VisibleMessage, Wanted, Who,
+};
 
 /// Actions of the friend and the stranger, for every harness.
 pub(super) trait People: ChannelHarness + Sized {
     /// Sends a text as the friend in the direct chat.
     async fn friend_says(&mut self, text: &str) -> anyhow::Result<()> {
-        self.say(Said::directly(Who::Friend, text)).await
+        self.say(UserMessage::directly(Who::Friend, text)).await
     }
 
     /// Sends a text as the stranger in the stranger's own direct chat.
     async fn stranger_says(&mut self, text: &str) -> anyhow::Result<()> {
-        self.say(Said::directly(Who::Stranger, text)).await
+        self.say(UserMessage::directly(Who::Stranger, text)).await
     }
 
     /// Sends a text as the friend in the room.
     async fn friend_says_in_room(&mut self, text: &str, addressed: bool) -> anyhow::Result<()> {
-        self.say(Said {
-            place: Place::Room { addressed },
-            ..Said::directly(Who::Friend, text)
+        self.say(UserMessage {
+            place: Destination::Room { addressed },
+            ..UserMessage::directly(Who::Friend, text)
         })
         .await
     }
 
     /// Sends a text as the stranger to the assistant in the same room.
     async fn stranger_says_in_room(&mut self, text: &str) -> anyhow::Result<()> {
-        self.say(Said {
-            place: Place::Room { addressed: true },
-            ..Said::directly(Who::Stranger, text)
+        self.say(UserMessage {
+            place: Destination::Room { addressed: true },
+            ..UserMessage::directly(Who::Stranger, text)
         })
         .await
     }
 
     /// Sends a file with a text to the person's direct chat.
     async fn sends(&mut self, who: Who, file: &SampleFile, text: &str) -> anyhow::Result<()> {
-        self.say(Said {
+        self.say(UserMessage {
             file: Some(file),
-            ..Said::directly(who, text)
+            ..UserMessage::directly(who, text)
         })
         .await
     }
@@ -46,28 +48,36 @@ pub(super) trait People: ChannelHarness + Sized {
     /// Waits until the friend sees `count` complete messages, and returns the texts of all
     /// messages.
     async fn friend_was_shown(&mut self, count: usize) -> anyhow::Result<Vec<String>> {
-        let is_enough = |seen: &[Seen]| complete(seen).count() >= count;
-        let seen = look(self, Chat::Friend, &format!("{count} messages"), &is_enough).await?;
+        let is_enough = |seen: &[VisibleMessage]| complete(seen).count() >= count;
+        let seen = look(
+            self,
+            ObservedChat::Friend,
+            &format!("{count} messages"),
+            &is_enough,
+        )
+        .await?;
         Ok(complete(&seen).map(|seen| seen.text.clone()).collect())
     }
 
     /// Waits until the friend sees exactly `text` in a message that may still grow.
     async fn friend_sees(&mut self, text: &str) -> anyhow::Result<()> {
-        let is_there = |seen: &[Seen]| seen.iter().any(|seen| seen.text == text);
-        look(self, Chat::Friend, text, &is_there).await.map(drop)
+        let is_there = |seen: &[VisibleMessage]| seen.iter().any(|seen| seen.text == text);
+        look(self, ObservedChat::Friend, text, &is_there)
+            .await
+            .map(drop)
     }
 
     /// Waits until the friend sees these messages, in this order, and nothing else: no draft,
     /// neither a growing nor an abandoned one.
     async fn friend_sees_only(&mut self, texts: &[&str]) -> anyhow::Result<()> {
-        let is_all = |seen: &[Seen]| {
+        let is_all = |seen: &[VisibleMessage]| {
             seen.iter()
                 .map(|seen| seen.text.as_str())
                 .eq(texts.iter().copied())
         };
         look(
             self,
-            Chat::Friend,
+            ObservedChat::Friend,
             &format!("nothing but {texts:?}"),
             &is_all,
         )
@@ -77,15 +87,25 @@ pub(super) trait People: ChannelHarness + Sized {
 
     /// Waits until the friend has received `count` files, and returns all of them.
     async fn friend_got_files(&mut self, count: usize) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-        let is_enough =
-            |seen: &[Seen]| seen.iter().map(|seen| seen.files.len()).sum::<usize>() >= count;
-        let seen = look(self, Chat::Friend, &format!("{count} files"), &is_enough).await?;
+        let is_enough = |seen: &[VisibleMessage]| {
+            seen.iter().map(|seen| seen.files.len()).sum::<usize>() >= count
+        };
+        let seen = look(
+            self,
+            ObservedChat::Friend,
+            &format!("{count} files"),
+            &is_enough,
+        )
+        .await?;
         Ok(seen.into_iter().flat_map(|seen| seen.files).collect())
     }
 
     /// Waits until the stranger sees a message in the direct chat, and returns all texts there.
     async fn stranger_was_told(&mut self) -> anyhow::Result<Vec<String>> {
-        let seen = look(self, Chat::Stranger, "something", &|seen| !seen.is_empty()).await?;
+        let seen = look(self, ObservedChat::Stranger, "something", &|seen| {
+            !seen.is_empty()
+        })
+        .await?;
         Ok(seen.into_iter().map(|seen| seen.text).collect())
     }
 }
@@ -95,10 +115,10 @@ impl<H: ChannelHarness> People for H {}
 /// Waits until people see a condition met; the error lists what they saw instead.
 async fn look(
     harness: &mut impl ChannelHarness,
-    chat: Chat,
+    chat: ObservedChat,
     what: &str,
-    is_there: &(dyn Fn(&[Seen]) -> bool + Sync),
-) -> anyhow::Result<Vec<Seen>> {
+    is_there: &(dyn Fn(&[VisibleMessage]) -> bool + Sync),
+) -> anyhow::Result<Vec<VisibleMessage>> {
     let wanted = Wanted::new(is_there);
     let seen = harness.see(chat, &wanted).await;
     seen.with_context(|| {
@@ -109,6 +129,6 @@ async fn look(
     })
 }
 
-fn complete(seen: &[Seen]) -> impl Iterator<Item = &Seen> {
+fn complete(seen: &[VisibleMessage]) -> impl Iterator<Item = &VisibleMessage> {
     seen.iter().filter(|seen| !seen.is_draft)
 }

@@ -3,10 +3,10 @@
 use anyhow::{Context as _, ensure};
 
 use super::Suite;
-use super::harness::{Ability, ChannelHarness, Event};
+use super::harness::{Ability, ChannelHarness, PlatformEvent};
 use super::people::People as _;
-use super::running::Running;
-use super::stage::Stage;
+use super::running::RunningChannel;
+use super::stage::AssistantStub;
 use crate::conformance::same;
 
 pub(super) async fn run<H: ChannelHarness>(
@@ -30,7 +30,7 @@ pub(super) async fn run<H: ChannelHarness>(
 }
 
 /// Returns the number of messages in the ledger.
-fn count(stage: &Stage) -> usize {
+fn count(stage: &AssistantStub) -> usize {
     stage
         .ledger
         .as_ref()
@@ -38,13 +38,13 @@ fn count(stage: &Stage) -> usize {
 }
 
 async fn a_repeated_message_is_known(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     let first = running.greeted().await?;
     ensure!(
         first.id.is_some(),
         "a message without an id is never known again"
     );
-    running.harness.arrange(Event::Repeated).await?;
+    running.harness.arrange(PlatformEvent::Repeated).await?;
     running.harness.acknowledged().await?;
     running.harness.friend_says("next").await?;
     running.recorded("next").await?;
@@ -54,12 +54,12 @@ async fn a_repeated_message_is_known(harness: impl ChannelHarness) -> anyhow::Re
 }
 
 async fn a_restart_repeats_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
     let (mut harness, stage) = running.stop().await?;
     let channel = harness.connect()?;
-    let mut running = Running::on(harness, channel, stage);
-    running.harness.arrange(Event::Repeated).await?;
+    let mut running = RunningChannel::on(harness, channel, stage);
+    running.harness.arrange(PlatformEvent::Repeated).await?;
     running.harness.friend_says("after the restart").await?;
     running.recorded("after the restart").await?;
     running.harness.acknowledged().await?;
@@ -68,15 +68,15 @@ async fn a_restart_repeats_nothing(harness: impl ChannelHarness) -> anyhow::Resu
 }
 
 async fn what_was_not_stored_comes_again(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness)?;
+    let mut running = RunningChannel::start(harness)?;
     running.harness.friend_says("do not lose this").await?;
     let before = running.arrival(1).await?;
     // The message gets no answer: the program ends before it is durable.
     let (mut harness, stage) = running.stop().await?;
     let channel = harness.connect()?;
     stage.change(|stage| stage.ledger = Some(super::stage::Ledger::default()));
-    let mut running = Running::on(harness, channel, stage);
-    running.harness.arrange(Event::OfferedAgain).await?;
+    let mut running = RunningChannel::on(harness, channel, stage);
+    running.harness.arrange(PlatformEvent::OfferedAgain).await?;
     let after = running.recorded("do not lose this").await?;
     same(
         "the same message",
@@ -89,7 +89,7 @@ async fn what_was_not_stored_comes_again(harness: impl ChannelHarness) -> anyhow
 }
 
 async fn order_does_not_matter(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
     running
         .harness

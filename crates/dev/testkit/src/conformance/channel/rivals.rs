@@ -7,8 +7,8 @@ use super::Suite;
 use super::harness::{Ability, ChannelHarness};
 use super::outages::has_exactly;
 use super::people::People as _;
-use super::running::{Run, Running};
-use super::stage::Stage;
+use super::running::{ChannelTask, RunningChannel};
+use super::stage::AssistantStub;
 
 pub(super) async fn run<H: ChannelHarness>(
     suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
@@ -24,17 +24,17 @@ pub(super) async fn run<H: ChannelHarness>(
 
 /// `is_told` is `true` if the platform tells the two programs about each other.
 async fn two_receivers(harness: impl ChannelHarness, is_told: bool) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
     let mut said = vec!["hello".to_owned()];
-    let complaints = |stage: &Stage| stage.conflicts + stage.degraded.len();
+    let complaints = |stage: &AssistantStub| stage.conflicts + stage.degraded.len();
     let before = running.stage.change(|stage| {
         stage.is_contested = true;
         complaints(stage)
     });
-    let rival = Run::start(running.harness.connect()?, &running.stage);
+    let rival = ChannelTask::start(running.harness.connect()?, &running.stage);
     if is_told {
-        let told = |stage: &Stage| (complaints(stage) > before).then_some(());
+        let told = |stage: &AssistantStub| (complaints(stage) > before).then_some(());
         running
             .stage
             .wait_for("a word about the other program", told)

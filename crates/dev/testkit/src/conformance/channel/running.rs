@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::harness::ChannelHarness;
 use super::people::People as _;
-use super::stage::{Ledger, Played, Stage};
+use super::stage::{AssistantStub, Ledger, Played};
 use crate::log::Log;
 use crate::notes::NoteBook;
 use crate::sync::Watched;
@@ -28,16 +28,16 @@ pub(super) const STOP_SOON: Duration = Duration::from_secs(2);
 const RESTART_PAUSE: Duration = Duration::from_millis(2);
 
 /// A running channel with its harness and stage.
-pub(super) struct Running<H> {
+pub(super) struct RunningChannel<H> {
     pub(super) harness: H,
     pub(super) channel: Arc<dyn Channel>,
-    pub(super) stage: Watched<Stage>,
-    run: Run,
+    pub(super) stage: Watched<AssistantStub>,
+    run: ChannelTask,
     positions: u32,
 }
 
-impl<H: ChannelHarness> Running<H> {
-    /// Starts the harness's channel. Messages wait for [`Running::answer`].
+impl<H: ChannelHarness> RunningChannel<H> {
+    /// Starts the harness's channel. Messages wait for [`RunningChannel::answer`].
     pub(super) fn start(harness: H) -> anyhow::Result<Self> {
         Self::start_on(&Handle::current(), harness)
     }
@@ -46,11 +46,11 @@ impl<H: ChannelHarness> Running<H> {
     pub(super) fn start_on(runtime: &Handle, mut harness: H) -> anyhow::Result<Self> {
         let channel = harness.connect()?;
         let friend = Some(harness.friend());
-        let stage = Watched::new(Stage {
+        let stage = Watched::new(AssistantStub {
             friend,
-            ..Stage::default()
+            ..AssistantStub::default()
         });
-        let run = Run::start_on(runtime, Arc::clone(&channel), &stage);
+        let run = ChannelTask::start_on(runtime, Arc::clone(&channel), &stage);
         Ok(Self {
             harness,
             channel,
@@ -70,8 +70,8 @@ impl<H: ChannelHarness> Running<H> {
     }
 
     /// Starts a channel on a stage that earlier runs may have used.
-    pub(super) fn on(harness: H, channel: Arc<dyn Channel>, stage: Watched<Stage>) -> Self {
-        let run = Run::start(Arc::clone(&channel), &stage);
+    pub(super) fn on(harness: H, channel: Arc<dyn Channel>, stage: Watched<AssistantStub>) -> Self {
+        let run = ChannelTask::start(Arc::clone(&channel), &stage);
         Self {
             harness,
             channel,
@@ -84,7 +84,7 @@ impl<H: ChannelHarness> Running<H> {
     /// Waits for the `count`th message that is handed over.
     pub(super) async fn arrival(&self, count: usize) -> anyhow::Result<InboundMessage> {
         let what = format!("message {count} to be handed over");
-        let found = |stage: &Stage| {
+        let found = |stage: &AssistantStub| {
             stage
                 .arrived
                 .get(count - 1)
@@ -99,7 +99,7 @@ impl<H: ChannelHarness> Running<H> {
             "{:?} to be in the ledger",
             text.chars().take(80).collect::<String>()
         );
-        let found = |stage: &Stage| {
+        let found = |stage: &AssistantStub| {
             let messages = &stage.ledger.as_ref()?.messages;
             messages
                 .iter()
@@ -180,14 +180,14 @@ impl<H: ChannelHarness> Running<H> {
     }
 
     /// Stops the channel and checks that no secret was shown. Returns the harness and the stage.
-    pub(super) async fn stop(self) -> anyhow::Result<(H, Watched<Stage>)> {
+    pub(super) async fn stop(self) -> anyhow::Result<(H, Watched<AssistantStub>)> {
         self.timed_stop()
             .await
             .map(|(_, harness, stage)| (harness, stage))
     }
 
-    /// Stops the channel like [`Running::stop`] and also returns the time it took.
-    pub(super) async fn timed_stop(self) -> anyhow::Result<(Duration, H, Watched<Stage>)> {
+    /// Stops the channel like [`RunningChannel::stop`] and also returns the time it took.
+    pub(super) async fn timed_stop(self) -> anyhow::Result<(Duration, H, Watched<AssistantStub>)> {
         let took = self.run.stop().await?;
         discreet(&self.harness, &self.stage)?;
         Ok((took, self.harness, self.stage))
@@ -202,18 +202,22 @@ impl<H: ChannelHarness> Running<H> {
 }
 
 /// The task that runs a channel.
-pub(super) struct Run {
+pub(super) struct ChannelTask {
     cancel: CancellationToken,
     tasks: TaskTracker,
     run: JoinHandle<Result<(), ChannelError>>,
 }
 
-impl Run {
-    pub(super) fn start(channel: Arc<dyn Channel>, stage: &Watched<Stage>) -> Self {
+impl ChannelTask {
+    pub(super) fn start(channel: Arc<dyn Channel>, stage: &Watched<AssistantStub>) -> Self {
         Self::start_on(&Handle::current(), channel, stage)
     }
 
-    fn start_on(runtime: &Handle, channel: Arc<dyn Channel>, stage: &Watched<Stage>) -> Self {
+    fn start_on(
+        runtime: &Handle,
+        channel: Arc<dyn Channel>,
+        stage: &Watched<AssistantStub>,
+    ) -> Self {
         let played = Arc::new(Played {
             stage: stage.clone(),
         });
@@ -267,7 +271,7 @@ impl Run {
 async fn supervise(
     channel: Arc<dyn Channel>,
     context: ChannelContext,
-    stage: Watched<Stage>,
+    stage: Watched<AssistantStub>,
 ) -> Result<(), ChannelError> {
     loop {
         let outcome = channel.run(context.clone()).await;
@@ -307,7 +311,7 @@ async fn supervise(
 }
 
 /// Checks that no state report and no log line shows a secret.
-fn discreet(harness: &impl ChannelHarness, stage: &Watched<Stage>) -> anyhow::Result<()> {
+fn discreet(harness: &impl ChannelHarness, stage: &Watched<AssistantStub>) -> anyhow::Result<()> {
     let said = stage.read(|stage| [stage.degraded.join("\n"), stage.ends.join("\n")].join("\n"));
     hides_secrets(harness, "what the channel said of its state", &said)?;
     hides_secrets(harness, "the log", &Log::capture()?.text())

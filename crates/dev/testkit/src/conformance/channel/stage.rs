@@ -16,7 +16,7 @@ pub(super) const FILE_LIMIT: u64 = 64 << 10;
 
 /// Recorded calls of the channel and the configured answers to them.
 #[derive(Debug, Default)]
-pub(super) struct Stage {
+pub(super) struct AssistantStub {
     pub(super) friend: Option<SenderId>,
     pub(super) strangers: Strangers,
     pub(super) room: RoomPolicy,
@@ -32,7 +32,7 @@ pub(super) struct Stage {
     pub(super) notes: Arc<NoteBook>,
     pub(super) alive: usize,
     pub(super) degraded: Vec<String>,
-    pub(super) kept: Vec<Kept>,
+    pub(super) kept: Vec<StoredFile>,
     /// Set while the platform is unreachable: a run that is stopped may then end with a transient
     /// error.
     pub(super) is_away: bool,
@@ -100,12 +100,12 @@ impl Ledger {
 
 /// A file that the channel stored.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
+pub(super) struct StoredFile {
     pub(super) location: String,
     pub(super) bytes: Vec<u8>,
 }
 
-impl Stage {
+impl AssistantStub {
     fn decide(&self, sender: &SenderId, arrival: &Arrival) -> AccessDecision {
         if self.friend.as_ref() != Some(sender) {
             return match &self.strangers {
@@ -126,7 +126,7 @@ impl Stage {
 
 /// Implementation of the traits that the channel is given.
 pub(super) struct Played {
-    pub(super) stage: Watched<Stage>,
+    pub(super) stage: Watched<AssistantStub>,
 }
 
 #[async_trait]
@@ -209,7 +209,7 @@ impl MediaStore for Played {
         }
         let location = self.stage.change(|stage| {
             let location = format!("/kept/{}", stage.kept.len() + 1);
-            stage.kept.push(Kept {
+            stage.kept.push(StoredFile {
                 location: location.clone(),
                 bytes: bytes.to_vec(),
             });

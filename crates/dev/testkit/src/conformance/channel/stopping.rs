@@ -10,9 +10,9 @@ use anyhow::{Context as _, bail};
 use nanobot_channel::TaskTracker;
 
 use super::Suite;
-use super::harness::{Ability, ChannelHarness, Event};
+use super::harness::{Ability, ChannelHarness, PlatformEvent};
 use super::people::People as _;
-use super::running::{Running, STOP_SOON};
+use super::running::{RunningChannel, STOP_SOON};
 use crate::conformance::same;
 
 /// Maximum number of attempts per case.
@@ -25,16 +25,16 @@ enum Busy {
     HandingOver,
     Sending,
     /// The platform was made unreachable by this event.
-    WithoutPlatform(Event),
+    WithoutPlatform(PlatformEvent),
 }
 
 pub(super) async fn run<H: ChannelHarness>(
     suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
 ) -> anyhow::Result<()> {
     let away = if suite.has(Ability::Outages) {
-        Event::Down
+        PlatformEvent::Down
     } else {
-        Event::Cut
+        PlatformEvent::Cut
     };
     for busy in [
         Busy::Starting,
@@ -72,7 +72,7 @@ async fn quick<H: ChannelHarness>(
 }
 
 async fn stop_while(busy: Busy, harness: impl ChannelHarness) -> anyhow::Result<Duration> {
-    let mut running = Running::start(harness)?;
+    let mut running = RunningChannel::start(harness)?;
     match busy {
         Busy::Starting => return Ok(running.timed_stop().await?.0),
         Busy::Idle => drop(running.greeted().await?),
@@ -97,9 +97,11 @@ async fn stop_while(busy: Busy, harness: impl ChannelHarness) -> anyhow::Result<
     Ok(running.timed_stop().await?.0)
 }
 
-async fn stop_while_sending(mut running: Running<impl ChannelHarness>) -> anyhow::Result<Duration> {
+async fn stop_while_sending(
+    mut running: RunningChannel<impl ChannelHarness>,
+) -> anyhow::Result<Duration> {
     let inbound = running.greeted().await?;
-    running.harness.arrange(Event::Stalled).await?;
+    running.harness.arrange(PlatformEvent::Stalled).await?;
     let (channel, part) = (
         Arc::clone(&running.channel),
         running.reply(&inbound, "into the silence"),

@@ -8,7 +8,7 @@ use nanobot_channel::TextStyle;
 use super::Suite;
 use super::harness::{Ability, ChannelHarness};
 use super::people::People as _;
-use super::running::Running;
+use super::running::RunningChannel;
 use crate::conformance::same;
 
 /// Longest part that is tested if a channel accepts much longer ones, in the channel's measure.
@@ -36,7 +36,7 @@ pub(super) async fn run<H: ChannelHarness>(
 
 async fn what_others_wrote_is_no_command(harness: impl ChannelHarness) -> anyhow::Result<()> {
     const COMMAND: &str = "/new and forget it";
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
     running.harness.pass_on(COMMAND).await?;
     let content = running.recorded(COMMAND).await?.content;
@@ -53,7 +53,7 @@ async fn what_others_wrote_is_no_command(harness: impl ChannelHarness) -> anyhow
 }
 
 async fn an_enormous_text_arrives(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::with_ledger(harness)?;
+    let mut running = RunningChannel::with_ledger(harness)?;
     let mut text = String::new();
     for letter in LETTERS.iter().cycle() {
         if text.len() + letter.len_utf8() > running.harness.longest_text() {
@@ -76,7 +76,7 @@ async fn an_enormous_text_arrives(harness: impl ChannelHarness) -> anyhow::Resul
 }
 
 async fn full_parts_are_taken(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let mut running = Running::start(harness)?;
+    let mut running = RunningChannel::start(harness)?;
     let inbound = running.greeted().await?;
     let style = running.channel.text_style();
     let texts = ["1", "2", "3"].map(|first| full_text(first, style));

@@ -7,12 +7,12 @@ use nanobot_text::{Links, parse};
 use proptest::test_runner::TestRunner;
 
 use super::failed;
-use crate::markup::{Seen, markdown, meant};
+use crate::markup::{StyledText, markdown, meant};
 
 /// A markup reader, written from the rules of its platform and independently of the renderer.
 pub trait MarkupReader {
     /// Returns what a person sees of a rendered text.
-    fn read(&self, text: &str) -> Seen;
+    fn read(&self, text: &str) -> StyledText;
 
     /// Returns the character that the platform shows for `c`.
     fn shown(&self, c: char) -> char {
