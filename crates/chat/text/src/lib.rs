@@ -68,6 +68,7 @@ mod native_table;
 mod overhead;
 mod parse;
 mod part;
+mod part_by_part;
 mod preprocess;
 mod render;
 mod split;

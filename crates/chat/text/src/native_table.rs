@@ -9,7 +9,7 @@ use std::ops::Range;
 use nanobot_markup::{Block, Document, Markup, Measure, Table, TableLimits};
 
 use crate::part::{RenderedPart, pieces};
-use crate::render::parts;
+use crate::part_by_part::parts;
 
 /// Renders a document in as many parts as its tables and the limit require.
 pub(crate) fn render(
