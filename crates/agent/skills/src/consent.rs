@@ -11,30 +11,8 @@ use nanobot_skill::SkillOrigin;
 
 use crate::lock::{LockFile, Pin};
 use crate::package::Package;
-use crate::survey::{SkillEntry, SkillStatus, Skills};
+use crate::survey::{Consent, SkillEntry, SkillStatus, Skills};
 use crate::{Capabilities, SkillsError};
-
-/// State of the consent to a workspace skill that asks to be included in every prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Consent {
-    /// Given for the files as they are.
-    Given,
-    /// Given by name in `skills.always`. It covers any files, unless the skill is pinned and has
-    /// changed since.
-    Listed,
-    /// Not given.
-    Missing,
-    /// Given for other files than the current ones.
-    Outdated,
-}
-
-impl Consent {
-    /// `true` if the skill may be included in every prompt.
-    #[must_use]
-    pub fn is_given(self) -> bool {
-        matches!(self, Self::Given | Self::Listed)
-    }
-}
 
 impl SkillEntry {
     /// Returns a message that the skill asks for more than was agreed to, and how to agree. `None`

@@ -18,6 +18,7 @@ mod install;
 mod load;
 mod lock;
 mod name;
+mod open;
 mod package;
 mod requirement;
 mod survey;
@@ -25,13 +26,13 @@ mod yaml;
 
 pub use capabilities::Capabilities;
 pub use check::SkillFinding;
-pub use consent::{Consent, ConsentPlan};
+pub use consent::ConsentPlan;
 pub use error::SkillsError;
 pub use install::{InstallEffect, InstallPlan};
 pub use lock::{LockFile, Pin};
 pub use nanobot_skill::{Blocker, NoSkills, Skill, SkillOrigin, SkillSource};
 pub use package::Package;
-pub use survey::{SkillEntry, SkillSettings, SkillStatus, Skills};
+pub use survey::{Consent, SkillEntry, SkillSettings, SkillStatus, Skills};
 
 // Needed only for its choice of a backend; see the workspace's Cargo.toml.
 use flate2 as _;

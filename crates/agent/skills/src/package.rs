@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
+use crate::SkillsError;
 use crate::header::{Header, SkillDocument};
 use crate::load::{SKILL_FILE, read_bounded};
-use crate::{SkillsError, archive};
 
 /// Maximum size of one file, in bytes.
 pub(crate) const FILE_LIMIT: u64 = 5 << 20;
@@ -53,45 +53,13 @@ pub struct Package {
 }
 
 impl Package {
-    /// Reads a skill from a folder, or from an archive that ends in `.skill` or `.zip`.
-    ///
-    /// # Errors
-    /// Returns [`SkillsError::NotASkill`] if the path has no SKILL.md, [`SkillsError::Unsafe`] for
-    /// a link or a bad path in it, [`SkillsError::TooLarge`] if it exceeds a limit,
-    /// [`SkillsError::Archive`] if an archive cannot be read, and [`SkillsError::Io`] if a file
-    /// cannot be read.
-    pub fn open(path: &Path) -> Result<Self, SkillsError> {
-        let is_archive = path
-            .extension()
-            .and_then(|ending| ending.to_str())
-            .is_some_and(|ending| {
-                ["skill", "zip"]
-                    .iter()
-                    .any(|known| ending.eq_ignore_ascii_case(known))
-            });
-        let package = match std::fs::metadata(path).map_err(SkillsError::io("read", path))? {
-            found if found.is_dir() => Self::read(path, &LEFT_OUT)?,
-            found if found.is_file() && is_archive => archive::read(path)?,
-            _ => {
-                return Err(SkillsError::NotASkill {
-                    path: path.to_owned(),
-                });
-            }
-        };
-        if package.files.contains_key(SKILL_FILE) {
-            return Ok(package);
-        }
-        Err(SkillsError::NotASkill {
-            path: path.to_owned(),
-        })
-    }
-
     /// Reads every file of a folder, skipping nothing.
     pub(crate) fn read_folder(folder: &Path) -> Result<Self, SkillsError> {
         Self::read(folder, &[])
     }
 
-    fn read(folder: &Path, left_out: &[&str]) -> Result<Self, SkillsError> {
+    /// Reads the files of a folder, without those of these names.
+    pub(crate) fn read(folder: &Path, left_out: &[&str]) -> Result<Self, SkillsError> {
         let real = folder
             .canonicalize()
             .map_err(SkillsError::io("read", folder))?;

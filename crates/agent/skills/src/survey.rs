@@ -14,7 +14,6 @@ use std::sync::{Mutex, PoisonError};
 use nanobot_skill::{Skill, SkillOrigin, SkillSource};
 
 use crate::built_in::{self, BUILT_IN};
-use crate::consent::Consent;
 use crate::load::{LoadError, Loaded, SKILL_FILE, load, understand};
 use crate::lock::{LockFile, Pin};
 use crate::package::Package;
@@ -65,6 +64,28 @@ pub enum SkillStatus {
     Disabled,
     /// It is not a usable skill, for this reason.
     Refused(String),
+}
+
+/// State of the consent to a workspace skill that asks to be included in every prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consent {
+    /// Given for the files as they are.
+    Given,
+    /// Given by name in `skills.always`. It covers any files, unless the skill is pinned and has
+    /// changed since.
+    Listed,
+    /// Not given.
+    Missing,
+    /// Given for other files than the current ones.
+    Outdated,
+}
+
+impl Consent {
+    /// `true` if the skill may be included in every prompt.
+    #[must_use]
+    pub fn is_given(self) -> bool {
+        matches!(self, Self::Given | Self::Listed)
+    }
 }
 
 /// The skills of an installation.
