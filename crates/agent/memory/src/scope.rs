@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::MemoryError;
 
+/// Name of the folder of versions within the folder of a scope.
+pub(crate) const VERSIONS_FOLDER: &str = ".versions";
+
 /// Maximum length of an escaped id, in bytes.
 const NAME_LIMIT: usize = 200;
 const PEOPLE: &str = "people";
@@ -112,7 +115,7 @@ impl MemoryFolders {
     /// Returns the folder of the versions of shared memory, which only the store writes.
     #[must_use]
     pub fn versions(&self) -> PathBuf {
-        self.root.join(crate::versions::FOLDER)
+        self.root.join(VERSIONS_FOLDER)
     }
 
     /// Returns the folder of a scope.

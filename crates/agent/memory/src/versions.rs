@@ -17,10 +17,9 @@ use nanobot_disk::{
 };
 
 use crate::file::{self, FileText};
+use crate::scope::VERSIONS_FOLDER;
 use crate::{MemoryError, Reason, Version};
 
-/// Name of the folder of versions within the folder of a scope.
-pub(crate) const FOLDER: &str = ".versions";
 const HEAD_OPEN: &str = "<!-- nanobot ";
 const HEAD_CLOSE: &str = " -->";
 /// Maximum length of the first line, in bytes.
@@ -271,7 +270,7 @@ impl<'a> Versions<'a> {
     }
 
     fn folder(&self) -> PathBuf {
-        self.files.join(FOLDER)
+        self.files.join(VERSIONS_FOLDER)
     }
 
     fn path(&self, number: u64) -> PathBuf {
