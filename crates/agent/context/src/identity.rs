@@ -5,7 +5,17 @@
 
 use nanobot_types::ToolName;
 
-use crate::ContextSettings;
+use crate::{ContextSettings, Digest};
+
+impl ContextSettings {
+    /// Returns a digest of everything a prompt takes from the settings themselves. A prompt that
+    /// was built with another digest is not reused.
+    pub(crate) fn digest(&self) -> Digest {
+        let mut digest = Digest::of(identity(self));
+        digest.feed(self.skills.configuration().as_bytes());
+        digest
+    }
+}
 
 /// Builds the first section of the assistant's prompt.
 pub(crate) fn identity(settings: &ContextSettings) -> String {

@@ -8,8 +8,6 @@ use chrono::{Local, NaiveDate};
 use nanobot_skill::{NoSkills, SkillSource};
 use nanobot_types::ToolName;
 
-use crate::{Digest, identity};
-
 /// Kind of agent a prompt is built for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
@@ -62,13 +60,5 @@ impl ContextSettings {
             image_cache_bytes: 16 * 1024 * 1024,
             today: || Local::now().date_naive(),
         }
-    }
-
-    /// Returns a digest of everything a prompt takes from the settings themselves. A prompt that
-    /// was built with another digest is not reused.
-    pub(crate) fn digest(&self) -> Digest {
-        let mut digest = Digest::of(identity::identity(self));
-        digest.feed(self.skills.configuration().as_bytes());
-        digest
     }
 }
