@@ -7,25 +7,13 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
+use super::style::{BOLD, CYAN, DIM, ITALIC, RESET, STRIKE, UNDERLINE, styled};
 use super::table::TerminalTable;
 use crate::output::harmless;
-
-const RESET: &str = "\u{1b}[0m";
-pub(super) const BOLD: &str = "\u{1b}[1m";
-pub(super) const DIM: &str = "\u{1b}[2m";
-const ITALIC: &str = "\u{1b}[3m";
-const UNDERLINE: &str = "\u{1b}[4m";
-const STRIKE: &str = "\u{1b}[9m";
-const CYAN: &str = "\u{1b}[36m";
 
 /// Returns the extensions that chat models use.
 pub(super) fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
-}
-
-/// Wraps text in a style.
-pub(super) fn styled(style: &str, text: &str) -> String {
-    format!("{style}{text}{RESET}")
 }
 
 /// `true` if a line may begin more nested blocks than any real text does. The parser's work is that

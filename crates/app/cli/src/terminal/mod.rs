@@ -8,6 +8,7 @@ mod one_shot;
 mod piped;
 mod prompt;
 mod stream;
+mod style;
 mod table;
 mod view;
 
@@ -16,6 +17,8 @@ pub(crate) use piped::answer_lines;
 pub(crate) use prompt::converse;
 
 use nanobot_runtime::{ModelChoice, ModelSource, is_command};
+
+use crate::failure::CommandFailure;
 
 /// `true` if a line ends the conversation at a prompt or in a pipe.
 fn is_farewell(line: &str) -> bool {
@@ -39,6 +42,11 @@ fn model_notice(model: &ModelChoice) -> Option<String> {
              local model server (Ollama, LM Studio, vLLM, llama.cpp)."
         )),
     }
+}
+
+/// Returns the failure for an assistant that ended by itself.
+fn ended() -> CommandFailure {
+    CommandFailure::new("the assistant ended", "Start again with --logs to see why.")
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::thread;
 use nanobot_runtime::{Runtime, Terminal, TerminalEvent, TerminalOptions, TerminalProgress};
 use tokio::sync::mpsc;
 
-use super::prompt::ended;
+use super::ended;
 use super::stream::Style;
 use super::view::{View, ViewPiece};
 use super::{is_command, is_farewell, model_notice};

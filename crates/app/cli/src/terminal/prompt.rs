@@ -14,7 +14,7 @@ use super::editor::{Input, LineEditor, Printer, TurnState};
 use super::mode::SavedMode;
 use super::stream::Style;
 use super::view::{View, ViewPiece};
-use super::{is_command, model_notice};
+use super::{ended, is_command, model_notice};
 use crate::failure::CommandFailure;
 use crate::output;
 use crate::signals::Signals;
@@ -204,9 +204,4 @@ impl PromptSession {
             tracing::debug!(%error, "the terminal takes no text");
         }
     }
-}
-
-/// Returns the failure for an assistant that ended by itself.
-pub(super) fn ended() -> CommandFailure {
-    CommandFailure::new("the assistant ended", "Start again with --logs to see why.")
 }

@@ -2,7 +2,7 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
-use super::markdown::{BOLD, styled};
+use super::style::{BOLD, styled};
 
 /// Maximum number of cells of an aligned table, and maximum width of its columns and padding.
 const ALIGNED_CELLS: usize = 20_000;

@@ -6,8 +6,8 @@
 
 use nanobot_runtime::{TerminalEvent, TerminalProgress};
 
-use super::markdown::{DIM, styled};
 use super::stream::{Style, TextStream};
+use super::style::{DIM, styled};
 
 /// Text to print.
 #[derive(Debug, PartialEq, Eq)]
