@@ -1,8 +1,6 @@
 //! The loaded configuration: four merged layers with the origin of each value.
 
 use std::fmt;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -14,6 +12,7 @@ use serde_json::Value;
 use crate::document::{self, ConfigDocument, Node};
 use crate::draft::{self, ConfigDraft};
 use crate::extract::{Extraction, check_classes};
+use crate::file::read;
 use crate::key::KeyPath;
 use crate::layer::{Layer, LayerSource};
 use crate::schema::KeyShape;
@@ -121,18 +120,6 @@ impl Loader {
             environment: self.environment,
             overrides: self.overrides,
         })
-    }
-}
-
-/// Returns the content of a file; `None` if there is no such file.
-pub(crate) fn read(file: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
-    match fs::read(file) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ConfigError::Read {
-            path: file.to_path_buf(),
-            source,
-        }),
     }
 }
 

@@ -122,7 +122,7 @@ impl ConfigDraft {
     /// in every case.
     pub fn save(&self, now: DateTime<Utc>) -> Result<SavedConfig, ConfigError> {
         let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
-        if crate::config::read(&file)? != self.original {
+        if crate::file::read(&file)? != self.original {
             return Err(ConfigError::ChangedOnDisk { path: file });
         }
         let text = self.text();

@@ -59,6 +59,7 @@ mod environment;
 mod error;
 mod explain;
 mod extract;
+mod file;
 mod finding;
 mod fold;
 #[doc(hidden)]
