@@ -4,48 +4,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_bus::{Bus, EventFeed, Ledger, Subscription};
+use nanobot_bus::Subscription;
 use nanobot_types::{ChannelName, Event, OutboundMessage};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::connection::PeerConnection;
+use crate::parts::{ControlParts, ControlState};
 use crate::seats::Seats;
 use crate::socket::Listener;
 use crate::terminals::Terminals;
-use crate::{Channels, ControlError, GatewayInfo, SessionEditor, TERMINAL_CHANNEL};
+use crate::{ControlError, TERMINAL_CHANNEL};
 
 /// Pause after the system failed to accept a connection.
 const REST: Duration = Duration::from_millis(200);
-
-/// Services that requests use.
-#[derive(Clone, Debug)]
-pub struct ControlParts {
-    /// Receives the messages of terminals, and delivers the replies.
-    pub bus: Arc<dyn Bus>,
-    /// The ledger of `inbox` requests.
-    pub ledger: Arc<dyn Ledger>,
-    /// The states of channels.
-    pub channels: Arc<dyn Channels>,
-    /// Forks and rewinds conversations.
-    pub cuts: Arc<dyn SessionEditor>,
-    /// Reports the ends of turns.
-    pub events: EventFeed,
-    /// Tokens to stop or restart the gateway.
-    pub ending: ShutdownTokens,
-    /// The gateway's description of itself.
-    pub about: GatewayInfo,
-}
-
-/// Tokens that end a gateway.
-#[derive(Clone, Debug)]
-pub struct ShutdownTokens {
-    /// Cancelled to stop.
-    pub stop: CancellationToken,
-    /// Cancelled to restart.
-    pub restart: CancellationToken,
-}
 
 /// A bound socket that does not serve clients yet. Dropping it removes the socket file.
 #[derive(Debug)]
@@ -60,15 +33,6 @@ pub struct RunningControl {
     shared: Arc<ControlState>,
     replies: Subscription<OutboundMessage>,
     events: broadcast::Receiver<Event>,
-}
-
-/// State shared by connections.
-#[derive(Debug)]
-pub(crate) struct ControlState {
-    pub(crate) parts: ControlParts,
-    pub(crate) terminals: Terminals,
-    /// Cancelled when no new messages are accepted.
-    pub(crate) closing: CancellationToken,
 }
 
 impl ControlServer {

@@ -1,0 +1,46 @@
+//! Services that connections use.
+
+use std::sync::Arc;
+
+use nanobot_bus::{Bus, EventFeed, Ledger};
+use tokio_util::sync::CancellationToken;
+
+use crate::terminals::Terminals;
+use crate::{Channels, GatewayInfo, SessionEditor};
+
+/// Services that requests use.
+#[derive(Clone, Debug)]
+pub struct ControlParts {
+    /// Receives the messages of terminals, and delivers the replies.
+    pub bus: Arc<dyn Bus>,
+    /// The ledger of `inbox` requests.
+    pub ledger: Arc<dyn Ledger>,
+    /// The states of channels.
+    pub channels: Arc<dyn Channels>,
+    /// Forks and rewinds conversations.
+    pub cuts: Arc<dyn SessionEditor>,
+    /// Reports the ends of turns.
+    pub events: EventFeed,
+    /// Tokens to stop or restart the gateway.
+    pub ending: ShutdownTokens,
+    /// The gateway's description of itself.
+    pub about: GatewayInfo,
+}
+
+/// Tokens that end a gateway.
+#[derive(Clone, Debug)]
+pub struct ShutdownTokens {
+    /// Cancelled to stop.
+    pub stop: CancellationToken,
+    /// Cancelled to restart.
+    pub restart: CancellationToken,
+}
+
+/// State shared by connections.
+#[derive(Debug)]
+pub(crate) struct ControlState {
+    pub(crate) parts: ControlParts,
+    pub(crate) terminals: Terminals,
+    /// Cancelled when no new messages are accepted.
+    pub(crate) closing: CancellationToken,
+}
