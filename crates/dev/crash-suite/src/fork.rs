@@ -12,7 +12,7 @@ use crate::SuiteError;
 use crate::disk::{copy_folder, remove_folder};
 use crate::history::Continuation;
 use crate::process::{Process, Start};
-use crate::round::{REST_LIMIT, is_at_rest, wait_until};
+use crate::rest::{REST_LIMIT, is_at_rest, wait_until};
 use crate::stage::Stage;
 use crate::system::System;
 use crate::world::World;

@@ -23,6 +23,7 @@ mod process;
 mod progress;
 mod random;
 mod report;
+mod rest;
 mod round;
 mod script;
 mod stage;

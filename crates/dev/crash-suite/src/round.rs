@@ -15,15 +15,12 @@ use crate::fork::fork;
 use crate::history::{History, HistoryEvent};
 use crate::process::{Process, Start};
 use crate::random::Random;
-use crate::script::{PLAN_COUNT, marker, markers, order};
+use crate::rest::{REST_LIMIT, is_at_rest, is_open, is_settled, wait_until};
+use crate::script::{PLAN_COUNT, marker, order};
 use crate::stage::Stage;
-use crate::system::{LedgerState, StateRow, System};
+use crate::system::{StateRow, System};
 use crate::world::World;
 
-/// Timeout for the program to finish all its work.
-pub(crate) const REST_LIMIT: Duration = Duration::from_secs(120);
-/// Poll interval of the ledger meanwhile.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// The chats of a round.
 const CHATS: std::ops::Range<i64> = 101..107;
 /// Number of turns measured before the first kill.
@@ -338,39 +335,4 @@ impl Round {
         drop(remove_folder(&copy));
         ledger
     }
-}
-
-fn is_open(row: &StateRow) -> bool {
-    matches!(row.standing, LedgerState::Open | LedgerState::Sending)
-}
-
-/// Returns `true` if the ledger contains all these markers and has no open entries.
-pub(crate) fn is_at_rest(ledger: &[StateRow], known: &[&String]) -> bool {
-    !ledger.is_empty()
-        && !ledger.iter().any(is_open)
-        && known.iter().all(|marker| {
-            ledger
-                .iter()
-                .any(|row| row.inbound && row.text.contains(marker.as_str()))
-        })
-}
-
-fn is_settled(ledger: &[StateRow], marker: &String) -> bool {
-    let mut rows = ledger
-        .iter()
-        .filter(|row| row.inbound && markers(&row.text).contains(marker))
-        .peekable();
-    rows.peek().is_some() && rows.all(|row| !is_open(row))
-}
-
-/// Polls until `probe` returns `true` or `limit` has elapsed.
-pub(crate) async fn wait_until(limit: Duration, mut probe: impl FnMut() -> bool) -> bool {
-    let begun = Instant::now();
-    while !probe() {
-        if begun.elapsed() > limit {
-            return false;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    true
 }
