@@ -12,6 +12,7 @@
 
 mod anthropic;
 mod body;
+mod cache_view;
 mod client;
 mod demo;
 mod discover;
@@ -26,12 +27,13 @@ mod render;
 mod speech;
 mod table;
 
+pub use cache_view::render;
 pub use client::{HttpClients, ProxyError};
 pub use demo::Demo;
 pub use discover::{LOCAL_SERVERS, LocalServer, discover_local, discover_within};
 pub use factory::{BuildError, ClientConnection, ProviderSettings, build};
 pub use key::{ApiKey, KeyError};
-pub use render::{RenderedMessages, render};
+pub use render::RenderedMessages;
 pub use speech::{Speech, SpeechError, SpeechSettings, SpeechTimeouts};
 pub use table::{
     CUSTOM, DEMO, ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, Section,

@@ -1,14 +1,11 @@
-//! Renders a request as the vendor's prompt cache sees it.
+//! Parts of a rendered request that all APIs share: ids, arguments, placeholders.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use nanobot_provider::ChatRequest;
-use nanobot_types::{CallId, Map, ProviderName, ToolCall};
+use nanobot_types::{CallId, Map, ToolCall};
 use serde_json::Value;
 use sha1::{Digest as _, Sha1};
-
-use crate::{ProviderSpec, WireProtocol, anthropic, openai};
 
 /// Placeholder for empty content, which some vendors reject.
 pub(crate) const EMPTY: &str = "(empty)";
@@ -27,18 +24,6 @@ pub struct RenderedMessages {
     pub system: String,
     /// The conversation.
     pub messages: Vec<String>,
-}
-
-/// Renders a request as the provider `name` with this row would send it.
-#[must_use]
-pub fn render(spec: &ProviderSpec, name: &ProviderName, request: &ChatRequest) -> RenderedMessages {
-    match spec.wire {
-        WireProtocol::Anthropic => anthropic::render(name, request),
-        WireProtocol::OpenAi
-        | WireProtocol::Azure
-        | WireProtocol::Demo
-        | WireProtocol::Unsupported(_) => openai::render(spec, name, request),
-    }
 }
 
 pub(crate) fn texts(values: &[Value]) -> Vec<String> {
