@@ -9,6 +9,7 @@
 
 mod error;
 mod extract;
+mod gate;
 mod hostile;
 mod notes;
 mod peak;
@@ -40,6 +41,7 @@ pub use channel::RecordingChannel;
 pub use disk::{DiskFault, FaultyDisk, MemoryDisk};
 pub use error::TestkitError;
 pub use extract::InProcess;
+pub use gate::Gate;
 pub use hostile::HOSTILE_MARKDOWN;
 pub use model_server::ModelServer;
 pub use notes::NoteBook;
@@ -47,7 +49,7 @@ pub use peak::{PEAK_LIMIT, TIME_LIMIT, check_bounded, peak_of, peak_of_programs,
 pub use port::ReservedPort;
 pub use provider::ScriptedProvider;
 pub use proxy::Proxy;
-pub use reply::{Gate, Reply, ScriptedCall};
+pub use reply::{Reply, ScriptedCall};
 pub use speech::SpeechFake;
 pub use sync::{WAIT_LIMIT, Watched};
 pub use way::check_ways;

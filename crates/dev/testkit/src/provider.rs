@@ -13,9 +13,8 @@ use nanobot_types::{FinishReason, Map, ProviderName};
 use serde_json::json;
 
 use crate::TestkitError;
-use crate::reply::{
-    AnswerEnding, FailureBody, Gate, Reply, ReplyKind, ScriptedAnswer, ScriptedFailure,
-};
+use crate::gate::Gate;
+use crate::reply::{AnswerEnding, FailureBody, Reply, ReplyKind, ScriptedAnswer, ScriptedFailure};
 use crate::script::ReplyScript;
 use crate::sync::Watched;
 

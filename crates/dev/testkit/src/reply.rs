@@ -4,15 +4,14 @@
 //! stream events of the `Provider` contract, depending on the request. Only [`Reply::raw`] is bound
 //! to HTTP.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_types::Usage;
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use crate::TestkitError;
 use crate::corpus::CorpusRow;
+use crate::gate::Gate;
 use crate::http::Response;
 
 /// One reply of a scripted model.
@@ -28,36 +27,6 @@ pub(crate) enum ReplyKind {
     ScriptedFailure(ScriptedFailure),
     Raw(Response),
     Hang,
-}
-
-/// A gate that holds replies back until a test opens it, so that tests can act in the middle of a
-/// model call. Clones share the same gate.
-#[derive(Clone, Debug, Default)]
-pub struct Gate(Arc<CancellationToken>);
-
-impl PartialEq for Gate {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Gate {}
-
-impl Gate {
-    /// Creates a closed gate.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Releases every reply held by this gate, now and later.
-    pub fn open(&self) {
-        self.0.cancel();
-    }
-
-    pub(crate) async fn passed(&self) {
-        self.0.cancelled().await;
-    }
 }
 
 /// A well-formed message and the way its delivery ends.

@@ -7,7 +7,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use crate::state::{MailFault, MailState, SentMail, StoredMail};
-use crate::{imap, smtp, tokens};
+use crate::{imap, smtp, token_endpoint};
 
 /// A running pair of servers; both stop on drop.
 #[derive(Debug)]
@@ -120,7 +120,8 @@ impl MailFake {
     /// Returns [`TestkitError::Listen`] if no loopback port can be bound.
     pub async fn token_server(&self) -> Result<Server, TestkitError> {
         let state = self.state.clone();
-        Server::start(move |request| std::future::ready(tokens::answer(&state, &request))).await
+        Server::start(move |request| std::future::ready(token_endpoint::answer(&state, &request)))
+            .await
     }
 
     /// Rotates refresh tokens from now on: every answer with an access token also has a new refresh

@@ -12,6 +12,7 @@ mod imap;
 mod lines;
 mod smtp;
 mod state;
+mod token_endpoint;
 mod tokens;
 
 pub use account::{PASSWORD, USER};

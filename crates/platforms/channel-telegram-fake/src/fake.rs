@@ -10,14 +10,14 @@ use crate::fault::Fault;
 use crate::incoming::{Incoming, Person};
 use crate::messages::SentMessage;
 use crate::state::{Call, Pushed, TelegramState};
-use crate::{handler, webhook};
+use crate::{handler, poster};
 
 /// A running fake; it stops on drop.
 #[derive(Debug)]
 pub struct TelegramFake {
     server: Server,
     state: Watched<TelegramState>,
-    _poster: webhook::Poster,
+    _poster: poster::Poster,
 }
 
 impl TelegramFake {
@@ -29,7 +29,7 @@ impl TelegramFake {
         let state = Watched::new(TelegramState::default());
         let shared = state.clone();
         let server = Server::start(move |request| handler::handle(shared.clone(), request)).await?;
-        let _poster = webhook::Poster::start(state.clone());
+        let _poster = poster::Poster::start(state.clone());
         Ok(Self {
             server,
             state,

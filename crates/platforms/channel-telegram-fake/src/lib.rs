@@ -19,6 +19,7 @@ mod incoming;
 mod messages;
 mod params;
 mod polling;
+mod poster;
 mod sending;
 mod state;
 mod webhook;

@@ -1,6 +1,7 @@
 //! Messages as the server stores them, and as tests read them.
 
 use bytes::Bytes;
+use chrono::Utc;
 use nanobot_testkit::json::set;
 use serde_json::{Value, json};
 
@@ -201,4 +202,9 @@ impl SentMessage {
             is_deleted: message.is_deleted,
         }
     }
+}
+
+/// Returns the Unix time in seconds.
+pub(crate) fn now() -> i64 {
+    Utc::now().timestamp()
 }

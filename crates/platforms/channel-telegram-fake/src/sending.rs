@@ -8,9 +8,9 @@ use crate::api::{ApiError, ApiResult};
 use crate::files::StoredFile;
 use crate::html::{self, Formatted, utf16_length};
 use crate::incoming::FileKind;
-use crate::messages::StoredMessage;
+use crate::messages::{StoredMessage, now};
 use crate::params::Params;
-use crate::state::{StoredChat, TelegramState, bot_json, now};
+use crate::state::{StoredChat, TelegramState, bot_json};
 
 const TEXT_LIMIT: usize = 4096;
 const CAPTION_LIMIT: usize = 1024;

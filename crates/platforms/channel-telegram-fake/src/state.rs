@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::Utc;
 use nanobot_testkit::json::set;
 use nanobot_testkit::{Called, Calls};
 use serde_json::{Value, json};
@@ -12,7 +11,7 @@ use crate::fault::Fault;
 use crate::files::FileStore;
 use crate::html::Formatted;
 use crate::incoming::{Incoming, Person, marks};
-use crate::messages::{SentMessage, StoredMessage};
+use crate::messages::{SentMessage, StoredMessage, now};
 use crate::webhook::Webhook;
 
 /// Kinds of updates sent by default; reactions and member changes have to be requested.
@@ -245,9 +244,4 @@ impl TelegramState {
 /// Returns the bot as it appears in messages.
 pub(crate) fn bot_json() -> Value {
     json!({"id": BOT_ID, "is_bot": true, "first_name": "nanobot", "username": BOT_USERNAME})
-}
-
-/// Returns the Unix time in seconds.
-pub(crate) fn now() -> i64 {
-    Utc::now().timestamp()
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::reply::Gate;
+use crate::gate::Gate;
 
 /// A step of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
