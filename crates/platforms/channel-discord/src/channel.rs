@@ -1,6 +1,6 @@
 //! The channel: what it is made of, and the contract.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nanobot_channel::{
@@ -8,13 +8,14 @@ use nanobot_channel::{
     Drafts, Format, Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, StreamId,
     TextStyle, TurnEnds, Typing, async_trait,
 };
-use nanobot_channel_kit::{Background, DraftBoard, Quarantine};
+use nanobot_channel_kit::{Background, DraftBoard, Quarantine, Recent};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serenity::model::id::MessageId as DiscordMessage;
 
 use crate::DiscordConfig;
 use crate::api::{Api, Body};
+use crate::catch_up::Marks;
 use crate::cursor::Cursor;
 use crate::draft::Draft;
 use crate::error::CallError;
@@ -22,7 +23,6 @@ use crate::markup::DiscordMarkdown;
 use crate::place::Place;
 use crate::reaction::Reactions;
 use crate::route::Route;
-use crate::seen::Seen;
 use crate::threads::Threads;
 
 /// How much text a message gets, in code points.
@@ -31,6 +31,9 @@ pub(crate) const TEXT_LIMIT: usize = 2000;
 const TYPING_LASTS: Duration = Duration::from_secs(10);
 /// How long a second message with the same nonce is dropped. Discord says "a few minutes".
 const NONCE_LASTS: Duration = Duration::from_mins(2);
+
+/// Number of messages that are known as dealt with.
+const RECENT: usize = 1024;
 
 /// A bot on Discord.
 ///
@@ -42,7 +45,9 @@ pub struct DiscordChannel {
     pub(crate) config: Arc<DiscordConfig>,
     pub(crate) api: Arc<Api>,
     pub(crate) threads: Arc<Threads>,
-    pub(crate) seen: Arc<Seen>,
+    pub(crate) marks: Arc<Marks>,
+    /// Messages that were dealt with: one may come from the gateway and be fetched.
+    recent: Arc<Mutex<Recent<DiscordMessage>>>,
     pub(crate) drafts: Arc<DraftBoard<DiscordMessage>>,
     pub(crate) reactions: Arc<Reactions>,
     pub(crate) quarantine: Arc<Quarantine>,
@@ -68,7 +73,8 @@ impl DiscordChannel {
             config: Arc::new(config),
             api,
             threads: Arc::default(),
-            seen: Arc::default(),
+            marks: Arc::default(),
+            recent: Arc::new(Mutex::new(Recent::new(RECENT))),
             drafts: Arc::new(DraftBoard::new(Measure::CodePoints, TEXT_LIMIT)),
             reactions: Arc::default(),
             cursor: Arc::default(),
@@ -79,6 +85,10 @@ impl DiscordChannel {
     /// Looks at, or changes, the place in the stream of events.
     pub(crate) fn with_cursor<R>(&self, look: impl FnOnce(&mut Cursor) -> R) -> R {
         look(&mut self.cursor.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn recent(&self) -> MutexGuard<'_, Recent<DiscordMessage>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does something beside the gateway, while the channel runs. Otherwise it is not done.
@@ -103,7 +113,7 @@ impl Channel for DiscordChannel {
         if context.cancel.is_cancelled() {
             self.quarantine.close().await;
         }
-        self.seen.write(context.notes.as_ref()).await;
+        self.marks.write(context.notes.as_ref()).await;
         outcome
     }
 

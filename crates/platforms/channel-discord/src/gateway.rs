@@ -259,7 +259,7 @@ impl<'a> Connection<'a> {
                 tracing::info!(channel = %self.channel.name, bot = ready.username(), "receiving from Discord");
                 let (bot, session) = (ready.bot(), ready.into_session(&self.url));
                 self.channel.offer_commands(bot.application, self.context);
-                self.channel.seen.begin(bot.id);
+                self.channel.marks.open_gap(&Some(bot.id));
                 self.channel
                     .with_cursor(|cursor| cursor.begin(session, bot));
             }

@@ -57,8 +57,8 @@ impl Source for DiscordSource<'_> {
             number,
             ..
         } = candidate.origin;
-        if self.0.seen.hear(channel, guild, number) {
-            self.0.seen.write(context.notes.as_ref()).await;
+        if self.0.marks.add(&channel, guild, number.saturating_sub(1)) {
+            self.0.marks.write(context.notes.as_ref()).await;
         }
         None
     }

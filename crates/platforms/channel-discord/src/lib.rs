@@ -18,6 +18,7 @@
 mod api;
 mod attachment;
 mod candidate;
+mod catch_up;
 mod channel;
 mod config;
 mod cursor;
@@ -32,13 +33,11 @@ mod intake;
 mod interaction;
 mod limits;
 mod markup;
-mod missed;
 mod outbound;
 mod place;
 mod reaction;
 mod receive;
 mod route;
-mod seen;
 mod threads;
 mod upload;
 

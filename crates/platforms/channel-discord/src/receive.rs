@@ -10,11 +10,11 @@ use nanobot_channel_kit::intake::Next;
 use nanobot_channel_kit::{Handling, chance, jittered_backoff};
 use tokio::sync::mpsc;
 
+use crate::catch_up::CatchUp;
 use crate::channel::DiscordChannel;
 use crate::frame::RawMessage;
 use crate::gateway::{Connection, End, Job, Work};
 use crate::interaction::channel_of;
-use crate::missed::CatchUp;
 
 /// How many events may wait.
 const QUEUE: usize = 256;
@@ -25,12 +25,12 @@ impl DiscordChannel {
     /// Receives until the assistant goes down.
     pub(crate) async fn receive(&self, context: &ChannelContext) -> Result<(), ChannelError> {
         self.with_cursor(|cursor| cursor.rewind());
-        self.seen.read(context.notes.as_ref()).await;
+        self.marks.open(context.notes.as_ref()).await;
         let (queue, jobs) = mpsc::channel(QUEUE);
         tokio::select! {
             error = self.keep_connected(context, &queue) => Err(error),
             () = self.deal(jobs, context) => Ok(()),
-            () = self.seen.keep_written(context.notes.as_ref()) => Ok(()),
+            () = self.marks.keep_written(context.notes.as_ref()) => Ok(()),
         }
     }
 
@@ -149,7 +149,7 @@ impl DiscordChannel {
     /// Deals with a message, unless it came on the other way already: fetched, or by the gateway. Its try
     /// is noted before it is read.
     pub(crate) async fn hear(&self, raw: &RawMessage, context: &ChannelContext) -> Next {
-        if self.seen.is_dealt_with(raw.id) {
+        if self.recent().contains(&raw.id) {
             return Next::Confirm;
         }
         let key = raw.id.to_string();
@@ -162,7 +162,8 @@ impl DiscordChannel {
             None => Next::Confirm,
         };
         if let (Next::Confirm, Some(channel)) = (next, raw.channel) {
-            self.seen.deal_with(channel, raw.id);
+            self.recent().insert(raw.id);
+            self.marks.dealt_with(&channel, &raw.id.get());
         }
         next
     }

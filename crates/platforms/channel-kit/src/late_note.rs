@@ -1,135 +1,193 @@
-//! A note that changes with every message, and is written now and then.
+//! Values that change with every message and are written to a note at intervals.
 //!
-//! Decision: what is noted may be some seconds late, so that a flood of messages costs no flood of
-//! writes. Whoever needs a change on disk before going on writes it then.
+//! Decision: the note may be some seconds old, so that a flood of messages causes no flood of
+//! writes. A caller that needs a change on disk before it goes on calls [`LateNote::write`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nanobot_channel::Notes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::Notify;
 
-/// The shortest time between two writings that nobody asked for.
+/// Minimum interval between two writes of [`LateNote::keep_written`].
 const WRITE_EVERY: Duration = Duration::from_secs(5);
 
-/// A note of which somebody else holds what it is to say. No failure ends anything: it is logged,
-/// and written again with the next change.
-#[derive(Debug)]
-pub struct LateNote {
-    name: &'static str,
-    is_written: AtomicBool,
-    changed: Notify,
-    /// Held while it is written, so that the last one stays.
-    pen: Mutex<()>,
+/// A value that is kept in a note over restarts.
+pub trait Noted {
+    /// The name of the note.
+    const NAME: &'static str;
+    /// The form on disk.
+    type Form: Serialize + DeserializeOwned + Send;
+
+    /// Returns the form on disk.
+    fn form(&self) -> Self::Form;
+
+    /// Replaces the value by the one that an earlier process noted.
+    fn restore(&mut self, form: Self::Form);
 }
 
-impl LateNote {
-    /// The note of this name.
-    #[must_use]
-    pub const fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            is_written: AtomicBool::new(true),
-            changed: Notify::const_new(),
-            pen: Mutex::const_new(()),
+/// A value and its note. A failed read or write is logged; the write is repeated with the next
+/// change.
+#[derive(Debug, Default)]
+pub struct LateNote<T> {
+    value: Mutex<T>,
+    is_read: AtomicBool,
+    is_changed: AtomicBool,
+    changed: Notify,
+    /// Held during a write, so that the last one stays.
+    pen: tokio::sync::Mutex<()>,
+}
+
+impl<T: Noted> LateNote<T> {
+    /// Reads the note at the first call. The value stays as it is if there is no readable note.
+    pub async fn open(&self, notes: &dyn Notes) {
+        if self.is_read.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let text = notes.read(T::NAME).await.unwrap_or_else(|error| {
+            tracing::warn!(note = T::NAME, %error, "a note cannot be read");
+            None
+        });
+        match text.map(|text| serde_json::from_str(&text)) {
+            Some(Ok(form)) => self.value().restore(form),
+            Some(Err(error)) => tracing::warn!(note = T::NAME, %error, "a note is malformed"),
+            None => {}
         }
     }
 
-    /// What an earlier program noted; `None` also where nobody can tell.
-    pub async fn read<T: DeserializeOwned>(&self, notes: &dyn Notes) -> Option<T> {
-        let text = notes.read(self.name).await.unwrap_or_else(|error| {
-            tracing::warn!(note = self.name, %error, "a note cannot be read");
-            None
-        })?;
-        let note = serde_json::from_str(&text);
-        note.inspect_err(|error| tracing::warn!(note = self.name, %error, "a note makes no sense"))
-            .ok()
+    /// Calls `look` with the value.
+    pub fn with<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        look(&self.value())
     }
 
-    /// It is to say something else from now on.
-    pub fn change(&self) {
-        self.is_written.store(false, Ordering::SeqCst);
-        self.changed.notify_one();
+    /// Calls `change` with the value, and returns its result: `true` if the note has to be written.
+    pub fn update(&self, change: impl FnOnce(&mut T) -> bool) -> bool {
+        let is_changed = change(&mut self.value());
+        if is_changed {
+            self.is_changed.store(true, Ordering::SeqCst);
+            self.changed.notify_one();
+        }
+        is_changed
     }
 
-    /// Writes it whenever it changed, but not too often. Does not return.
-    pub async fn keep_written<T: Serialize>(&self, notes: &dyn Notes, content: impl Fn() -> T) {
+    /// Writes the note after changes, at intervals. Does not return.
+    pub async fn keep_written(&self, notes: &dyn Notes) {
         loop {
             self.changed.notified().await;
-            self.write(notes, &content).await;
+            self.write(notes).await;
             tokio::time::sleep(WRITE_EVERY).await;
         }
     }
 
-    /// Writes it if it changed.
-    pub async fn write<T: Serialize>(&self, notes: &dyn Notes, content: impl FnOnce() -> T) {
+    /// Writes the note if the value changed since the last write.
+    pub async fn write(&self, notes: &dyn Notes) {
         let _pen = self.pen.lock().await;
-        if self.is_written.swap(true, Ordering::SeqCst) {
+        if !self.is_changed.swap(false, Ordering::SeqCst) {
             return;
         }
-        let written = match serde_json::to_string(&content()) {
+        let form = self.value().form();
+        let written = match serde_json::to_string(&form) {
             Ok(text) => notes
-                .write(self.name, &text)
+                .write(T::NAME, &text)
                 .await
                 .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = written {
-            tracing::warn!(note = self.name, error, "a note cannot be written");
-            self.is_written.store(false, Ordering::SeqCst);
+            tracing::warn!(note = T::NAME, error, "a note cannot be written");
+            self.is_changed.store(true, Ordering::SeqCst);
         }
+    }
+
+    fn value(&self) -> MutexGuard<'_, T> {
+        self.value.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicUsize;
-
-    use serde_json::json;
+    use nanobot_testkit::NoteBook;
 
     use super::*;
     use crate::leftover::tests::Paper;
 
+    #[derive(Debug, Default)]
+    struct Count(u32);
+
+    impl Noted for Count {
+        const NAME: &'static str = "count";
+        type Form = u32;
+
+        fn form(&self) -> u32 {
+            self.0
+        }
+
+        fn restore(&mut self, form: u32) {
+            self.0 = form;
+        }
+    }
+
+    fn add(note: &LateNote<Count>) -> bool {
+        note.update(|count| {
+            count.0 += 1;
+            true
+        })
+    }
+
+    async fn noted(notes: &dyn Notes) -> u32 {
+        let note = LateNote::<Count>::default();
+        note.open(notes).await;
+        note.with(|count| count.0)
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn many_changes_are_few_writings() {
-        let (paper, note, said) = (Paper::default(), LateNote::new("said"), AtomicUsize::new(0));
-        let content = || said.fetch_add(1, Ordering::Relaxed);
+    async fn many_changes_are_few_writes() {
+        let (paper, note) = (Paper::default(), LateNote::<Count>::default());
         let change = async {
             for _ in 0..38 {
-                note.change();
+                add(&note);
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
         };
         tokio::select! {
-            () = note.keep_written(&paper, content) => {}
+            () = note.keep_written(&paper) => {}
             () = change => {}
         }
-        assert_eq!(
-            note.read::<usize>(&paper).await,
-            Some(7),
-            "eight in 38 seconds, the next would be due after 40"
+        let last = noted(&paper).await;
+        assert!(
+            (34..38).contains(&last),
+            "the last write was after 35 s: {last}"
         );
-        note.write(&paper, content).await;
-        note.write(&paper, content).await;
-        assert_eq!(said.load(Ordering::Relaxed), 9, "what is written stays");
+        note.write(&paper).await;
+        assert_eq!(noted(&paper).await, 38);
     }
 
     #[tokio::test]
-    async fn what_could_not_be_written_is_written_later() {
-        let (paper, note) = (Paper::default(), LateNote::new("said"));
-        assert_eq!(note.read::<u8>(&paper).await, None);
-        note.change();
+    async fn a_failed_write_is_repeated() {
+        let (paper, note) = (Paper::default(), LateNote::<Count>::default());
+        add(&note);
         paper.is_full.store(true, Ordering::Relaxed);
-        note.write(&paper, || json!(1)).await;
+        note.write(&paper).await;
         paper.is_full.store(false, Ordering::Relaxed);
-        note.write(&paper, || json!(2)).await;
-        assert_eq!(note.read::<u8>(&paper).await, Some(2));
-        assert_eq!(
-            note.read::<String>(&paper).await,
-            None,
-            "it is of something else"
-        );
+        assert_eq!(noted(&paper).await, 0);
+        note.write(&paper).await;
+        assert_eq!(noted(&paper).await, 1);
+        assert!(!note.update(|_| false));
+    }
+
+    #[tokio::test]
+    async fn a_malformed_note_counts_as_none_and_a_note_is_read_once() {
+        let notes = NoteBook::default();
+        notes.write(Count::NAME, "{").await.unwrap();
+        assert_eq!(noted(&notes).await, 0);
+        notes.write(Count::NAME, "7").await.unwrap();
+        let note = LateNote::<Count>::default();
+        note.open(&notes).await;
+        add(&note);
+        note.open(&notes).await;
+        assert_eq!(note.with(|count| count.0), 8);
     }
 }

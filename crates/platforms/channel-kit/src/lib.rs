@@ -10,7 +10,8 @@
 //! - [`Background`]: work beside receiving that ends with it.
 //! - [`DraftBoard`] and [`DraftPlace`]: text that is shown while it grows, in one message that is
 //!   edited until the reply takes it over, and deleted when a kill left it.
-//! - [`LateNote`]: a note that changes with every message, and is written now and then.
+//! - [`LateNote`]: a value that changes with every message, written to a note at intervals.
+//! - [`catch_up`]: marks of conversations, and the delivery of messages that were missed.
 //! - [`http`]: the client for an API that holds a token, and what its failures mean to a send.
 //! - [`others_words`]: the mark of what the sender did not write.
 //! - [`Quarantine`]: what ends the process each time it is handled is set aside after a few tries.
@@ -33,6 +34,7 @@ mod attempts;
 mod background;
 mod backoff;
 pub mod call;
+pub mod catch_up;
 mod draft;
 mod error;
 pub mod http;
@@ -58,7 +60,7 @@ pub use call::{CallError, Refusal};
 pub use draft::{DraftBoard, DraftPlace, DraftSlot};
 pub use error::repeatable;
 pub use lanes::Lanes;
-pub use late_note::LateNote;
+pub use late_note::{LateNote, Noted};
 pub use others::others_words;
 pub use quarantine::{Handling, Quarantine};
 pub use recent::Recent;

@@ -14,16 +14,16 @@ use tokio::sync::watch;
 
 use crate::SlackConfig;
 use crate::api::{Api, Done};
-use crate::chats::Chats;
+use crate::catch_up::Marks;
 use crate::doubt::Attempt;
 use crate::draft::Draft;
 use crate::error::fundamental;
+use crate::fetch_queue::FetchQueue;
 use crate::markup::Mrkdwn;
 use crate::outbound::EDIT_LIMIT;
 use crate::place::Directory;
 use crate::reactions::Reactions;
-use crate::thread::ToldThreads;
-use crate::turns::Turns;
+use crate::thread::ThreadsWithContext;
 
 /// How much visible text a message gets, in code points; Slack cuts at 40,000 with the markup.
 const TEXT_LIMIT: usize = 39_000;
@@ -45,9 +45,9 @@ pub struct SlackChannel {
     /// Names of what was dealt with: Slack repeats what was not acknowledged in time, and a mention
     /// comes as two events.
     pub(crate) recent: Mutex<Recent<String>>,
-    pub(crate) chats: Chats,
-    pub(crate) turns: Turns,
-    pub(crate) told_threads: ToldThreads,
+    pub(crate) marks: Marks,
+    pub(crate) fetches: FetchQueue,
+    pub(crate) threads_with_context: ThreadsWithContext,
     pub(crate) directory: Directory,
     pub(crate) drafts: DraftBoard<String>,
     /// Whether drafts are noted, so that a kill leaves none.
@@ -80,9 +80,9 @@ impl SlackChannel {
             config,
             api,
             recent: Mutex::new(Recent::new(RECENT)),
-            chats: Chats::default(),
-            turns: Turns::default(),
-            told_threads: ToldThreads::default(),
+            marks: Marks::default(),
+            fetches: FetchQueue::default(),
+            threads_with_context: ThreadsWithContext::default(),
             directory: Directory::default(),
             drafts: DraftBoard::new(Measure::CodePoints, EDIT_LIMIT),
             may_draft: AtomicBool::new(false),
@@ -126,21 +126,26 @@ impl Channel for SlackChannel {
         self.refused.send_replace(None);
         let context = self.quarantine.open(&context).await;
         let notes = context.notes.as_ref();
-        self.chats.open(notes).await;
-        self.told_threads.open(notes).await;
+        self.fetches.clear();
+        self.marks.open(notes).await;
+        self.threads_with_context.open(notes).await;
         let receiving = async {
             tokio::select! {
                 ended = self.receive(&context) => ended,
-                () = self.chats.keep_written(notes) => Ok(()),
-                () = self.told_threads.keep_written(notes) => Ok(()),
+                () = self.marks.keep_written(notes) => Ok(()),
+                () = self.threads_with_context.keep_written(notes) => Ok(()),
             }
         };
         let ended = self.background.during(&context, receiving).await;
         if context.cancel.is_cancelled() {
             self.quarantine.close().await;
         }
-        let last_notes =
-            async { tokio::join!(self.chats.write(notes), self.told_threads.write(notes)) };
+        let last_notes = async {
+            tokio::join!(
+                self.marks.write(notes),
+                self.threads_with_context.write(notes)
+            )
+        };
         if tokio::time::timeout(LAST_NOTE, last_notes).await.is_err() {
             tracing::warn!(channel = %self.name, "there was no time to note what was heard last");
         }

@@ -1,5 +1,6 @@
-//! What was said in a conversation or a thread, page by page.
+//! Reads the messages of a conversation or a thread, page by page.
 
+use nanobot_channel_kit::catch_up::read_pages;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -16,22 +17,22 @@ pub(crate) struct Page<M> {
     response_metadata: Cursor,
 }
 
-/// How much is asked for.
+/// The range of a history, and its limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent<'a> {
-    /// What was said up to here is left out, but for the message that a thread begins with.
+    /// Messages up to this `ts` are left out, except the first one of a thread.
     pub(crate) oldest: &'a str,
-    /// How many messages are asked for at a time, at most 1,000.
+    /// Messages in a page, at most 1,000.
     pub(crate) page: &'a str,
-    /// How often.
+    /// Maximum number of pages.
     pub(crate) pages: usize,
-    /// Whether the metadata of messages comes along.
+    /// Includes the metadata of messages.
     pub(crate) has_metadata: bool,
 }
 
 impl SlackChannel {
-    /// What was said in a place, in no order that counts, and whether that is all.
-    pub(crate) async fn said<M: DeserializeOwned>(
+    /// Returns messages in no particular order, and `true` if that is all of them.
+    pub(crate) async fn said<M: DeserializeOwned + Send>(
         &self,
         place: &Place,
         extent: Extent<'_>,
@@ -51,19 +52,14 @@ impl SlackChannel {
             }
             None => "conversations.history",
         };
-        let (mut messages, mut cursor) = (Vec::new(), String::new());
-        for _ in 0..extent.pages {
+        let query = &query;
+        read_pages(extent.pages, async |cursor: Option<String>| {
             let mut query = query.clone();
-            if !cursor.is_empty() {
-                query.push(("cursor", &cursor));
-            }
+            query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
             let page: Page<M> = self.api.ask(method, &query).await?;
-            messages.extend(page.messages);
-            cursor = page.response_metadata.next_cursor;
-            if cursor.is_empty() {
-                return Ok((messages, true));
-            }
-        }
-        Ok((messages, false))
+            let next = page.response_metadata.next_cursor;
+            Ok((page.messages, Some(next).filter(|next| !next.is_empty())))
+        })
+        .await
     }
 }

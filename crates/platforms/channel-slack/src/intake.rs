@@ -17,7 +17,7 @@ use crate::error::Refusal;
 use crate::outbound::EDIT_LIMIT;
 use crate::text::{escaped, head};
 
-/// An envelope, or what was missed, that was dealt with.
+/// An envelope, or a catch-up, that was dealt with.
 #[derive(Debug)]
 pub(crate) struct Ended {
     /// The connection it came through.
@@ -62,14 +62,14 @@ impl Source for SlackSource<'_> {
 
     async fn allowed(&self, candidate: &Candidate, _context: &ChannelContext) -> Option<String> {
         for (place, ts) in heard_in(candidate) {
-            self.0.chats.hear(&place, &ts);
+            self.0.marks.add(&place, (), ts);
         }
         self.0.thread_context(candidate).await
     }
 
     fn delivered(&self, candidate: &Candidate, admission: Admission) {
         if admission != Admission::NotAllowed {
-            self.0.told_threads.insert(candidate);
+            self.0.note_context(candidate);
         }
         if admission == Admission::Accepted {
             self.0.begin_reaction(candidate);
@@ -105,7 +105,7 @@ impl SlackChannel {
                 self.recent().insert(name);
             }
             if let Some((place, ts)) = said(&candidate) {
-                self.chats.deal_with(&place, &ts);
+                self.marks.dealt_with(&place, &ts);
             }
         }
         next

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use nanobot_channel::{ChannelContext, ChannelError, Value, json};
+use nanobot_channel_kit::catch_up::Lag;
 use nanobot_channel_kit::intake::Next;
 use nanobot_channel_kit::{Lanes, jittered_backoff};
 use serde::Deserialize;
@@ -15,8 +16,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::candidate::{Candidate, Identity, of_command, of_event, of_interaction};
+use crate::catch_up::MARKED;
 use crate::channel::SlackChannel;
-use crate::chats;
 use crate::error::{CallError, fundamental};
 use crate::intake::Ended;
 use crate::place::Place;
@@ -34,7 +35,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const GOOD: Duration = Duration::from_secs(30);
 /// How much may be under way before no more is read. The conversations that are caught up with are among
 /// it, and are not to keep others waiting.
-const BUSY: usize = 256 + 2 * chats::REMEMBERED;
+const BUSY: usize = 256 + 2 * MARKED;
 
 /// Events after which it has to be seen whether the tokens still work.
 const LEAVING: &[&str] = &["app_uninstalled", "tokens_revoked"];
@@ -267,7 +268,7 @@ impl SlackChannel {
         let (payload, received) = (Box::<str>::from(frame.payload()), Instant::now());
         let kind = frame.kind;
         let me = me.clone();
-        let waiting = self.turns.wait(&origin.chat);
+        let waiting = self.fetches.wait(&origin.chat);
         work.add(origin.chat.clone(), async move {
             drop(waiting);
             let next = self
@@ -303,7 +304,7 @@ impl SlackChannel {
                 chat, thread, ts, ..
             } = origin;
             if let Some(ts) = ts {
-                self.chats.deal_with(&Place { chat, thread }, &ts);
+                self.marks.dealt_with(&Place { chat, thread }, &ts);
             }
             return Next::Confirm;
         };
@@ -324,7 +325,12 @@ impl SlackChannel {
         work: &mut Work<'a>,
         context: &'a ChannelContext,
     ) {
-        for chat in self.chats.begin(&me.user) {
+        self.marks.open_gap(&me.user);
+        for Lag { place, .. } in self.marks.lags() {
+            let chat = place.chat;
+            if !self.fetches.schedule(&chat) {
+                continue;
+            }
             let (me, received) = (me.clone(), Instant::now());
             work.add(chat.clone(), async move {
                 let next = self.catch_up(&me, &chat, context).await;

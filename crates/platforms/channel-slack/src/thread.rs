@@ -1,14 +1,11 @@
-//! What was said in a thread before the assistant was called into it.
+//! Context of a thread: messages before the one that called the assistant into it.
 //!
-//! It is told once: which threads were told is kept in a note over restarts. A thread counts as told when
-//! the message that tells of it is stored, so that nothing is missing in one that comes again.
+//! The model gets them once per thread; the threads that have it are noted over restarts. A thread is
+//! noted when the message with its context is stored, so that a message that comes again has it again.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use nanobot_channel::Notes;
-use nanobot_channel_kit::LateNote;
+use nanobot_channel_kit::{LateNote, Noted, Recent};
 use serde::Deserialize;
 
 use crate::candidate::Candidate;
@@ -17,98 +14,42 @@ use crate::error::CallError;
 use crate::history::Page;
 use crate::text::{head, readable};
 
-/// What the note is called.
-const NOTE: &str = "told-threads";
-/// How many threads are remembered as told about; those told first are forgotten.
+/// Maximum number of threads that are noted; the oldest are forgotten.
 const REMEMBERED: usize = 1024;
-/// How much of each message is repeated, in code points.
+/// Length of the excerpt of each message, in code points.
 const MESSAGE_LIMIT: usize = 500;
-/// How many messages are asked for at a time: they come with the oldest first.
+/// Messages in the one page that is read, the oldest first.
 const PAGE: &str = "1000";
-/// A thread that takes longer is left out.
+/// Time after which the context is left out.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The threads whose beginning the assistant has been told.
+/// The threads whose context the model got.
+pub(crate) type ThreadsWithContext = LateNote<ThreadNames>;
+
+/// Names of threads.
 #[derive(Debug)]
-pub(crate) struct ToldThreads {
-    known: Mutex<Known>,
-    note: LateNote,
-}
+pub(crate) struct ThreadNames(Recent<String>);
 
-#[derive(Debug, Default)]
-struct Known {
-    is_read: bool,
-    /// The one told first comes first.
-    told: VecDeque<String>,
-}
-
-impl Default for ToldThreads {
-    /// None are known before [`Self::open`].
+impl Default for ThreadNames {
     fn default() -> Self {
-        Self {
-            known: Mutex::default(),
-            note: LateNote::new(NOTE),
-        }
+        Self(Recent::new(REMEMBERED))
     }
 }
 
-impl ToldThreads {
-    /// A run begins. The note is read with the first.
-    pub(crate) async fn open(&self, notes: &dyn Notes) {
-        if std::mem::replace(&mut self.known().is_read, true) {
-            return;
-        }
-        let Some(told) = self.note.read::<VecDeque<String>>(notes).await else {
-            return;
-        };
-        self.known().told = told.into_iter().take(REMEMBERED).collect();
+impl Noted for ThreadNames {
+    const NAME: &'static str = "told-threads";
+    type Form = Vec<String>;
+
+    fn form(&self) -> Vec<String> {
+        self.0.iter().cloned().collect()
     }
 
-    /// Writes the note whenever it changed, but not too often. Does not return.
-    pub(crate) async fn keep_written(&self, notes: &dyn Notes) {
-        self.note
-            .keep_written(notes, || self.known().told.clone())
-            .await;
-    }
-
-    /// Writes the note if it changed.
-    pub(crate) async fn write(&self, notes: &dyn Notes) {
-        self.note.write(notes, || self.known().told.clone()).await;
-    }
-
-    /// A message in a thread is stored: nobody has to be told of it again.
-    pub(crate) fn insert(&self, candidate: &Candidate) {
-        if let Some(name) = name(candidate)
-            && self.known().insert(name)
-        {
-            self.note.change();
-        }
-    }
-
-    fn contains(&self, name: &str) -> bool {
-        self.known().told.iter().any(|known| known == name)
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn restore(&mut self, names: Vec<String>) {
+        self.0.refill(names);
     }
 }
 
-impl Known {
-    /// Whether it was not known.
-    fn insert(&mut self, name: String) -> bool {
-        if self.told.contains(&name) {
-            return false;
-        }
-        if self.told.len() >= REMEMBERED {
-            self.told.pop_front();
-        }
-        self.told.push_back(name);
-        true
-    }
-}
-
-/// What the thread in which a message is answered is remembered as.
+/// Returns the name of the thread in which a message is answered.
 fn name(candidate: &Candidate) -> Option<String> {
     candidate
         .delivery
@@ -117,7 +58,7 @@ fn name(candidate: &Candidate) -> Option<String> {
         .map(|thread| format!("{}/{thread}", candidate.chat))
 }
 
-/// One message of a thread, or of a channel.
+/// A message of a thread or of a channel.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Reply {
@@ -130,7 +71,15 @@ pub(crate) struct Reply {
 }
 
 impl SlackChannel {
-    /// The last messages of a thread before this one, in words, once per thread. A thread that
+    /// Notes the thread of a message that is stored with its context.
+    pub(crate) fn note_context(&self, candidate: &Candidate) {
+        if let Some(name) = name(candidate) {
+            self.threads_with_context
+                .update(|threads| threads.0.insert(name));
+        }
+    }
+
+    /// Returns the last messages of a thread before this one as text, once per thread. A thread that
     /// begins with this message has none.
     pub(crate) async fn thread_context(&self, candidate: &Candidate) -> Option<String> {
         let (chat, before) = (candidate.chat.as_str(), candidate.id.as_str());
@@ -140,10 +89,11 @@ impl SlackChannel {
             .as_deref()
             .filter(|thread| *thread != before)?;
         let limit = self.config.thread_context_limit;
-        if !self.config.include_thread_context
-            || limit == 0
-            || self.told_threads.contains(&name(candidate)?)
-        {
+        if !self.config.include_thread_context || limit == 0 || {
+            let name = name(candidate)?;
+            self.threads_with_context
+                .with(|threads| threads.0.contains(&name))
+        } {
             return None;
         }
         let query = [
@@ -160,21 +110,21 @@ impl SlackChannel {
             .await
             .unwrap_or_else(|_| Err(CallError::Unreachable("no answer in time".to_owned())));
         match replies {
-            Ok(replies) => in_words(
+            Ok(replies) => excerpt(
                 self.bot_user.get().map_or("", String::as_str),
                 &replies.messages,
                 before,
                 usize::try_from(limit).unwrap_or(usize::MAX),
             ),
             Err(error) => {
-                tracing::warn!(channel = %self.name, %error, "what was said in a thread before could not be fetched");
+                tracing::warn!(channel = %self.name, %error, "the context of a thread could not be fetched");
                 None
             }
         }
     }
 }
 
-fn in_words(me: &str, messages: &[Reply], before: &str, limit: usize) -> Option<String> {
+fn excerpt(me: &str, messages: &[Reply], before: &str, limit: usize) -> Option<String> {
     let said = |message: &&Reply| message.ts != before && !message.text.trim().is_empty();
     let earlier: Vec<_> = messages.iter().filter(said).collect();
     let last = earlier.get(earlier.len().saturating_sub(limit)..)?;
@@ -208,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_is_shortened() {
+    fn messages_are_shortened() {
         let me = "UBOT";
         let message = |ts: &str, user: &str, text: &str| Reply {
             ts: ts.into(),
@@ -228,25 +178,25 @@ mod tests {
             "[Earlier in this thread:\n<@UANN>: {}...\nyou: 1 < 2\nsomebody: hm]",
             "語".repeat(500)
         );
-        assert_eq!(in_words(me, &messages, "6", 3), Some(words));
-        assert_eq!(in_words(me, &messages[5..], "6", 3), None);
+        assert_eq!(excerpt(me, &messages, "6", 3), Some(words));
+        assert_eq!(excerpt(me, &messages[5..], "6", 3), None);
     }
 
     #[tokio::test]
-    async fn the_note_is_bounded_and_those_told_first_are_forgotten() {
-        let (notes, told) = (NoteBook::default(), ToldThreads::default());
+    async fn the_note_is_bounded_and_the_oldest_threads_are_forgotten() {
+        let (notes, threads) = (NoteBook::default(), ThreadsWithContext::default());
         let thread = |number: usize| format!("C0123456789/{}.000001", 1_700_000_000 + number);
         for number in 0..=REMEMBERED {
-            assert!(told.known().insert(thread(number)));
-            assert!(!told.known().insert(thread(1.min(number))));
+            assert!(threads.update(|threads| threads.0.insert(thread(number))));
+            assert!(!threads.update(|threads| threads.0.insert(thread(1.min(number)))));
         }
-        told.note.change();
-        told.write(&notes).await;
-        assert!(notes.all()[NOTE].len() < LONGEST_NOTE);
-        let restarted = ToldThreads::default();
+        threads.write(&notes).await;
+        assert!(notes.all()[ThreadNames::NAME].len() < LONGEST_NOTE);
+        let restarted = ThreadsWithContext::default();
         restarted.open(&notes).await;
         assert_eq!(
-            [0, 1, REMEMBERED].map(|number| restarted.contains(&thread(number))),
+            [0, 1, REMEMBERED]
+                .map(|number| { restarted.with(|threads| threads.0.contains(&thread(number))) }),
             [false, true, true]
         );
     }

@@ -1,0 +1,370 @@
+//! Catch-up with messages that were said while there was no session.
+//!
+//! Discord repeats events for a session that is resumed, and for no other. A fetched message does not
+//! name its server, which the mark of its channel adds; apart from that it takes the same path as a
+//! live one.
+//!
+//! Decision: Discord is asked about one channel after the other, and events are dealt with meanwhile. An
+//! event in a channel that lags has it asked about first, so that it waits for the missed messages of
+//! its own channel and for no other. Events are dealt with in one line, though: where that one answer
+//! does not come, all of them wait, for `requestTimeout` at most.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use nanobot_channel::ChannelContext;
+use nanobot_channel_kit::catch_up::{self, CatchUpMarks, MarkNote, NotedMark, read_pages};
+use nanobot_channel_kit::intake::Next;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serenity::model::id::{ChannelId, GuildId, UserId};
+use tokio::time::Instant;
+
+use crate::api::Body;
+use crate::channel::DiscordChannel;
+use crate::error::{CallError, Refusal};
+use crate::frame::RawMessage;
+use crate::route::Route;
+
+/// Maximum number of channels with a mark.
+const MARKED: usize = 500;
+/// Messages in a page.
+const PAGE: usize = 100;
+/// Maximum number of pages of a channel; messages before them are left out.
+const PAGES: usize = 3;
+/// Age of the oldest message that is taken in.
+const LONGEST_AGO: Duration = Duration::from_hours(24);
+
+/// The last dealt-with message of each channel.
+pub(crate) type Marks = CatchUpMarks<SeenNote>;
+
+type Lag = catch_up::Lag<SeenNote>;
+
+/// The note with the marks.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct SeenNote {
+    bot: Option<UserId>,
+    channels: Vec<(ChannelId, Option<GuildId>, u64)>,
+}
+
+impl MarkNote for SeenNote {
+    const NAME: &'static str = "seen";
+    const LIMIT: usize = MARKED;
+    type Account = Option<UserId>;
+    type Place = ChannelId;
+    /// The server of the channel.
+    type Facts = Option<GuildId>;
+    type Cursor = u64;
+
+    fn new(bot: &Option<UserId>, marks: impl Iterator<Item = NotedMark<Self>>) -> Self {
+        let (bot, channels) = (*bot, marks.collect());
+        Self { bot, channels }
+    }
+
+    fn into_parts(self) -> (Option<UserId>, Vec<NotedMark<Self>>) {
+        (self.bot, self.channels)
+    }
+}
+
+/// The answer about the missed messages of a channel.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    lag: Lag,
+    outcome: Result<Missed, CallError>,
+}
+
+/// The missed messages of a channel.
+#[derive(Debug)]
+struct Missed {
+    messages: catch_up::Missed<SeenNote, RawMessage>,
+    /// `true` if some are left out.
+    is_cut: bool,
+}
+
+/// Catches up with the channels that lag, one after the other in rounds, and with one that has an
+/// event at once.
+pub(crate) struct CatchUp<'a> {
+    channel: &'a DiscordChannel,
+    context: &'a ChannelContext,
+    round: Round,
+    /// Number of rounds in a row with a failed request.
+    failures: u32,
+    /// The request under way.
+    request: Option<(Lag, BoxFuture<'a, Result<Missed, CallError>>)>,
+    /// Channels still to be asked about in this round, the next one last.
+    line: Vec<ChannelId>,
+    /// Channels whose request failed in this round.
+    failed: BTreeSet<ChannelId>,
+    /// The pause that Discord asked for in this round.
+    pause: Duration,
+    /// Number of messages fetched in this round, and of channels that had too many.
+    fetched: usize,
+    cut: usize,
+}
+
+/// State of the rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Round {
+    /// No channel lags.
+    Over,
+    /// The next round begins at this time.
+    Due(Instant),
+    UnderWay,
+}
+
+impl<'a> CatchUp<'a> {
+    /// Continues with the channels that lag since an earlier run.
+    pub(crate) fn new(channel: &'a DiscordChannel, context: &'a ChannelContext) -> Self {
+        Self {
+            channel,
+            context,
+            round: if channel.marks.lags().is_empty() {
+                Round::Over
+            } else {
+                Round::Due(Instant::now())
+            },
+            failures: 0,
+            request: None,
+            line: Vec::new(),
+            failed: BTreeSet::new(),
+            pause: Duration::ZERO,
+            fetched: 0,
+            cut: 0,
+        }
+    }
+
+    /// Starts over for a session without earlier events.
+    pub(crate) fn begin(&mut self) {
+        *self = Self {
+            round: Round::Due(Instant::now()),
+            ..Self::new(self.channel, self.context)
+        };
+    }
+
+    /// Waits for the missed messages of the next channel, to be [taken in](Self::take_in). Cancel safe.
+    pub(crate) async fn next(&mut self) -> Fetched {
+        loop {
+            if let Some((lag, answer)) = &mut self.request {
+                let fetched = Fetched {
+                    lag: lag.clone(),
+                    outcome: answer.await,
+                };
+                self.request = None;
+                return fetched;
+            }
+            match self.round {
+                Round::Over => std::future::pending().await,
+                Round::Due(time) => {
+                    tokio::time::sleep_until(time).await;
+                    self.begin_round();
+                }
+                Round::UnderWay => match self.line.pop() {
+                    Some(id) => {
+                        let channel = self.channel;
+                        let lag = channel.marks.lag(&id);
+                        let lag = lag.filter(|_| !self.failed.contains(&id));
+                        self.request = lag.map(|lag| (lag.clone(), channel.missed(lag).boxed()));
+                    }
+                    None => self.end_round(),
+                },
+            }
+        }
+    }
+
+    /// Takes in the missed messages of a channel before a live event there, unless fetching them failed
+    /// in this round.
+    pub(crate) async fn before(&mut self, id: ChannelId) -> Next {
+        if matches!(self.round, Round::Due(time) if time <= Instant::now()) {
+            self.begin_round();
+        }
+        let is_to_be_tried = self.round == Round::UnderWay && !self.failed.contains(&id);
+        let Some(lag) = self.channel.marks.lag(&id).filter(|_| is_to_be_tried) else {
+            return Next::Confirm;
+        };
+        let fetched = match self.request.take_if(|(asked, _)| asked.place == id) {
+            Some((lag, answer)) => Fetched {
+                lag,
+                outcome: answer.await,
+            },
+            None => Fetched {
+                lag: lag.clone(),
+                outcome: self.channel.missed(lag).await,
+            },
+        };
+        self.take_in(fetched).await
+    }
+
+    /// Takes in the missed messages of a channel.
+    pub(crate) async fn take_in(&mut self, fetched: Fetched) -> Next {
+        let Fetched { lag, outcome } = fetched;
+        let (channel, id) = (self.channel, lag.place);
+        match outcome {
+            Ok(Missed { messages, is_cut }) => {
+                self.fetched += messages.messages.len();
+                self.cut += usize::from(is_cut);
+                let context = self.context;
+                let take = async |_, _, message: RawMessage| channel.hear(&message, context).await;
+                return channel.marks.deliver(messages, take).await;
+            }
+            Err(
+                error @ CallError::Refused(Refusal {
+                    status: 400 | 403 | 404,
+                    ..
+                }),
+            ) => {
+                tracing::info!(channel = %channel.name, chat = %id, %error, "a channel is gone or cannot be read any more");
+                channel.marks.remove(|other| *other == id);
+            }
+            Err(error) => {
+                tracing::warn!(channel = %channel.name, chat = %id, %error, "missed messages cannot be fetched now");
+                self.failed.insert(id);
+                self.pause = self.pause.max(error.retry_after().unwrap_or_default());
+                // The fault is not with this channel alone.
+                if !matches!(error, CallError::Refused(_)) {
+                    self.end_round();
+                }
+            }
+        }
+        Next::Confirm
+    }
+
+    fn begin_round(&mut self) {
+        self.round = Round::UnderWay;
+        self.line = self
+            .channel
+            .marks
+            .lags()
+            .into_iter()
+            .rev()
+            .map(|lag| lag.place)
+            .collect();
+        self.failed.clear();
+        (self.pause, self.fetched, self.cut) = (Duration::ZERO, 0, 0);
+    }
+
+    fn end_round(&mut self) {
+        let Self {
+            channel,
+            fetched,
+            cut,
+            ..
+        } = *self;
+        if fetched > 0 {
+            tracing::info!(channel = %channel.name, messages = fetched, "missed messages were fetched");
+        }
+        if cut > 0 {
+            tracing::warn!(
+                channel = %channel.name, chats = cut,
+                "the oldest missed messages were left out: more than a day old, or more than 300 in a channel"
+            );
+        }
+        self.request = None;
+        self.line.clear();
+        self.round = if self.failed.is_empty() {
+            Round::Over
+        } else {
+            self.failures += 1;
+            Round::Due(Instant::now() + channel.pause(self.failures).max(self.pause))
+        };
+    }
+}
+
+impl DiscordChannel {
+    /// Fetches the missed messages of a channel.
+    async fn missed(&self, lag: Lag) -> Result<Missed, CallError> {
+        let last = lag.after;
+        let mut fetched = self.page(&lag, &format!("after={last}&")).await?;
+        let mut is_whole = fetched.len() < PAGE;
+        if !is_whole {
+            // A full page after the mark is the oldest one. The newest count, so they are read backwards.
+            let lag = &lag;
+            let page = async |before: Option<u64>| {
+                let range = before.map(|id| format!("before={id}&")).unwrap_or_default();
+                let page = self.page(lag, &range).await?;
+                let ids = page.iter().map(|message| message.id.get());
+                let oldest = ids.min().unwrap_or_default();
+                let is_last = page.len() < PAGE || oldest <= last;
+                Ok((page, Some(oldest).filter(|_| !is_last)))
+            };
+            (fetched, is_whole) = read_pages(PAGES, page).await?;
+        }
+        fetched.retain(|message| message.id.get() > last);
+        let newest = fetched.iter().map(|message| message.id.get()).max();
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let horizon = now.saturating_sub(LONGEST_AGO).as_secs();
+        let count = fetched.len();
+        fetched.retain(|message| message.written.is_none_or(|written| written >= horizon));
+        let is_cut = !is_whole || fetched.len() < count;
+        let place = lag.place;
+        let messages = fetched.into_iter();
+        let messages = messages.map(|message| (message.id.get(), (place, message)));
+        Ok(Missed {
+            messages: catch_up::Missed {
+                messages: messages.collect(),
+                caught_up: vec![(lag, newest.unwrap_or(last))],
+            },
+            is_cut,
+        })
+    }
+
+    /// Fetches a page of messages; `range` is the beginning of the query.
+    async fn page(&self, lag: &Lag, range: &str) -> Result<Vec<RawMessage>, CallError> {
+        let route = Route::messages(lag.place, &format!("{range}limit={PAGE}"));
+        let page: Vec<Box<RawValue>> = self.api.call(&route, Body::Empty).await?;
+        let messages = page.iter();
+        Ok(messages
+            .filter_map(|raw| RawMessage::find(raw.get(), lag.facts).ok())
+            .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_channel::{LONGEST_NOTE, Notes as _};
+    use nanobot_testkit::NoteBook;
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_note_keeps_its_form_over_a_restart() {
+        let (notes, marks) = (NoteBook::default(), Marks::default());
+        let note = json!({"bot": "1", "channels": [["5", "7", 55], ["6", null, 59]]});
+        notes
+            .write(SeenNote::NAME, &note.to_string())
+            .await
+            .unwrap();
+        marks.open(&notes).await;
+        marks.open_gap(&Some(UserId::new(1)));
+        let lags = marks.lags();
+        let lags: Vec<_> = lags
+            .iter()
+            .map(|lag| (lag.place.get(), lag.facts, lag.after))
+            .collect();
+        assert_eq!(lags, [(6, None, 59), (5, Some(GuildId::new(7)), 55)]);
+        marks.add(&ChannelId::new(8), None, 80);
+        marks.write(&notes).await;
+        let noted: serde_json::Value = serde_json::from_str(&notes.all()[SeenNote::NAME]).unwrap();
+        assert_eq!(
+            noted,
+            json!({"bot": "1", "channels": [["5", "7", 55], ["6", null, 59], ["8", null, 80]]})
+        );
+    }
+
+    #[tokio::test]
+    async fn the_note_is_bounded() {
+        let (notes, marks) = (NoteBook::default(), Marks::default());
+        marks.open_gap(&Some(UserId::new(u64::MAX)));
+        let newest = u64::MAX - 1;
+        for number in 0..=MARKED as u64 {
+            let (channel, guild) = (ChannelId::new(newest - number), GuildId::new(newest));
+            marks.add(&channel, Some(guild), newest - number);
+        }
+        marks.write(&notes).await;
+        assert!(notes.all()[SeenNote::NAME].len() < LONGEST_NOTE);
+    }
+}

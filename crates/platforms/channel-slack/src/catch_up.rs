@@ -1,0 +1,380 @@
+//! Catch-up with messages that were said while no connection received them.
+//!
+//! Decision: a conversation catches up in its own lane, before its live events, so that its order
+//! stays; the [queue](crate::fetch_queue) limits how many fetch at once. A fetched message takes the
+//! same path as a live one. Button presses and slash commands are in no history.
+
+use std::collections::VecDeque;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nanobot_channel::{ChannelContext, json};
+use nanobot_channel_kit::backoff;
+use nanobot_channel_kit::catch_up::{CatchUpMarks, Lag, MarkNote, NotedMark};
+use nanobot_channel_kit::intake::Next;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::candidate::{Identity, of_event};
+use crate::channel::SlackChannel;
+use crate::error::{CallError, Refusal};
+use crate::history::Extent;
+use crate::place::Place;
+use crate::wire::{Event, said_key};
+
+/// Maximum number of conversations with a mark, and of threads.
+pub(crate) const MARKED: usize = 100;
+/// Age of the oldest message that is fetched.
+const LONGEST_AGO: Duration = Duration::from_hours(24);
+/// Silence after which a thread is not fetched.
+const THREAD_LASTS: Duration = Duration::from_hours(7 * 24);
+/// Maximum number of new threads that are fetched in a conversation.
+const NEW_THREADS: usize = 10;
+/// Messages in a page, and maximum number of pages.
+const PAGE: &str = "200";
+const PAGES: usize = 5;
+/// Number of requests that may fail before the next connection tries again.
+const TRIES: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause that is waited for; a longer one is left to the next connection.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// The longest time that a live event waits for missed messages.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// The last dealt-with `ts` of each conversation and thread.
+pub(crate) type Marks = CatchUpMarks<HeardNote>;
+
+/// Missed messages of a conversation and its threads, unparsed.
+type Missed = nanobot_channel_kit::catch_up::Missed<HeardNote, Box<RawValue>>;
+
+/// The note with the marks.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct HeardNote {
+    account: String,
+    /// Conversation, thread and `ts`.
+    places: Vec<(String, Option<String>, String)>,
+}
+
+impl MarkNote for HeardNote {
+    const NAME: &'static str = "heard";
+    const LIMIT: usize = MARKED;
+    type Account = String;
+    type Place = Place;
+    type Facts = ();
+    type Cursor = String;
+
+    fn new(account: &String, marks: impl Iterator<Item = NotedMark<Self>>) -> Self {
+        Self {
+            account: account.clone(),
+            places: marks
+                .map(|(Place { chat, thread }, (), last)| (chat, thread, last))
+                .collect(),
+        }
+    }
+
+    fn into_parts(self) -> (String, Vec<NotedMark<Self>>) {
+        let marks = self.places.into_iter();
+        let marks = marks.map(|(chat, thread, last)| (Place { chat, thread }, (), last));
+        (self.account, marks.collect())
+    }
+
+    fn is_same_class(one: &Place, other: &Place) -> bool {
+        one.thread.is_some() == other.thread.is_some()
+    }
+}
+
+/// The fields of a message that are read before its attempt is noted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct MessageHead {
+    ts: Option<String>,
+    latest_reply: Option<String>,
+}
+
+impl SlackChannel {
+    /// Fetches the missed messages of a conversation and its threads, and takes them in.
+    pub(crate) async fn catch_up(
+        &self,
+        me: &Identity,
+        chat: &str,
+        context: &ChannelContext,
+    ) -> Next {
+        self.fetches.begin(chat);
+        let mut lags = self.marks.lags();
+        lags.retain(|lag| lag.place.chat == chat);
+        // The conversation before its threads: it shows new threads, or that it is gone.
+        lags.sort_by(|one, other| one.place.cmp(&other.place));
+        if lags.is_empty() {
+            return Next::Confirm;
+        }
+        let missed = tokio::select! {
+            biased;
+            missed = self.missed(lags, context) => missed,
+            () = self.waited_too_long(chat) => {
+                tracing::warn!(channel = %self.name, chat, "fetching missed messages took too long; the next connection tries again");
+                return Next::Confirm;
+            }
+        };
+        if !missed.messages.is_empty() {
+            tracing::info!(channel = %self.name, chat, messages = missed.messages.len(), "missed messages were fetched");
+        }
+        let take = async |place: Place, ts: String, message: Box<RawValue>| {
+            self.take_missed(me, &place, &ts, message.get(), context)
+                .await
+        };
+        self.marks.deliver(missed, take).await
+    }
+
+    /// Takes a fetched message in. Its attempt is noted before the message is parsed.
+    async fn take_missed(
+        &self,
+        me: &Identity,
+        place: &Place,
+        ts: &str,
+        message: &str,
+        context: &ChannelContext,
+    ) -> Next {
+        let (key, progress) = (said_key(&place.chat, ts), context.progress.as_ref());
+        let Some(handling) = self
+            .quarantine
+            .admit(&key, message.as_bytes(), progress)
+            .await
+        else {
+            return Next::Confirm;
+        };
+        let event = event(&place.chat, message).inspect_err(|error| {
+            tracing::warn!(channel = %self.name, %error, "a malformed message was skipped");
+        });
+        match event
+            .ok()
+            .and_then(|event| of_event(&self.config, me, &event))
+        {
+            Some(candidate) => self.take("", candidate, handling, context).await,
+            None => {
+                handling.end().await;
+                Next::Confirm
+            }
+        }
+    }
+
+    /// Returns when a live event of the conversation has waited for [`PATIENCE`].
+    async fn waited_too_long(&self, chat: &str) {
+        self.fetches.awaited(chat).await;
+        tokio::time::sleep(PATIENCE).await;
+    }
+
+    /// Fetches the missed messages of a conversation and its threads, new threads included.
+    async fn missed(&self, lags: Vec<Lag<HeardNote>>, context: &ChannelContext) -> Missed {
+        let mut missed = Missed::default();
+        let marked: Vec<Place> = lags.iter().map(|lag| lag.place.clone()).collect();
+        let mut lags = VecDeque::from(lags);
+        let mut new_threads = 0;
+        while let Some(lag) = lags.pop_front() {
+            let place = &lag.place;
+            if marked.contains(place) && !self.marks.contains(place) {
+                continue;
+            }
+            if place.thread.is_some() && lag.after < ago(THREAD_LASTS) {
+                let last = lag.after.clone();
+                missed.caught_up.push((lag, last));
+                continue;
+            }
+            let after = lag.after.clone().max(ago(LONGEST_AGO));
+            let Some(messages) = self.fetch(place, &after, context).await else {
+                continue;
+            };
+            let mut newest = after.clone();
+            for message in messages {
+                let head = serde_json::from_str::<MessageHead>(message.get()).unwrap_or_default();
+                // The first message of a thread comes along with its replies.
+                let is_missed = |ts: &String| *ts > after && place.thread.as_ref() != Some(ts);
+                let Some(ts) = head.ts.filter(is_missed) else {
+                    continue;
+                };
+                let thread = Place {
+                    thread: Some(ts.clone()),
+                    ..place.clone()
+                };
+                let has_replies = place.thread.is_none() && head.latest_reply.is_some();
+                if has_replies && !marked.contains(&thread) && new_threads < NEW_THREADS {
+                    new_threads += 1;
+                    lags.push_back(lag.of(thread, ts.clone()));
+                }
+                newest = newest.max(ts.clone());
+                let entry = missed.messages.entry(ts);
+                entry.or_insert_with(|| (place.clone(), message));
+            }
+            missed.caught_up.push((lag, newest));
+        }
+        missed
+    }
+
+    /// Fetches the messages of a conversation or thread. `None` if that fails for now; the mark is
+    /// removed if the place is gone.
+    async fn fetch(
+        &self,
+        place: &Place,
+        oldest: &str,
+        context: &ChannelContext,
+    ) -> Option<Vec<Box<RawValue>>> {
+        let extent = Extent {
+            oldest,
+            page: PAGE,
+            pages: PAGES,
+            has_metadata: false,
+        };
+        let mut tries = 0;
+        loop {
+            let error = {
+                let _permit = self.fetches.permit(&place.chat).await?;
+                match self.said(place, extent).await {
+                    Ok((messages, is_all)) => {
+                        if !is_all {
+                            tracing::warn!(
+                                channel = %self.name, chat = place.chat,
+                                "more than 1000 messages were missed, and some of them are not fetched"
+                            );
+                        }
+                        return Some(messages);
+                    }
+                    Err(CallError::RateLimited(pause)) if pause <= LONGEST_PAUSE => {
+                        // The next request would get the same answer, so the permit is kept.
+                        tokio::time::sleep(pause).await;
+                        CallError::RateLimited(Duration::ZERO)
+                    }
+                    Err(error) => error,
+                }
+            };
+            tries += 1;
+            match &error {
+                CallError::RateLimited(Duration::ZERO) if tries < TRIES => {}
+                CallError::Unreachable(_)
+                | CallError::Interrupted(_)
+                | CallError::Misunderstood(_)
+                    if tries < TRIES =>
+                {
+                    tokio::time::sleep(backoff(FIRST_PAUSE, tries - 1)).await;
+                }
+                CallError::Refused(refusal) if refusal.is_about_the_place() => {
+                    tracing::info!(channel = %self.name, chat = place.chat, %error, "a conversation is gone");
+                    // The threads of a conversation go with it.
+                    self.marks.remove(|other| {
+                        other == place || place.thread.is_none() && other.chat == place.chat
+                    });
+                    return None;
+                }
+                CallError::Refused(Refusal { code, needed }) if code == "missing_scope" => {
+                    self.ask_for_scope(place, needed.as_deref(), context);
+                    return Some(Vec::new());
+                }
+                _ => {
+                    tracing::warn!(channel = %self.name, chat = place.chat, %error, "missed messages cannot be fetched now");
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Reports a scope that fetching needs, once per scope.
+    fn ask_for_scope(&self, place: &Place, needed: Option<&str>, context: &ChannelContext) {
+        let usual = if place.chat.starts_with('D') {
+            "im:history"
+        } else {
+            "channels:history"
+        };
+        let scope = needed.unwrap_or(usual);
+        if self.fetches.is_new_scope(scope) {
+            let why = format!(
+                "what is said while nanobot is away cannot be fetched: the app needs the scope {scope}; add it and \
+                 install the app again"
+            );
+            tracing::warn!(channel = %self.name, why, "a scope is missing");
+            context.progress.degraded(&why);
+        }
+    }
+}
+
+/// Parses a fetched message into the event that would have brought it live.
+fn event(chat: &str, message: &str) -> Result<Event, serde_json::Error> {
+    let mut event: Event = json::from_str(message)?;
+    event.channel = Some(chat.to_owned());
+    if event.thread_ts == event.ts {
+        event.thread_ts = None;
+    }
+    Ok(event)
+}
+
+/// Returns the `ts` of a time ago.
+fn ago(time: Duration) -> String {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    format!("{}.000000", now.saturating_sub(time).as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_channel::{LONGEST_NOTE, Notes as _};
+    use nanobot_testkit::NoteBook;
+    use serde_json::json;
+
+    use super::*;
+
+    fn place(chat: &str, thread: Option<&str>) -> Place {
+        Place {
+            chat: chat.to_owned(),
+            thread: thread.map(str::to_owned),
+        }
+    }
+
+    #[tokio::test]
+    async fn the_note_keeps_its_form_over_a_restart() {
+        let (notes, marks) = (NoteBook::default(), Marks::default());
+        let note =
+            json!({"account": "UBOT", "places": [["C1", null, "1.1"], ["C1", "1.1", "1.3"]]});
+        notes
+            .write(HeardNote::NAME, &note.to_string())
+            .await
+            .unwrap();
+        marks.open(&notes).await;
+        marks.open_gap(&"UBOT".to_owned());
+        let lags = marks.lags();
+        let places: Vec<_> = lags
+            .iter()
+            .map(|lag| (&lag.place, lag.after.as_str()))
+            .collect();
+        assert_eq!(
+            places,
+            [
+                (&place("C1", Some("1.1")), "1.3"),
+                (&place("C1", None), "1.1")
+            ]
+        );
+        marks.add(&place("C2", None), (), "2.1".to_owned());
+        marks.write(&notes).await;
+        let noted: serde_json::Value = serde_json::from_str(&notes.all()[HeardNote::NAME]).unwrap();
+        assert_eq!(
+            noted,
+            json!({"account": "UBOT", "places": [["C1", null, "1.1"], ["C1", "1.1", "1.3"], ["C2", null, "2.1"]]})
+        );
+    }
+
+    #[tokio::test]
+    async fn the_note_is_bounded_for_conversations_and_for_threads() {
+        let (notes, marks) = (NoteBook::default(), Marks::default());
+        for number in 0..=MARKED {
+            let chat = format!("C{number:010}");
+            let ts = format!("{}.000001", 1_700_000_000 + number);
+            marks.add(&place(&chat, None), (), ts.clone());
+            marks.add(&place(&chat, Some(&ts)), (), ts);
+        }
+        marks.write(&notes).await;
+        assert!(notes.all()[HeardNote::NAME].len() < LONGEST_NOTE);
+        marks.open_gap(&String::new());
+        let lags = marks.lags();
+        assert_eq!(lags.len(), 2 * MARKED);
+        assert_eq!(
+            lags.last().map(|lag| lag.place.chat.as_str()),
+            Some("C0000000001")
+        );
+    }
+}
