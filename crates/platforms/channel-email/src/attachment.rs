@@ -1,19 +1,20 @@
-//! Files in mails: which are kept, and what is said of the others.
+//! Files of received mails: those that are kept, and markers of the others.
 
 use nanobot_channel::{ChannelContext, MediaRef};
+use nanobot_channel_kit::attachment::transcribe;
 
 use crate::EmailConfig;
 
-/// The type of what nobody knows.
+/// The media type of unknown files.
 const UNKNOWN: &str = "application/octet-stream";
 /// Outlook's own format, `winmail.dat`.
 const TNEF: &str = "application/ms-tnef";
 /// The longest name that is shown, in characters.
 const NAME_LIMIT: usize = 80;
-/// How many files of a mail are talked about.
+/// Maximum number of files of a mail that are shown.
 const SHOWN: usize = 20;
 
-/// How files of some types begin, and which declared types go with that.
+/// Magic numbers of media types.
 const BEGINNINGS: &[(&[u8], &str)] = &[
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -27,7 +28,7 @@ const BEGINNINGS: &[(&[u8], &str)] = &[
     (b"\x78\x9f\x3e\x22", TNEF),
 ];
 
-/// Types that are worth nothing when the file does not begin as they do.
+/// Types that are rejected without their magic number.
 const RECOGNISABLE: &[&str] = &[
     "image/png",
     "image/jpeg",
@@ -39,15 +40,15 @@ const RECOGNISABLE: &[&str] = &[
 /// A file in a mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Attachment {
-    /// As the sender called it, in one line.
+    /// The sender's name for it, in one line.
     name: String,
-    /// What it is, as far as it can be told.
+    /// The detected media type.
     mime: String,
     bytes: Vec<u8>,
 }
 
 impl Attachment {
-    /// `declared` is the type that the mail names.
+    /// A file; `declared` is its type by the mail.
     pub(crate) fn new(name: &str, declared: Option<&str>, bytes: Vec<u8>) -> Self {
         let visible = name.chars().map(|letter| {
             if letter.is_control() || letter == ']' {
@@ -71,25 +72,17 @@ impl Attachment {
         self.mime.starts_with("image/")
     }
 
-    /// What is said in it, if it is a recording and somebody writes it down.
+    /// Returns the words of a recording as a marker.
     async fn transcription(&self, media: &MediaRef, context: &ChannelContext) -> Option<String> {
-        let transcriber = context
-            .transcriber
-            .as_ref()
-            .filter(|_| self.mime.starts_with("audio/"))?;
-        let written = transcriber.transcribe(media).await;
-        context.progress.alive();
-        match written {
-            Ok(words) if words.trim().is_empty() => None,
-            Ok(words) => Some(format!("[transcription: {}]", words.trim())),
-            Err(error) => {
-                tracing::warn!(%error, "a recording has no text; it is kept as a file");
-                None
-            }
+        if !self.mime.starts_with("audio/") {
+            return None;
         }
+        let words = transcribe(media, context).await;
+        context.progress.alive();
+        words.map(|words| format!("[transcription: {words}]"))
     }
 
-    /// Why it is not kept, if so.
+    /// Returns the reason not to keep it.
     fn refusal(
         &self,
         config: &EmailConfig,
@@ -118,8 +111,8 @@ impl Attachment {
     }
 }
 
-/// Keeps the files of a mail that may be kept, for a sender who may talk. Returns what stands for
-/// them in the text, and the images.
+/// Keeps the files of a mail from a sender who may talk. Returns their markers in the text, and the
+/// images.
 pub(crate) async fn keep_all(
     attachments: &[Attachment],
     id: &str,
@@ -170,7 +163,7 @@ pub(crate) async fn keep_all(
     (markers, images)
 }
 
-/// Whether a type is meant by `image/png`, `image/*` or `*`.
+/// `true` if a type matches a pattern: `image/png`, `image/*` or `*`.
 fn matches(pattern: &str, mime: &str) -> bool {
     let pattern = pattern.trim().to_ascii_lowercase();
     match pattern.strip_suffix('*') {
@@ -180,7 +173,7 @@ fn matches(pattern: &str, mime: &str) -> bool {
     }
 }
 
-/// What a file is: what it begins with is believed before what is said about it.
+/// Detects a media type: a magic number counts more than the declared type.
 fn real_type(declared: &str, bytes: &[u8]) -> String {
     let webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
     let found = BEGINNINGS

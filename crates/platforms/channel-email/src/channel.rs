@@ -1,27 +1,23 @@
-//! The channel: what it is made of, and the contract.
+//! The channel and its contract.
 
 use std::sync::Arc;
 
 use lettre::message::Mailbox as Sender;
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelName, ChatAddress, ChatId, DeliveryGuarantee,
-    Format, KeyDiscovery, Measure, MessageId, Notes, OutboundKey, OutboundKind, OutboundMessage,
-    OutboundPart, OutboundSlot, Probe, Sent, TextStyle, async_trait,
+    Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Format, KeyDiscovery,
+    Measure, Notes, OutboundPart, Probe, Sent, TextStyle, async_trait,
 };
 use nanobot_extract::Extract;
 
 use crate::EmailConfig;
-use crate::compose::{Frame, compose};
-use crate::envelope::Envelope;
 use crate::error::MailError;
-use crate::mailbox::Mailbox;
+use crate::imap::Mailbox;
+use crate::intake::Memory;
 use crate::markup::MailHtml;
-use crate::receive::Memory;
 use crate::servers::Servers;
 use crate::smtp;
-use crate::thread::{Placement, fingerprint, own_id};
 
-/// How much visible text a mail gets, in code points. Mails may be longer; readers may not.
+/// Maximum length of the visible text of a mail, in code points.
 const TEXT_LIMIT: usize = 100_000;
 
 /// A mailbox.
@@ -33,12 +29,12 @@ pub struct EmailChannel {
     pub(crate) servers: Servers,
     pub(crate) memory: Memory,
     pub(crate) extractor: Arc<dyn Extract>,
-    sender: Sender,
+    pub(crate) sender: Sender,
 }
 
 impl EmailChannel {
-    /// A channel by its configuration; `shared_proxy` is the proxy of all clients, and `notes` are those
-    /// that it gets when it runs, where it has to know them before. `extractor` reads mails. Opens nothing.
+    /// A channel by its configuration; `shared_proxy` is the proxy of all clients, `notes` keep rotated
+    /// tokens before the channel runs, and `extractor` parses mails. Opens nothing.
     ///
     /// # Errors
     /// [`ChannelError::Config`] naming the key.
@@ -51,7 +47,7 @@ impl EmailChannel {
     ) -> Result<Self, ChannelError> {
         let sender = config.sender()?;
         if !config.verify_dkim && !config.verify_spf {
-            tracing::warn!(channel = %name, "verifyDkim and verifySpf are false: anybody can write in anybody's name");
+            tracing::warn!(channel = %name, "verifyDkim and verifySpf are false: senders can be forged");
         }
         Ok(Self {
             name,
@@ -66,59 +62,8 @@ impl EmailChannel {
         &self.servers.config
     }
 
-    /// Says something on the channel's own behalf, as an answer to a mail.
-    pub(crate) async fn tell(&self, envelope: &Envelope, text: &str) {
-        let address = ChatAddress {
-            delivery: envelope.ids.delivery(&envelope.subject),
-            ..ChatAddress::new(self.name.clone(), envelope.sender.as_str())
-        };
-        let turn = format!(
-            "notice-{:032x}",
-            fingerprint(&format!("{:?}{text}", envelope.ids))
-        );
-        let key = OutboundKey::new(turn, OutboundSlot::Reply);
-        let message = OutboundMessage::to(address, key, OutboundKind::Notice, text.to_owned());
-        let html = text
-            .replace('&', "&amp;")
-            .replace('<', "&lt;")
-            .replace('>', "&gt;")
-            .replace('\n', "<br>\n");
-        let (message, plain) = (Arc::new(message), text.to_owned());
-        let part = OutboundPart {
-            message,
-            index: 0,
-            count: 1,
-            text: html,
-            plain,
-            blocks: Vec::new(),
-            in_doubt: false,
-        };
-        if let Err(error) = self.send_part(&part).await {
-            tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
-        }
-    }
-
-    async fn send_part(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
-        let to = address(&part.message.chat_id)?;
-        let id = own_id(part, self.sender.email.domain());
-        let placement = Placement::of(part, &self.config().subject_prefix);
-        let frame = Frame {
-            from: self.sender.clone(),
-            to: to.clone(),
-            id: id.clone(),
-            placement,
-        };
-        let mail = compose(part, &frame).await?;
-        let envelope = lettre::address::Envelope::new(Some(self.sender.email.clone()), vec![to]);
-        let envelope = envelope.map_err(|error| ChannelError::NotFound(error.to_string()))?;
-        smtp::send(&self.servers, &envelope, &mail).await?;
-        Ok(Sent {
-            message_id: Some(MessageId::from(id)),
-        })
-    }
-
-    /// Whether a part answers a mail by itself, rather than because a tool or a job said so:
-    /// only then does it carry what the mail was known by.
+    /// `true` if a part answers a mail, unlike a message of a tool or a job: only an answer has the
+    /// metadata of a mail.
     fn is_automatic(part: &OutboundPart) -> bool {
         let metadata = &part.message.metadata;
         let is_forced = metadata
@@ -143,13 +88,13 @@ impl Channel for EmailChannel {
         match outcome {
             Some(Err(error)) if !context.cancel.is_cancelled() => Err(error),
             _ => {
-                self.take_back_try(&context).await;
+                self.take_back_attempt(&context).await;
                 Ok(())
             }
         }
     }
 
-    /// With `autoReplyEnabled` false, answers are not sent and count as done, as their owner wants.
+    /// With `autoReplyEnabled` false, answers are not sent and count as sent.
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
         if !self.config().auto_reply_enabled && Self::is_automatic(part) {
             tracing::info!(channel = %self.name, "an answer is not sent: autoReplyEnabled is false");
@@ -159,7 +104,7 @@ impl Channel for EmailChannel {
     }
 
     fn guarantee(&self) -> DeliveryGuarantee {
-        // Repeated mails have one Message-ID, but it is up to their readers to notice.
+        // A repeated mail has the same Message-ID, but mail programs may show it twice.
         DeliveryGuarantee::BestEffort
     }
 
@@ -182,23 +127,17 @@ impl Channel for EmailChannel {
 
 #[async_trait]
 impl Probe for EmailChannel {
-    /// Looks at the mailbox without changing it, and logs in at the server for sending.
+    /// Opens the mailbox without changing it, and logs in at the SMTP server.
     async fn probe(&self) -> Result<String, ChannelError> {
         let mailbox = Mailbox::open(&self.servers, true)
             .await
             .map_err(MailError::final_now)?;
         if let Err(error) = mailbox.close().await {
-            tracing::debug!(channel = %self.name, %error, "the mailbox was left without a good-bye");
+            tracing::debug!(channel = %self.name, %error, "the logout failed");
         }
-        smtp::look(&self.servers)
+        smtp::probe(&self.servers)
             .await
             .map_err(MailError::final_now)?;
         Ok(self.sender.email.to_string())
     }
-}
-
-fn address(chat: &ChatId) -> Result<lettre::Address, ChannelError> {
-    chat.as_str()
-        .parse()
-        .map_err(|_error| ChannelError::NotFound(format!("`{chat}` is no address of a mailbox")))
 }

@@ -1,6 +1,6 @@
 //! The section of the configuration.
 //!
-//! `allowFrom` is not here: whoever runs the channel reads it, and answers through
+//! `allowFrom` is not here: the runner of the channel reads it, and decides through
 //! [`nanobot_channel::Access`].
 
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use reqwest::Url;
 use serde::Deserialize;
 
 use crate::Secret;
-use crate::authentic::Reporter;
+use crate::authentication::Reporter;
 
 /// The shortest pause between two polls, in seconds.
 const SHORTEST_POLL: u64 = 5;
@@ -23,7 +23,7 @@ const LONGEST_IDLE: u64 = 29 * 60 - 1;
 /// The smallest limit of a mail that leaves room for its header, in bytes.
 const SMALLEST_MAIL: u32 = 65_536;
 
-/// Where providers give access tokens, by the name of their IMAP server, as they document it.
+/// Token addresses of providers, by the name of their IMAP server, as they document it.
 const TOKEN_URLS: &[(&str, &str)] = &[
     ("imap.gmail.com", "https://oauth2.googleapis.com/token"),
     ("imap-mail.outlook.com", MICROSOFT),
@@ -35,7 +35,7 @@ pub(crate) const NAMELESS: &str = "-";
 const NAMELESS_HOSTS: [&str; 2] = ["outlook.office365.com", "imap-mail.outlook.com"];
 const MICROSOFT: &str = "https://login.microsoftonline.com/common/oauth2/v2.0/token";
 
-/// What becomes of a mail that was taken in.
+/// Action on a mail that was taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PostAction {
@@ -45,7 +45,7 @@ pub enum PostAction {
     Move,
 }
 
-/// How the channel shows the servers who it is.
+/// Login method of both servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LoginMethod {
@@ -288,7 +288,7 @@ impl EmailConfig {
         self.token_url().map(drop)
     }
 
-    /// Where access tokens come from.
+    /// Returns the address that access tokens are requested at.
     pub(crate) fn token_url(&self) -> Result<Url, ChannelError> {
         let host = self.imap_host.trim().to_lowercase();
         let known = TOKEN_URLS
@@ -304,7 +304,7 @@ impl EmailConfig {
                 "is empty: write the address that the provider gives tokens at",
             ));
         };
-        // The refresh token goes there, so nobody may listen.
+        // The refresh token is sent there, so the connection has to be private.
         let is_private = |url: &Url| match url.host_str() {
             Some(host) => {
                 url.scheme() == "https"
@@ -316,7 +316,7 @@ impl EmailConfig {
         url.ok_or_else(|| wrong("oauthTokenUrl", "is no address that begins with https://"))
     }
 
-    /// Who the assistant's mails come from: `fromAddress`, else whoever logs in.
+    /// Returns the sender of the assistant's mails: `fromAddress`, else the login.
     pub(crate) fn sender(&self) -> Result<Mailbox, ChannelError> {
         let from = self.from_address.trim();
         let candidates = if from.is_empty() {
@@ -333,7 +333,7 @@ impl EmailConfig {
         })
     }
 
-    /// The addresses whose mails are the assistant's own, ASCII letters in lower case.
+    /// Returns the addresses whose mails are the assistant's own, ASCII letters in lower case.
     pub(crate) fn own_addresses(&self) -> Vec<String> {
         let sender = self.sender().ok().map(|sender| sender.email.to_string());
         let names =
@@ -385,7 +385,7 @@ impl EmailConfig {
         Duration::from_secs(self.request_timeout)
     }
 
-    /// `text` without the secrets of the configuration.
+    /// Removes the secrets of the configuration from a text.
     pub(crate) fn scrub(&self, text: &str) -> String {
         let secrets = [
             &self.imap_password,

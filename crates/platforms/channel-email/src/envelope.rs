@@ -1,10 +1,10 @@
-//! What the header of a mail says: who wrote it, which thread it belongs to, and whether a machine
-//! wrote it. Nothing else of the mail is needed to decide whether it is for the assistant.
+//! The header of a mail: sender, thread, and signs of an automatic mail. It is enough to decide if a
+//! mail is for the assistant.
 
 use nanobot_extract::MailHeader;
 
 use crate::EmailConfig;
-use crate::authentic::{Authenticity, reporter};
+use crate::authentication::{Authenticity, reporter};
 use crate::config::NAMELESS;
 use crate::thread::{MessageIds, is_message_id};
 
@@ -16,7 +16,7 @@ const SUBJECT_LIMIT: usize = 500;
 pub(crate) struct Envelope {
     /// The address, ASCII letters in lower case: other alphabets have letters that fold onto ASCII ones.
     pub(crate) sender: String,
-    /// With the name that stands beside it.
+    /// The address with the name in front of it.
     pub(crate) shown_sender: String,
     /// Decoded, in one line.
     pub(crate) subject: String,
@@ -26,13 +26,13 @@ pub(crate) struct Envelope {
     pub(crate) authenticity: Authenticity,
 }
 
-/// Why a mail is not taken in.
+/// Reason to skip a mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Skip {
-    /// Nobody can be answered.
+    /// There is no one to answer.
     #[error("it names no sender, or more than one")]
     NoSender,
-    /// It is no mail.
+    /// It cannot be parsed.
     #[error("it cannot be read")]
     Unreadable,
     /// The assistant wrote it.
@@ -41,20 +41,20 @@ pub(crate) enum Skip {
     /// Answering it may begin an endless conversation of two machines.
     #[error("it was sent by a machine ({0})")]
     Automatic(&'static str),
-    /// The sender may be somebody else.
-    #[error("nobody vouches for its sender ({0})")]
+    /// The sender may be forged.
+    #[error("its sender is not proven ({0})")]
     Unproven(&'static str),
 }
 
 impl Skip {
-    /// Whether a person should look at the mail.
+    /// `true` if a person should look at the mail.
     pub(crate) fn is_odd(self) -> bool {
         matches!(self, Self::NoSender | Self::Unreadable)
     }
 }
 
 impl Envelope {
-    /// Judges by a header.
+    /// Reads a header.
     pub(crate) fn read(header: &MailHeader, config: &EmailConfig) -> Result<Self, Skip> {
         let (sender, shown_sender) = sender(header).ok_or(Skip::NoSender)?;
         if config.own_addresses().contains(&sender) {
@@ -101,7 +101,7 @@ impl Envelope {
 }
 
 impl Envelope {
-    /// Whether anybody reads what is sent to the sender, as far as the address says.
+    /// `false` if the address says that answers to it are not read.
     pub(crate) fn takes_answers(&self) -> bool {
         let user = self.sender.split('@').next().unwrap_or_default();
         let letters: String = user.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -132,13 +132,13 @@ pub(crate) fn lesson(header: &MailHeader, code: &str) -> Option<Option<String>> 
     Some(reporter(reports.into_iter(), domain).map(named))
 }
 
-/// The one address in `From`, alone and with its name.
+/// Returns the one address in `From`, alone and with its name.
 fn sender(header: &MailHeader) -> Option<(String, String)> {
     let ([address], 1) = (header.from.as_slice(), header.values("From").count()) else {
         return None;
     };
     let written = address.address.as_deref()?.trim();
-    // lettre reads it once more when it is answered, so nothing else can be meant there.
+    // lettre parses it again for an answer, so both have to agree.
     let parsed: lettre::Address = written.parse().ok()?;
     if parsed.user().contains('|')
         || written
@@ -159,7 +159,7 @@ fn sender(header: &MailHeader) -> Option<(String, String)> {
     Some((sender, shown))
 }
 
-/// What tells that no person wrote a mail, if anything does (RFC 3834 and common practice).
+/// Returns the sign of an automatic mail, if there is one (RFC 3834 and common practice).
 fn sign_of_a_machine(header: &MailHeader, sender: &str) -> Option<&'static str> {
     let has = |name: &'static str, test: &dyn Fn(&str) -> bool| {
         header.values(name).any(|value| {

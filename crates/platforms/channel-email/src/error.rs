@@ -1,11 +1,13 @@
-//! What goes wrong between the channel and the two servers.
+//! Failures between the channel and the two servers.
 
 use std::borrow::Cow;
 use std::io;
+use std::time::Duration;
 
 use lettre::transport::smtp;
 use nanobot_channel::{ChannelError, NoteError};
 use nanobot_extract::ExtractError;
+use tokio::time::timeout;
 
 /// An error of the receiving side, and of connecting in general.
 #[derive(Debug, thiserror::Error)]
@@ -23,28 +25,28 @@ pub(crate) enum MailError {
     /// The provider gives no access token, or gives none now.
     #[error("no access token: {text}")]
     Tokens { text: String },
-    /// The provider will give none. `is_known` when nothing is missing that could change that.
+    /// The provider refuses a token; for good if `is_known`.
     #[error("{advice} ({text})")]
     TokenRefused {
         advice: &'static str,
         text: String,
         is_known: bool,
     },
-    /// What the channel keeps for itself cannot be read or written.
+    /// A note of the channel cannot be read or written.
     #[error("the notes of the channel")]
     Notes(#[source] NoteError),
-    /// The server turns everybody away.
+    /// The server ended the connection with its greeting.
     #[error("the server turns us away: {0}")]
     TurnedAway(String),
     /// The certificates that are trusted cannot be read.
     #[error("{message}")]
     Trust { message: String },
-    /// The server does not encrypt, and the configuration does not let it.
+    /// The server has no STARTTLS, which the configuration requires.
     #[error(
         "{0} offers no STARTTLS; where its network is trusted, imapUseTls false sends the password as it is"
     )]
     NoStartTls(String),
-    /// The login was refused. `known` when the server said that the password is the reason.
+    /// The login was refused; `known` if the server named the password as the reason.
     #[error("the login of {user} is refused: {text}")]
     Login {
         user: String,
@@ -54,13 +56,13 @@ pub(crate) enum MailError {
     /// The mailbox cannot be opened.
     #[error("the mailbox {mailbox} cannot be opened: {text}")]
     NoMailbox { mailbox: String, text: String },
-    /// A command was not carried out.
+    /// A command failed.
     #[error("{doing} failed")]
     Imap {
         doing: &'static str,
         source: async_imap::error::Error,
     },
-    /// Nothing can read mails now.
+    /// The parser of mails cannot run now.
     #[error("mails cannot be read")]
     Reader(#[source] ExtractError),
     /// There was no answer.
@@ -72,7 +74,7 @@ pub(crate) enum MailError {
 }
 
 impl MailError {
-    /// Whether the server is there and keeps the connection, so that only one command failed.
+    /// `true` if the server refused one command and keeps the connection.
     pub(crate) fn is_refusal(&self) -> bool {
         use async_imap::error::Error as Imap;
         matches!(
@@ -84,7 +86,7 @@ impl MailError {
         )
     }
 
-    /// The same for whoever asks only once, so that nothing that is missing will come.
+    /// Returns the same failure for a single attempt: what is missing will not come.
     pub(crate) fn final_now(self) -> Self {
         match self {
             Self::TokenRefused { advice, text, .. } => Self::TokenRefused {
@@ -96,7 +98,7 @@ impl MailError {
         }
     }
 
-    /// The whole chain in one line.
+    /// Returns the chain of sources in one line.
     fn text(&self) -> String {
         let mut text = self.to_string();
         let mut source = std::error::Error::source(self);
@@ -138,14 +140,33 @@ impl From<MailError> for ChannelError {
     }
 }
 
-/// Whether the server for sending refuses the credentials (RFC 4954, section 6).
+/// Runs `work` within a time limit.
+pub(crate) async fn within<T>(
+    limit: Duration,
+    doing: &'static str,
+    work: impl Future<Output = T>,
+) -> Result<T, MailError> {
+    timeout(limit, work)
+        .await
+        .map_err(|_elapsed| MailError::Slow {
+            doing,
+            seconds: limit.as_secs(),
+        })
+}
+
+/// Maps a failure of an IMAP command.
+pub(crate) fn imap(doing: &'static str) -> impl Fn(async_imap::error::Error) -> MailError {
+    move |source| MailError::Imap { doing, source }
+}
+
+/// `true` if the SMTP server refuses the credentials (RFC 4954, section 6).
 pub(crate) fn is_about_login(error: &smtp::Error) -> bool {
     error
         .status()
         .is_some_and(|code| matches!(u16::from(code), 530 | 534 | 535))
 }
 
-/// What a server said, as far as anybody wants to read it.
+/// Shortens the words of a server for logs and errors.
 pub(crate) fn shortened(text: &str) -> String {
     const LIMIT: usize = 200;
     let clean = words(text).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -156,7 +177,7 @@ pub(crate) fn shortened(text: &str) -> String {
     }
 }
 
-/// The words of a server, out of how the IMAP library writes an answer down:
+/// Extracts the words of a server from the debug form of the IMAP library:
 /// `code: None, info: Some("[AUTHENTICATIONFAILED] Bad password")`.
 fn words(text: &str) -> Cow<'_, str> {
     let answer = text.split_once("code: ").and_then(|(before, answer)| {

@@ -1,4 +1,4 @@
-//! Makes channels from sections of the configuration.
+//! The factory of channels, from sections of the configuration.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use nanobot_extract::Extract;
 
 use crate::{EmailChannel, EmailConfig};
 
-/// What a person has to know, in the order in which it is asked for.
+/// The keys that setup asks for, in order.
 const CREDENTIALS: &[Credential] = &[
     Credential::account(
         "imapHost",
@@ -36,8 +36,8 @@ const CREDENTIALS: &[Credential] = &[
     ),
 ];
 
-/// After how many seconds nobody waits for a send any more: getting in, being taken and bringing a large
-/// mail there have their own limits, which are shorter together.
+/// Time limit of a send, in seconds. Login, acceptance and the content of a large mail have limits of
+/// their own, which are shorter together.
 const SEND_TIMEOUT: u64 = 300;
 
 /// Makes [`EmailChannel`]s.
@@ -47,7 +47,7 @@ pub struct EmailFactory {
 }
 
 impl EmailFactory {
-    /// A factory whose channels have their mails read by `extractor`.
+    /// A factory of channels that parse mails with `extractor`.
     #[must_use]
     pub fn new(extractor: Arc<dyn Extract>) -> Self {
         Self { extractor }
@@ -59,8 +59,8 @@ impl ChannelFactory for EmailFactory {
         "email"
     }
 
-    /// `allowFrom` is left out, because an empty list means nobody. Progress is off: nobody wants
-    /// a mail for each step.
+    /// Leaves `allowFrom` out, because an empty list admits no one. Progress is off: a mail for each
+    /// step is too much.
     fn default_config(&self) -> Value {
         let mut section = default_section(EmailConfig::keys());
         section.extend([

@@ -2,7 +2,7 @@
 //!
 //! Decision: only a mail counts whose subject has the code that was shown a moment ago, so that no
 //! stranger can teach a name; and only one that the uppermost report proves, so that the name belongs
-//! to a server that checks senders. The mailbox is only looked at.
+//! to a server that checks senders. The mailbox is opened read-only.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use nanobot_channel_kit::wrong;
 use crate::EmailChannel;
 use crate::envelope;
 use crate::error::MailError;
-use crate::mailbox::Mailbox;
+use crate::imap::Mailbox;
 
 /// The key that is learned.
 const KEY: &str = "authservId";
@@ -46,7 +46,7 @@ impl KeyDiscovery for EmailChannel {
 }
 
 impl EmailChannel {
-    /// Waits for the mail with the code. `None` when it proves nothing.
+    /// Waits for the mail with the code, and returns the learned name. `None` if it proves nothing.
     async fn taught(&self, code: &str) -> Result<Option<String>, MailError> {
         let mut mailbox = Mailbox::open(&self.servers, true).await?;
         let since = Utc::now().date_naive();

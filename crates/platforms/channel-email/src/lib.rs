@@ -1,41 +1,42 @@
 //! E-mail: IMAP in, SMTP out.
 //!
-//! Decision: the connection to the mailbox stays open and is told about new mail (IDLE) where the
-//! server can do that; mail is read with async-imap and mail-parser and sent with lettre. The flags
+//! Decision: the connection to the mailbox stays open and waits for new mail (IDLE) where the server
+//! has that; mail is received with async-imap, parsed with mail-parser and sent with lettre. The flags
 //! of the mailbox are the record of what was dealt with, and are set only after
-//! [`nanobot_channel::Intake::deliver`] acknowledged a mail. A person is an address that the own mail
-//! server vouches for; what machines wrote is not answered.
+//! [`nanobot_channel::Intake::deliver`] acknowledged a mail. A sender is an address that the own mail
+//! server has verified; automatic mails are not answered.
 //!
-//! What it does not do: verify signatures itself (the own mail server does, and says so), read
-//! encrypted or signed mail as such, fetch remote content, keep copies of what was sent.
+//! It does not verify signatures itself (the own mail server does, and reports it), decrypt mail, fetch
+//! remote content, or keep copies of sent mails.
 
 mod attachment;
-mod authentic;
+mod authentication;
+mod candidate;
 mod channel;
-mod compose;
 mod config;
-mod connect;
-mod content;
 mod envelope;
 mod error;
 mod factory;
-mod folder;
-mod inbound;
+mod imap;
+mod imap_stream;
+mod intake;
 mod lesson;
 mod login;
-mod mailbox;
 mod markup;
+mod notes;
 mod oauth;
+mod outbound;
+mod proxy;
+mod quarantine;
 mod receive;
-mod refused;
-mod route;
 mod servers;
 mod smtp;
-mod start;
+mod text;
 mod thread;
 mod tls;
-mod tries;
-mod wire;
+mod unproven;
+mod upload;
+mod utf7;
 
 pub use channel::EmailChannel;
 pub use config::{EmailConfig, LoginMethod, PostAction};

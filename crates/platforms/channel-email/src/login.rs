@@ -1,20 +1,21 @@
-//! Logging in at the IMAP server.
+//! Connection and login to the IMAP server.
 
 use async_imap::error::Error as ImapError;
+use async_imap::imap_proto::{Response, Status};
 use async_imap::{Authenticator, Client, Session};
 
 use crate::EmailConfig;
-use crate::error::{MailError, shortened};
-use crate::mailbox::within;
+use crate::error::{MailError, imap, shortened, within};
+use crate::imap_stream::LimitedStream;
 use crate::oauth::AccessToken;
+use crate::proxy::Dialed;
 use crate::servers::Servers;
-use crate::wire::Wire;
 
-/// What both sides call it.
+/// The name of the authentication mechanism.
 const MECHANISM: &str = "XOAUTH2";
 
-/// Connects and logs in; once more when an access token had ended without a word.
-pub(crate) async fn log_in(servers: &Servers) -> Result<Session<Wire>, MailError> {
+/// Connects and logs in; once more with a new access token if the server refuses the old one.
+pub(crate) async fn log_in(servers: &Servers) -> Result<Session<LimitedStream>, MailError> {
     let Servers {
         config,
         trust,
@@ -23,7 +24,7 @@ pub(crate) async fn log_in(servers: &Servers) -> Result<Session<Wire>, MailError
     } = servers;
     let limit = config.request_timeout();
     let Some(tokens) = tokens else {
-        let client = within(limit, "connecting", crate::connect::connect(servers)).await??;
+        let client = within(limit, "connecting", connect(servers)).await??;
         let login = client.login(&config.imap_username, config.imap_password.expose_exact());
         return within(limit, "logging in", login)
             .await?
@@ -31,7 +32,7 @@ pub(crate) async fn log_in(servers: &Servers) -> Result<Session<Wire>, MailError
     };
     loop {
         let access = tokens.access(trust).await?;
-        let client = within(limit, "connecting", crate::connect::connect(servers)).await??;
+        let client = within(limit, "connecting", connect(servers)).await??;
         let outcome = within(limit, "logging in", authenticate(client, config, &access)).await?;
         match outcome {
             Err(MailError::Login { .. }) if tokens.refused(&access) => {}
@@ -40,11 +41,71 @@ pub(crate) async fn log_in(servers: &Servers) -> Result<Session<Wire>, MailError
     }
 }
 
+/// Connects and reads the greeting, encrypted as the configuration says.
+async fn connect(servers: &Servers) -> Result<Client<LimitedStream>, MailError> {
+    let Servers {
+        config,
+        dialer,
+        trust,
+        ..
+    } = servers;
+    let (host, port) = (config.imap_host.as_str(), config.imap_port);
+    let address = format!("{host}:{port}");
+    let unreachable = |source| MailError::Connect {
+        host: address.clone(),
+        source,
+    };
+    let reached = dialer.dial(host, port, config.request_timeout()).await;
+    let Dialed { stream, is_local } = reached.map_err(unreachable)?;
+    if config.imap_use_ssl {
+        let mut client = Client::new(LimitedStream::new(trust.encrypt(stream, host, port).await?));
+        greeted(&mut client).await?;
+        return Ok(client);
+    }
+    let mut client = Client::new(LimitedStream::new(stream));
+    greeted(&mut client).await?;
+    if !config.imap_use_tls.unwrap_or(!is_local) {
+        return Ok(client);
+    }
+    if let Err(error) = client.run_command_and_check_ok("STARTTLS", None).await {
+        return Err(match error {
+            ImapError::No(_) | ImapError::Bad(_) => MailError::NoStartTls(address),
+            source => MailError::Imap {
+                doing: "STARTTLS",
+                source,
+            },
+        });
+    }
+    // Bytes that arrived before the encryption are dropped with the client.
+    let stream = client.into_inner();
+    Ok(Client::new(LimitedStream::new(
+        trust.encrypt(stream.into_inner(), host, port).await?,
+    )))
+}
+
+async fn greeted(client: &mut Client<LimitedStream>) -> Result<(), MailError> {
+    let doing = "greeting";
+    let greeting = client
+        .read_response()
+        .await
+        .map_err(|error| imap(doing)(error.into()))?;
+    let greeting = greeting.ok_or_else(|| imap(doing)(ImapError::ConnectionLost))?;
+    match greeting.parsed() {
+        Response::Data {
+            status: Status::Bye,
+            outcome,
+        } => Err(MailError::TurnedAway(shortened(
+            outcome.information.as_deref().unwrap_or_default(),
+        ))),
+        _ => Ok(()),
+    }
+}
+
 async fn authenticate(
-    client: Client<Wire>,
+    client: Client<LimitedStream>,
     config: &EmailConfig,
     access: &AccessToken,
-) -> Result<Session<Wire>, MailError> {
+) -> Result<Session<LimitedStream>, MailError> {
     let shown = format!(
         "user={}\x01auth=Bearer {}\x01\x01",
         config.imap_username.trim(),
@@ -63,7 +124,7 @@ async fn authenticate(
     })
 }
 
-/// Shows the token once; whatever the server says about it afterwards is acknowledged.
+/// Sends the token once, and an empty answer to any challenge after it.
 struct Bearer {
     shown: Option<String>,
 }
@@ -76,8 +137,7 @@ impl Authenticator for Bearer {
     }
 }
 
-/// What a failed login means. Servers also refuse it when they are busy; only some say why
-/// (RFC 5530).
+/// Maps a failed login. Busy servers refuse it, too; only some give a reason (RFC 5530).
 fn refused(config: &EmailConfig, error: ImapError) -> MailError {
     let (ImapError::No(text) | ImapError::Bad(text)) = error else {
         return MailError::Imap {

@@ -1,13 +1,12 @@
 //! Access tokens for providers that take no passwords (RFC 6749, section 6).
 //!
-//! Decision: a token is asked for when one is needed, used until shortly before it ends, and asked for
-//! anew when a server does not take it. Some providers answer with another refresh token, and the one
-//! before it is worth nothing then: it is kept among the channel's notes, together with the mark of
-//! the configured one, so that a token that is newly configured wins. The notes are read before every
-//! use: another program may look at the same mailbox while a gateway runs, and both are to know what
-//! the other one was given.
+//! Decision: a token is requested when one is needed, used until shortly before it expires, and
+//! requested again when a server refuses it. Some providers rotate the refresh token, which makes the
+//! one before it invalid: the new one is kept in a note, with a fingerprint of the configured one, so
+//! that a newly configured token wins. The note is read before every use, because another process may
+//! use the same mailbox and rotate the token.
 //!
-//! What it does not do: get the first refresh token, which a person has to agree to in a browser.
+//! It does not get the first refresh token, which a person has to agree to in a browser.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,39 +21,39 @@ use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::Instant;
 
 use crate::error::{MailError, shortened};
-use crate::route::is_here;
+use crate::proxy::is_here;
 use crate::thread::fingerprint;
 use crate::tls::Trust;
 use crate::{EmailConfig, Secret};
 
-/// The note that keeps a later refresh token.
+/// The note with a rotated refresh token.
 const NOTE: &str = "refresh-token";
-/// How long before its end a token is not used any more, unless it is shorter than twice that.
+/// Time before expiry at which a token is replaced, at most half of its lifetime.
 const MARGIN: Duration = Duration::from_secs(60);
-/// How long a token is used when nobody says.
+/// Lifetime of a token without a stated one, in seconds.
 const USUAL: u64 = 3600;
-/// The longest answer that is read, in bytes.
+/// Maximum length of an answer, in bytes.
 const LONGEST_ANSWER: u64 = 256 << 10;
 
-/// Gives out access tokens.
+/// Provides access tokens.
 pub(crate) struct Tokens {
     config: Arc<EmailConfig>,
     url: Url,
     way: Way,
     client: OnceCell<Client>,
-    /// Whoever asks for a token: two at a time would use one refresh token twice.
-    turn: Semaphore,
-    state: Mutex<State>,
+    /// One request at a time: two would use one refresh token twice.
+    permit: Semaphore,
+    state: Mutex<TokenState>,
 }
 
 #[derive(Default)]
-struct State {
+struct TokenState {
     access: Option<(Secret, Instant)>,
-    /// The refresh token that took the place of the configured one.
+    /// The refresh token that replaces the configured one.
     later: Option<Secret>,
-    /// Nobody else knows of that.
+    /// `true` if `later` is not in the note yet.
     is_unwritten: bool,
-    /// Where it is kept. A channel that was made without notes gets some when it runs.
+    /// The notes; a channel that was made without them gets them when it runs.
     notes: Option<Arc<dyn Notes>>,
 }
 
@@ -62,22 +61,22 @@ struct State {
 #[derive(Clone, Debug)]
 pub(crate) struct AccessToken {
     pub(crate) token: Secret,
-    /// It was given for this login, so another one would be no better.
+    /// `true` if it was issued for this login, so that another one would be no better.
     is_fresh: bool,
 }
 
-/// What is written down.
+/// The form of the note.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Note {
-    /// The mark of the configured token that it took the place of.
+    /// Fingerprint of the configured token that it replaces.
     instead_of: String,
     refresh_token: String,
 }
 
-/// What the provider answers.
+/// An answer of the provider.
 #[derive(Deserialize)]
-struct Answer {
+struct TokenAnswer {
     access_token: Option<String>,
     /// A number, for some a text.
     #[serde(default)]
@@ -89,7 +88,7 @@ struct Answer {
 }
 
 impl Tokens {
-    /// For a configuration whose `auth` is `oauth2`. Asks for nothing yet.
+    /// Tokens for a configuration whose `auth` is `oauth2`. Sends no request yet.
     pub(crate) fn new(
         config: &Arc<EmailConfig>,
         way: Way,
@@ -104,21 +103,21 @@ impl Tokens {
             config: Arc::clone(config),
             way: if is_here { Way::Straight } else { way },
             client: OnceCell::new(),
-            turn: Semaphore::new(1),
-            state: Mutex::new(State {
+            permit: Semaphore::new(1),
+            state: Mutex::new(TokenState {
                 notes,
-                ..State::default()
+                ..TokenState::default()
             }),
         })
     }
 
-    /// The channel runs, and keeps its notes here.
+    /// Sets the notes of a running channel.
     pub(crate) async fn begin(&self, notes: &Arc<dyn Notes>) -> Result<(), MailError> {
         self.with(|state| state.notes = Some(Arc::clone(notes)));
         self.latest().await.map(drop)
     }
 
-    /// The refresh token to use: the latest that is known of.
+    /// Returns the latest refresh token.
     async fn latest(&self) -> Result<Secret, MailError> {
         let (notes, later, is_unwritten) =
             self.with(|state| (state.notes.clone(), state.later.clone(), state.is_unwritten));
@@ -133,15 +132,15 @@ impl Tokens {
         let noted = notes.read(NOTE).await.map_err(MailError::Notes)?;
         let noted: Option<Note> = noted.and_then(|text| serde_json::from_str(&text).ok());
         let noted = noted
-            .filter(|note| note.instead_of == self.mark())
+            .filter(|note| note.instead_of == self.configured())
             .map(|note| Secret::new(note.refresh_token));
         Ok(noted.unwrap_or_else(|| known.clone()))
     }
 
-    /// A token that should be taken.
+    /// Returns an access token that has not expired.
     pub(crate) async fn access(&self, trust: &Trust) -> Result<AccessToken, MailError> {
         // It is never closed.
-        let _turn = self.turn.acquire().await.ok();
+        let _permit = self.permit.acquire().await.ok();
         let now = Instant::now();
         let known = self
             .with(|state| state.access.clone())
@@ -155,7 +154,7 @@ impl Tokens {
         let mut refresh = self.latest().await?;
         let mut asked = self.ask_in_time(&refresh, trust).await;
         if matches!(asked, Err(MailError::TokenRefused { .. })) {
-            // Another program may have used it meanwhile.
+            // Another process may have used it meanwhile.
             let latest = self.latest().await?;
             if latest != refresh {
                 refresh = latest;
@@ -195,7 +194,7 @@ impl Tokens {
         })
     }
 
-    /// A server did not take the token. Whether another one may do better.
+    /// Drops a token that a server refused. `true` if a new one may be accepted.
     pub(crate) fn refused(&self, refused: &AccessToken) -> bool {
         self.with(|state| {
             if state
@@ -209,7 +208,7 @@ impl Tokens {
         !refused.is_fresh
     }
 
-    async fn ask_in_time(&self, refresh: &Secret, trust: &Trust) -> Result<Answer, MailError> {
+    async fn ask_in_time(&self, refresh: &Secret, trust: &Trust) -> Result<TokenAnswer, MailError> {
         let limit = self.config.request_timeout();
         let asked = tokio::time::timeout(limit, self.ask(refresh, trust)).await;
         asked.unwrap_or(Err(MailError::Slow {
@@ -218,7 +217,7 @@ impl Tokens {
         }))
     }
 
-    async fn ask(&self, refresh: &Secret, trust: &Trust) -> Result<Answer, MailError> {
+    async fn ask(&self, refresh: &Secret, trust: &Trust) -> Result<TokenAnswer, MailError> {
         let client = self.client.get_or_try_init(|| self.client(trust)).await?;
         let EmailConfig {
             oauth_client_id,
@@ -255,10 +254,10 @@ impl Tokens {
             .await
             .map_err(failed)?
             .unwrap_or_default();
-        let answer: Option<Answer> = json::from_slice(&body).ok();
+        let answer: Option<TokenAnswer> = json::from_slice(&body).ok();
         match answer {
             Some(answer) if status.is_success() && answer.access_token.is_some() => Ok(answer),
-            Some(Answer {
+            Some(TokenAnswer {
                 error: Some(code),
                 error_description,
                 ..
@@ -277,7 +276,7 @@ impl Tokens {
         }
     }
 
-    /// What an error of the provider means (RFC 6749, section 5.2).
+    /// Maps an error of the provider (RFC 6749, section 5.2).
     fn refusal(&self, code: &str, text: &str) -> MailError {
         let (advice, is_known) = match code {
             "temporarily_unavailable" | "server_error" | "slow_down" => {
@@ -287,7 +286,7 @@ impl Tokens {
             }
             "invalid_grant" => {
                 let advice = "the provider does not take oauthRefreshToken (any more): get a new one and write it there";
-                // Perhaps there is a later one among the notes.
+                // Without notes, a rotated token may be unknown here.
                 (advice, self.with(|state| state.notes.is_some()))
             }
             "invalid_client" | "unauthorized_client" => (
@@ -321,7 +320,7 @@ impl Tokens {
             return;
         };
         let note = Note {
-            instead_of: self.mark(),
+            instead_of: self.configured(),
             refresh_token: later.expose().to_owned(),
         };
         let written = match serde_json::to_string(&note) {
@@ -340,15 +339,15 @@ impl Tokens {
         }
     }
 
-    /// Tells the configured token from others.
-    fn mark(&self) -> String {
+    /// Returns the fingerprint of the configured token.
+    fn configured(&self) -> String {
         format!(
             "{:032x}",
             fingerprint(self.config.oauth_refresh_token.expose())
         )
     }
 
-    fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+    fn with<R>(&self, act: impl FnOnce(&mut TokenState) -> R) -> R {
         act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

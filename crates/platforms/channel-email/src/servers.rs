@@ -1,5 +1,4 @@
-//! The two servers of a mailbox: how they are reached, whom they have to be, and how the channel logs
-//! in there.
+//! Settings of every connection to the two servers of a mailbox: dialer, TLS and login.
 
 use std::sync::Arc;
 
@@ -8,22 +7,23 @@ use nanobot_channel_kit::http::Way;
 
 use crate::config::LoginMethod;
 use crate::oauth::Tokens;
-use crate::route::Route;
+use crate::proxy::Dialer;
 use crate::tls::Trust;
 use crate::{EmailConfig, Secret};
 
-/// What every connection needs.
+/// The settings of connections.
 #[derive(Debug)]
 pub(crate) struct Servers {
     pub(crate) config: Arc<EmailConfig>,
-    pub(crate) route: Route,
+    pub(crate) dialer: Dialer,
     pub(crate) trust: Trust,
-    /// Where passwords do not do.
+    /// Access tokens, if the login needs them.
     pub(crate) tokens: Option<Tokens>,
 }
 
 impl Servers {
-    /// By the configuration, the proxy of all clients, and where later tokens are kept. Opens nothing.
+    /// Settings by a configuration. `shared_proxy` is the proxy of all clients, `notes` keep rotated
+    /// refresh tokens. Opens nothing.
     pub(crate) fn new(
         config: EmailConfig,
         shared_proxy: Option<&str>,
@@ -36,7 +36,7 @@ impl Servers {
             LoginMethod::Oauth2 => Some(Tokens::new(&config, Way::new(own, shared_proxy)?, notes)?),
         };
         Ok(Self {
-            route: Route::new(own.or(shared_proxy))?,
+            dialer: Dialer::new(own.or(shared_proxy))?,
             trust: Trust::new(config.ca_file.clone()),
             tokens,
             config,

@@ -1,8 +1,8 @@
-//! Hands mails to the server for sending.
+//! Sends mails by SMTP.
 //!
-//! Decision: lettre's connection is driven step by step instead of its transport, because it makes
-//! a difference where a mail stops: before the server was given the content, sending again is
-//! harmless; after that, nobody knows. A connection lasts for one mail, so none can have gone stale.
+//! Decision: lettre's connection is driven step by step instead of its transport, because the step of
+//! a failure decides: before the content was sent, sending again is harmless; after that, the outcome
+//! is unknown. A connection lasts for one mail, so none can have gone stale.
 
 use std::time::Duration;
 
@@ -16,20 +16,19 @@ use nanobot_channel::ChannelError;
 use tokio::time::timeout;
 
 use crate::EmailConfig;
-use crate::error::{MailError, is_about_login, shortened};
+use crate::error::{MailError, is_about_login, shortened, within};
 use crate::oauth::Tokens;
-use crate::route::Reached;
+use crate::proxy::Dialed;
 use crate::servers::Servers;
 use crate::tls::Encrypted;
 
-/// How much longer than an answer it may take to bring a mail there. RFC 5321 allows ten minutes;
-/// nobody waits that long.
+/// Multiple of the time limit of an answer for the content of a mail. RFC 5321 allows ten minutes.
 const KEEP_TIMES: u32 = 4;
-/// How long the good-bye may take.
+/// Time limit of QUIT.
 const QUIT_WITHIN: Duration = Duration::from_secs(2);
 
 /// Logs in and out again.
-pub(crate) async fn look(servers: &Servers) -> Result<(), MailError> {
+pub(crate) async fn probe(servers: &Servers) -> Result<(), MailError> {
     let mut connection = open(servers).await?;
     quit(&mut connection).await;
     Ok(())
@@ -62,7 +61,7 @@ pub(crate) async fn send(
     }
 }
 
-/// Connects and logs in; once more when an access token had ended without a word.
+/// Connects and logs in; once more with a new access token if the server refuses the old one.
 async fn open(servers: &Servers) -> Result<AsyncSmtpConnection, MailError> {
     let Some(tokens) = &servers.tokens else {
         let config = &servers.config;
@@ -91,7 +90,7 @@ async fn open_by_token(
             let answer = connection
                 .command(Auth::new(Mechanism::Xoauth2, credentials.clone(), None)?)
                 .await?;
-            // A refusal comes in two steps: first its reasons, which are to be acknowledged.
+            // A refusal has two steps: the reasons have to be acknowledged first.
             if answer.has_code(334) {
                 connection.command("\r\n").await.map(drop)
             } else {
@@ -105,14 +104,14 @@ async fn open_by_token(
     }
 }
 
-/// Connects, encrypted as the configuration says, and logs in that way.
+/// Connects, encrypted as the configuration says, and logs in with `log_in`.
 async fn begin(
     servers: &Servers,
     log_in: impl AsyncFnOnce(&mut AsyncSmtpConnection) -> Result<(), SmtpError>,
 ) -> Result<AsyncSmtpConnection, MailError> {
     let Servers {
         config,
-        route,
+        dialer,
         trust,
         ..
     } = servers;
@@ -126,7 +125,7 @@ async fn begin(
             host: format!("{host}:{port}"),
             source,
         };
-        let Reached { stream, .. } = route.reach(host, port, limit).await.map_err(unreachable)?;
+        let Dialed { stream, .. } = dialer.dial(host, port, limit).await.map_err(unreachable)?;
         let stream: Box<dyn AsyncTokioStream> = if config.smtp_use_ssl {
             Box::new(Encrypted(trust.encrypt(stream, host, port).await?))
         } else {
@@ -145,14 +144,10 @@ async fn begin(
         log_in(&mut connection).await.map_err(MailError::Smtp)?;
         Ok(connection)
     };
-    let slow = |_elapsed| MailError::Slow {
-        doing: "logging in at the server for sending",
-        seconds: limit.as_secs(),
-    };
-    timeout(limit, opening).await.map_err(slow)?
+    within(limit, "logging in at the server for sending", opening).await?
 }
 
-/// Everything before the content.
+/// Sends everything before the content.
 async fn offer(
     connection: &mut AsyncSmtpConnection,
     envelope: &Envelope,
@@ -200,7 +195,7 @@ fn before_the_content(error: SmtpError) -> ChannelError {
     MailError::Smtp(error).into()
 }
 
-/// The server was given the content.
+/// Maps a failure after the content was sent.
 fn after_the_content(config: &EmailConfig, error: &SmtpError) -> ChannelError {
     let text = config.scrub(&shortened(&error.to_string()));
     if error.status().is_some_and(|code| u16::from(code) == 552) {

@@ -1,12 +1,12 @@
-//! Threads of mails: which one a mail belongs to, and what an answer says to stay in it.
+//! Threads of mails, by the headers `In-Reply-To` and `References`.
 
 use nanobot_channel::{DeliveryContext, Map, MessageId, OutboundPart, Value};
 
-/// How many ids of a thread are named: its first and its last ones.
+/// Maximum number of ids in `References`: the first and the last ones of a thread.
 const CHAIN_LIMIT: usize = 20;
-/// The longest id that is repeated, in bytes.
+/// Maximum length of an id that is repeated, in bytes.
 const ID_LIMIT: usize = 250;
-/// What the ids of the assistant's own mails begin with.
+/// Prefix of the ids of the assistant's own mails.
 const OWN_PREFIX: &str = "<nanobot.";
 
 /// The ids that a mail names, with their brackets.
@@ -21,7 +21,7 @@ pub(crate) struct MessageIds {
 }
 
 impl MessageIds {
-    /// The first mail of the thread.
+    /// Returns the id of the first mail of the thread.
     pub(crate) fn root(&self) -> Option<&String> {
         self.references
             .first()
@@ -29,7 +29,7 @@ impl MessageIds {
             .or(self.own.as_ref())
     }
 
-    /// Whether it answers a mail of the assistant.
+    /// `true` if it answers a mail of the assistant.
     pub(crate) fn answers_us(&self) -> bool {
         self.parent
             .iter()
@@ -37,7 +37,7 @@ impl MessageIds {
             .any(|id| id.starts_with(OWN_PREFIX))
     }
 
-    /// The thread as an answer names it, oldest first.
+    /// Returns the ids of the thread as an answer names them, oldest first.
     fn chain(&self) -> Vec<String> {
         let mut chain: Vec<String> = Vec::new();
         let parent = self.parent.iter().filter(|_| self.references.is_empty());
@@ -46,13 +46,13 @@ impl MessageIds {
             chain.push(id.clone());
         }
         if chain.len() > CHAIN_LIMIT {
-            // The root keeps the thread together, the last ones say where in it we are.
+            // The root keeps the thread together, the last ones give the place in it.
             chain.drain(1..=chain.len() - CHAIN_LIMIT);
         }
         chain
     }
 
-    /// Where an answer belongs.
+    /// Returns the delivery context of an answer.
     pub(crate) fn delivery(&self, subject: &str) -> DeliveryContext {
         let mut extra = Map::new();
         extra.insert("subject".to_owned(), subject.into());
@@ -65,7 +65,7 @@ impl MessageIds {
     }
 }
 
-/// Whether a text is an id that can stand in a header.
+/// `true` if a text is an id that a header can contain.
 pub(crate) fn is_message_id(text: &str) -> bool {
     let inner = text
         .strip_prefix('<')
@@ -78,22 +78,22 @@ pub(crate) fn is_message_id(text: &str) -> bool {
     text.len() <= ID_LIMIT && inner.is_some_and(|inner| !inner.is_empty() && is_plain(inner))
 }
 
-/// What the header of an outgoing mail says about its thread.
+/// The thread headers of an outgoing mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Placement {
+pub(crate) struct ThreadHeaders {
     /// Decoded, in one line.
     pub(crate) subject: String,
     /// Oldest first; empty for a new thread.
     pub(crate) references: Vec<String>,
 }
 
-impl Placement {
-    /// Where a part belongs: into the thread of the mail it answers, else into a new one.
+impl ThreadHeaders {
+    /// Returns the headers of a part: those of the thread it answers, else of a new one.
     pub(crate) fn of(part: &OutboundPart, prefix: &str) -> Self {
         let extra = &part.message.delivery.extra;
         let text = |map: &Map, key: &str| map.get(key).and_then(Value::as_str).map(in_one_line);
         let thread = text(extra, "subject");
-        // The metadata of the mail that is answered names that mail's subject, which is no wish.
+        // The metadata of an answered mail has its subject, which is no wish.
         let wish = text(&part.message.metadata, "subject")
             .filter(|wish| !wish.is_empty() && Some(wish) != thread.as_ref());
         let subject = match (wish, thread) {
@@ -125,7 +125,7 @@ fn in_one_line(text: &str) -> String {
         .join(" ")
 }
 
-/// The id of an outgoing part: the same for every try, so that a repetition can be recognised.
+/// Returns the id of an outgoing part: the same for every attempt, so that readers can drop duplicates.
 pub(crate) fn own_id(part: &OutboundPart, host: &str) -> String {
     format!(
         "{OWN_PREFIX}{:032x}@{host}>",
@@ -133,7 +133,7 @@ pub(crate) fn own_id(part: &OutboundPart, host: &str) -> String {
     )
 }
 
-/// FNV-1a, which is the same on every machine and in every version.
+/// Returns the FNV-1a hash, which is the same on every machine and in every version.
 pub(crate) fn fingerprint(text: &str) -> u128 {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
@@ -210,11 +210,11 @@ mod tests {
             let delivery = ids.delivery(subject);
             assert_eq!(delivery.thread.as_deref(), Some(root));
             assert_eq!(delivery.reply_to, ids.own.as_deref().map(MessageId::from));
-            let placement = Placement::of(&part(delivery, json!({"subject": subject})), "Re: ");
+            let headers = ThreadHeaders::of(&part(delivery, json!({"subject": subject})), "Re: ");
             let references = references.into_iter().map(str::to_owned).collect();
             assert_eq!(
-                placement,
-                Placement {
+                headers,
+                ThreadHeaders {
                     subject: answer.to_owned(),
                     references
                 }
@@ -232,18 +232,18 @@ mod tests {
             ),
         ];
         for (metadata, subject) in table {
-            let placement = Placement::of(&part(DeliveryContext::default(), metadata), "Re: ");
+            let headers = ThreadHeaders::of(&part(DeliveryContext::default(), metadata), "Re: ");
             assert_eq!(
-                placement,
-                Placement {
+                headers,
+                ThreadHeaders {
                     subject: subject.to_owned(),
                     references: Vec::new()
                 }
             );
         }
         let delivery = ids("<1@x>", None, &[]).delivery("Lunch");
-        let placement = Placement::of(&part(delivery, json!({"subject": "Dinner"})), "Re: ");
-        assert_eq!(placement.subject, "Dinner");
+        let headers = ThreadHeaders::of(&part(delivery, json!({"subject": "Dinner"})), "Re: ");
+        assert_eq!(headers.subject, "Dinner");
     }
 
     #[test]

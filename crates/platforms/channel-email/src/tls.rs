@@ -1,4 +1,4 @@
-//! Whom the channel trusts: the system's authorities, and those that `caFile` names.
+//! TLS with the authorities of the system and of `caFile`.
 
 use std::fmt;
 use std::io;
@@ -45,7 +45,7 @@ impl Trust {
         }
     }
 
-    /// For every connection that the channel encrypts itself.
+    /// Returns the settings of connections that the channel encrypts itself.
     pub(crate) async fn settings(&self) -> Result<Arc<ClientConfig>, MailError> {
         let ca_file = self.ca_file.clone();
         self.settings
@@ -76,7 +76,7 @@ impl Trust {
             .map_err(failed)
     }
 
-    /// For STARTTLS of SMTP with the server `host`.
+    /// Returns the settings of STARTTLS with the SMTP server `host`.
     pub(crate) async fn starttls(&self, host: &str) -> Result<TlsParameters, MailError> {
         let (ca_file, host) = (self.ca_file.clone(), host.to_owned());
         self.starttls

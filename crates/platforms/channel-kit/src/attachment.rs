@@ -89,7 +89,11 @@ impl Attachment {
                 };
             }
         };
-        let marker = match self.transcribe(&media, context).await {
+        let words = match self.is_speech {
+            true => transcribe(&media, context).await,
+            false => None,
+        };
+        let marker = match words {
             Some(words) => format!("[transcription: {words}]"),
             None => format!("[{}: {}]", self.kind, media.location),
         };
@@ -115,16 +119,15 @@ impl Attachment {
             .keep(&self.id, &self.name, mime, &bytes)
             .await?)
     }
+}
 
-    /// Returns the words of a recording; `None` if it has none, so that it is shown as a file.
-    async fn transcribe(&self, media: &MediaRef, context: &ChannelContext) -> Option<String> {
-        let transcriber = context.transcriber.as_ref().filter(|_| self.is_speech)?;
-        match transcriber.transcribe(media).await {
-            Ok(words) => Some(words.trim().to_owned()).filter(|words| !words.is_empty()),
-            Err(error) => {
-                tracing::warn!(%error, "a recording has no text; it is shown as a file");
-                None
-            }
+/// Returns the words of a recording; `None` without any, or if they cannot be recognised.
+pub async fn transcribe(media: &MediaRef, context: &ChannelContext) -> Option<String> {
+    match context.transcriber.as_ref()?.transcribe(media).await {
+        Ok(words) => Some(words.trim().to_owned()).filter(|words| !words.is_empty()),
+        Err(error) => {
+            tracing::warn!(%error, "a recording has no text; it is shown as a file");
+            None
         }
     }
 }

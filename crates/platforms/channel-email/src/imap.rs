@@ -1,6 +1,7 @@
-//! A mailbox on an IMAP server: the few commands that are needed, each with a time limit.
+//! A mailbox on an IMAP server: the commands that the channel needs, each with a time limit.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,51 +14,67 @@ use chrono::NaiveDate;
 use futures_util::TryStreamExt as _;
 use tokio::time::timeout;
 
-use crate::error::{MailError, shortened};
+use crate::error::{MailError, imap, shortened, within};
+use crate::imap_stream::{LimitedStream, SMALL_TALK};
 use crate::login::log_in;
 use crate::servers::Servers;
-use crate::start::imap_date;
-use crate::wire::{SMALL_TALK, Wire};
-use crate::{EmailConfig, folder};
+use crate::{EmailConfig, utf7};
 
-/// What marks a mail that was dealt with where it is to stay unread.
+/// The keyword of a mail that was dealt with, where it is to stay unread.
 const KEYWORD: &str = "NanobotHandled";
 /// The longest header that is read, in bytes.
 const HEADER_LIMIT: u32 = 262_144;
-/// How much longer than a command a mail may take, as long as it comes.
+/// Multiple of the time limit of a command that a mail may take while bytes arrive.
 const FETCH_TIMES: u32 = 20;
-/// How long a server without IDLE is left alone, so that a dead connection is noticed.
+/// Longest pause between commands to a server without IDLE, so that a dead connection is noticed.
 const LONGEST_SILENCE: Duration = Duration::from_secs(60);
 
-/// The name of a mail for as long as its mailbox lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The id of a mail within its mailbox (RFC 3501, section 2.3.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct MailUid {
     /// The mailbox's UIDVALIDITY.
     pub(crate) validity: u32,
     pub(crate) uid: u32,
 }
 
+impl MailUid {
+    /// Parses the form of [`fmt::Display`].
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (validity, uid) = text.split_once(' ')?;
+        Some(Self {
+            validity: validity.parse().ok()?,
+            uid: uid.parse().ok()?,
+        })
+    }
+}
+
+impl fmt::Display for MailUid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.validity, self.uid)
+    }
+}
+
 /// A flag that a mail gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum MailFlag {
     /// It was dealt with.
     Handled,
-    /// Something about it is wrong; a person should look.
+    /// A person should look at it.
     Flagged,
-    /// It can go.
+    /// It is to be removed.
     Deleted,
 }
 
 /// A selected mailbox.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
-    session: Session<Wire>,
+    session: Session<LimitedStream>,
     config: Arc<EmailConfig>,
     validity: u32,
     has_idle: bool,
     has_move: bool,
     has_uidplus: bool,
-    /// Whether unread mails can be marked as dealt with by a keyword.
+    /// `true` if mails can get a keyword, and stay unread.
     keeps_keywords: bool,
 }
 
@@ -90,7 +107,7 @@ impl Mailbox {
                 })?;
         }
         let name = &config.imap_mailbox;
-        let folder = folder::encoded(name);
+        let folder = utf7::encoded(name);
         let selecting = async {
             if read_only {
                 session.examine(&folder).await
@@ -121,12 +138,12 @@ impl Mailbox {
         })
     }
 
-    /// The mails that wait and arrived on that day or later, oldest first.
+    /// Returns the mails to deal with that arrived on that day or later, oldest first.
     pub(crate) async fn waiting(
         &mut self,
         since: NaiveDate,
     ) -> Result<BTreeSet<MailUid>, MailError> {
-        // What is announced from here on may be missing in the answer.
+        // Later announcements may be missing in the answer.
         while self.session.unsolicited_responses.try_recv().is_ok() {}
         self.session.as_mut().grant(SMALL_TALK);
         let unmarked = if self.uses_keyword() {
@@ -147,12 +164,12 @@ impl Mailbox {
             .collect())
     }
 
-    /// Whether the mailbox itself remembers what was dealt with.
-    pub(crate) fn keeps_marks(&self) -> bool {
+    /// `true` if the mailbox records which mails were dealt with.
+    pub(crate) fn keeps_flags(&self) -> bool {
         self.config.mark_seen || self.keeps_keywords
     }
 
-    /// Whether mail was announced since the last look.
+    /// `true` if mail was announced since the last search.
     pub(crate) fn has_news(&mut self) -> bool {
         let mut news = false;
         while let Ok(response) = self.session.unsolicited_responses.try_recv() {
@@ -164,8 +181,8 @@ impl Mailbox {
         news
     }
 
-    /// The header of a mail and the size of the whole. `None` when it is gone. `comes` is called now
-    /// and then while it comes.
+    /// Fetches the header of a mail, and its size. `None` if the mail is gone. `comes` is called
+    /// while bytes arrive.
     pub(crate) async fn header(
         &mut self,
         mail: MailUid,
@@ -176,8 +193,8 @@ impl Mailbox {
         self.fetch(mail, &what, HEADER_LIMIT, read, comes).await
     }
 
-    /// The first `limit` bytes of a mail. `None` when it is gone. `comes` is called now and then while
-    /// it comes.
+    /// Fetches the first `limit` bytes of a mail. `None` if the mail is gone. `comes` is called while
+    /// bytes arrive.
     pub(crate) async fn beginning(
         &mut self,
         mail: MailUid,
@@ -210,7 +227,7 @@ impl Mailbox {
             let mut found = None;
             let mut answers = self.session.uid_fetch(mail.uid.to_string(), what).await?;
             while let Some(fetch) = answers.try_next().await? {
-                // Servers also tell of other mails meanwhile.
+                // Answers may be about other mails.
                 if fetch.uid == Some(mail.uid) {
                     found = read(&fetch).or(found);
                 }
@@ -240,14 +257,14 @@ impl Mailbox {
         })
     }
 
-    /// Marks a mail. Marking twice is harmless.
-    pub(crate) async fn mark(&mut self, mail: MailUid, mark: Mark) -> Result<(), MailError> {
-        let flag = match mark {
-            Mark::Handled if self.config.mark_seen => r"\Seen",
-            Mark::Handled if self.keeps_keywords => KEYWORD,
-            Mark::Handled => return Ok(()),
-            Mark::Flagged => r"\Flagged",
-            Mark::Deleted => r"\Deleted",
+    /// Sets a flag, which may be set already.
+    pub(crate) async fn flag(&mut self, mail: MailUid, flag: MailFlag) -> Result<(), MailError> {
+        let flag = match flag {
+            MailFlag::Handled if self.config.mark_seen => r"\Seen",
+            MailFlag::Handled if self.keeps_keywords => KEYWORD,
+            MailFlag::Handled => return Ok(()),
+            MailFlag::Flagged => r"\Flagged",
+            MailFlag::Deleted => r"\Deleted",
         };
         self.session.as_mut().grant(SMALL_TALK);
         let storing = async {
@@ -262,13 +279,13 @@ impl Mailbox {
             .map_err(imap("marking a mail"))
     }
 
-    /// Moves a mail elsewhere, with more steps where the server cannot move.
+    /// Moves a mail to another mailbox: copies and removes it where the server has no MOVE.
     pub(crate) async fn relocate(&mut self, mail: MailUid, target: &str) -> Result<(), MailError> {
         self.session.as_mut().grant(SMALL_TALK);
         let (limit, uid, target) = (
             self.config.request_timeout(),
             mail.uid.to_string(),
-            folder::encoded(target),
+            utf7::encoded(target),
         );
         if self.has_move {
             return within(limit, "moving a mail", self.session.uid_mv(uid, target))
@@ -278,12 +295,12 @@ impl Mailbox {
         within(limit, "copying a mail", self.session.uid_copy(uid, target))
             .await?
             .map_err(imap("copying a mail"))?;
-        self.mark(mail, Mark::Deleted).await?;
+        self.flag(mail, MailFlag::Deleted).await?;
         self.expunge(mail).await
     }
 
-    /// Removes a mail that is marked as deleted. Where the server can only remove all of them, it
-    /// does that only when the configuration wants it.
+    /// Removes a mail with the flag [`MailFlag::Deleted`]. A server without UIDPLUS removes all such
+    /// mails, which needs `postActionExpunge`.
     pub(crate) async fn expunge(&mut self, mail: MailUid) -> Result<(), MailError> {
         self.session.as_mut().grant(SMALL_TALK);
         let expunging = async {
@@ -302,8 +319,8 @@ impl Mailbox {
             .map_err(imap("removing a mail"))
     }
 
-    /// Waits for news, and returns after a while without any. The server answered when it returns;
-    /// `answered` is called when it does so in between.
+    /// Waits for news, for a limited time. The server answered when it returns; `answered` is called
+    /// for answers in between.
     pub(crate) async fn wait(mut self, answered: impl Fn() + Send) -> Result<Self, MailError> {
         self.session.as_mut().grant(SMALL_TALK);
         let limit = self.config.request_timeout();
@@ -338,7 +355,7 @@ impl Mailbox {
         Ok(Self { session, ..self })
     }
 
-    /// Says good-bye.
+    /// Logs out.
     pub(crate) async fn close(mut self) -> Result<(), MailError> {
         let doing = "logging out";
         within(self.config.request_timeout(), doing, self.session.logout())
@@ -351,21 +368,12 @@ impl Mailbox {
     }
 }
 
-pub(crate) async fn within<T>(
-    limit: Duration,
-    doing: &'static str,
-    work: impl Future<Output = T>,
-) -> Result<T, MailError> {
-    timeout(limit, work)
-        .await
-        .map_err(|_elapsed| MailError::Slow {
-            doing,
-            seconds: limit.as_secs(),
-        })
-}
-
-pub(crate) fn imap(doing: &'static str) -> impl Fn(ImapError) -> MailError {
-    move |source| MailError::Imap { doing, source }
+/// A day in the form of IMAP (RFC 3501, `date`).
+fn imap_date(day: NaiveDate) -> String {
+    // IMAP has no years before the first, and mail is younger.
+    day.max(NaiveDate::default())
+        .format("%-d-%b-%Y")
+        .to_string()
 }
 
 #[cfg(test)]
@@ -376,11 +384,11 @@ mod tests {
 
     use super::*;
 
-    /// A mailbox at a server that is played at the other end.
+    /// A mailbox whose server is the other end of a pipe.
     async fn mailbox() -> (Mailbox, BufReader<DuplexStream>) {
         let (near, far) = tokio::io::duplex(1 << 16);
         let mut far = BufReader::new(far);
-        let client = async_imap::Client::new(Wire::new(near));
+        let client = async_imap::Client::new(LimitedStream::new(near));
         let (session, ()) = tokio::join!(client.login("a", "b"), async {
             let tag = tag(&mut far).await;
             far.write_all(format!("{tag} OK in\r\n").as_bytes())
@@ -456,6 +464,19 @@ mod tests {
                 steps.load(Ordering::Relaxed) > 0,
                 "the mail was a sign of life on its way"
             );
+        }
+    }
+
+    #[test]
+    fn days_are_written_as_servers_read_them() {
+        let day = |year, month, day| NaiveDate::from_ymd_opt(year, month, day).unwrap();
+        let table = [
+            (day(2026, 11, 2), "2-Nov-2026"),
+            (day(2024, 2, 29), "29-Feb-2024"),
+            (NaiveDate::MIN, "1-Jan-1970"),
+        ];
+        for (day, text) in table {
+            assert_eq!(imap_date(day), text);
         }
     }
 }

@@ -1,45 +1,47 @@
-//! Mails that were refused for their proof, over restarts.
+//! Mails without proof of their sender, over restarts.
 //!
-//! Decision: a refused mail stays unread, so every look finds it again. It is fetched and judged once
-//! for what is trusted; the note keeps its number until it is read or gone, or the configuration
-//! trusts something else. The note is bounded: of too many the earliest count as refused together,
+//! Decision: such a mail stays unread, so every search finds it again. It is fetched and judged once
+//! for what is trusted; the note keeps its UID until it is read or gone, or the configuration
+//! trusts something else. The note is bounded: of too many the earliest count as unproven together,
 //! up to the last of them.
 //!
 //! The note is not synced: after a power cut a few mails are judged once more.
 
 use std::collections::BTreeSet;
 
-use nanobot_channel::Notes;
-
 use crate::EmailConfig;
 use crate::error::MailError;
-use crate::mailbox::MailUid;
-use crate::start::{jot, noted};
+use crate::imap::MailUid;
+use crate::notes::MailboxNotes;
 use crate::thread::fingerprint;
 
-/// The note that keeps the numbers.
+/// The name of the note.
 const NOTE: &str = "refused";
-/// Most numbers that are kept.
+/// Maximum number of UIDs in the note.
 const KEPT: usize = 4000;
 
-/// The refused mails of one mailbox.
+/// The unproven mails of one mailbox.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Refused {
-    /// The trusted settings and the mailbox's validity. Mails of another one are not known.
+pub(crate) struct UnprovenMails {
+    /// Fingerprint of the trusted settings.
     trust: String,
+    /// UIDVALIDITY of the mailbox, without which a UID means nothing.
     validity: u32,
-    /// This one and all before it are refused.
+    /// This UID and all before it are unproven.
     floor: u32,
     uids: BTreeSet<u32>,
 }
 
-impl Refused {
-    /// Reads the note. One that was made where something else was trusted says nothing.
-    pub(crate) async fn read(config: &EmailConfig, notes: &dyn Notes) -> Result<Self, MailError> {
-        let text = noted(config, notes, NOTE).await?.unwrap_or_default();
+impl UnprovenMails {
+    /// Reads the note. One that was written with other trusted settings does not count.
+    pub(crate) async fn read(
+        config: &EmailConfig,
+        notes: &MailboxNotes<'_>,
+    ) -> Result<Self, MailError> {
+        let text = notes.read(NOTE).await?.unwrap_or_default();
         let trust = trust(config);
         Ok(Self::parse(&text)
-            .filter(|refused| refused.trust == trust)
+            .filter(|unproven| unproven.trust == trust)
             .unwrap_or(Self {
                 trust,
                 ..Self::default()
@@ -79,20 +81,16 @@ impl Refused {
     }
 
     /// Writes the note.
-    pub(crate) async fn write(
-        text: &str,
-        config: &EmailConfig,
-        notes: &dyn Notes,
-    ) -> Result<(), MailError> {
-        jot(config, notes, NOTE, text).await
+    pub(crate) async fn write(text: &str, notes: &MailboxNotes<'_>) -> Result<(), MailError> {
+        notes.jot(NOTE, text).await
     }
 
-    /// `true` if it was refused, and would be again.
-    pub(crate) fn knows(&self, mail: MailUid) -> bool {
+    /// `true` if a mail is unproven.
+    pub(crate) fn contains(&self, mail: MailUid) -> bool {
         mail.validity == self.validity && (mail.uid <= self.floor || self.uids.contains(&mail.uid))
     }
 
-    /// Adds a mail. Returns what the note has to say.
+    /// Adds a mail, and returns the text of the note.
     pub(crate) fn insert(&mut self, mail: MailUid) -> String {
         if mail.validity != self.validity {
             *self = Self {
@@ -110,8 +108,8 @@ impl Refused {
         self.text()
     }
 
-    /// Forgets the mails that are not `unread` any more. Returns what the note has to say if that
-    /// changed something.
+    /// Removes the mails that are not `unread` any more. Returns the text of the note if there were
+    /// any.
     pub(crate) fn retain(&mut self, unread: &BTreeSet<MailUid>) -> Option<String> {
         let (count, validity) = (self.uids.len(), self.validity);
         self.uids.retain(|uid| {
@@ -124,7 +122,7 @@ impl Refused {
     }
 }
 
-/// A mark of what decides about proof.
+/// Returns the fingerprint of the settings that decide about proof.
 fn trust(config: &EmailConfig) -> String {
     let EmailConfig {
         authserv_id,
@@ -149,25 +147,25 @@ mod tests {
     }
 
     #[test]
-    fn the_note_is_bounded_and_forgets_no_refusal() {
-        let mut refused = Refused {
+    fn the_note_is_bounded_and_forgets_no_mail() {
+        let mut unproven = UnprovenMails {
             trust: "f".repeat(32),
-            ..Refused::default()
+            ..UnprovenMails::default()
         };
         let first = u32::MAX - 10_000;
         let mut text = String::new();
         for uid in (first..).take(9000) {
-            text = refused.insert(mail(uid));
+            text = unproven.insert(mail(uid));
         }
         assert!(text.len() + 64 < LONGEST_NOTE, "{}", text.len());
-        let read = Refused::parse(&text).unwrap();
-        assert_eq!((&read, read.uids.len()), (&refused, KEPT));
+        let read = UnprovenMails::parse(&text).unwrap();
+        assert_eq!((&read, read.uids.len()), (&unproven, KEPT));
         assert!(
-            (first..).take(9000).all(|uid| read.knows(mail(uid)))
-                && !read.knows(mail(first + 9000))
+            (first..).take(9000).all(|uid| read.contains(mail(uid)))
+                && !read.contains(mail(first + 9000))
         );
         assert!(
-            !read.knows(MailUid {
+            !read.contains(MailUid {
                 validity: 8,
                 uid: first
             }),
@@ -176,27 +174,33 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_forgotten_and_other_numbers_begin_anew() {
-        let mut refused = Refused::default();
+    fn read_mails_are_forgotten_and_another_validity_starts_over() {
+        let mut unproven = UnprovenMails::default();
         for uid in [1, 2, 3] {
-            refused.insert(mail(uid));
+            unproven.insert(mail(uid));
         }
-        assert_eq!(refused.retain(&[1, 2, 3].map(mail).into()), None);
-        assert_eq!(refused.retain(&[mail(2)].into()).as_deref(), Some(" 7 0 2"));
-        assert_eq!([1, 2].map(|uid| refused.knows(mail(uid))), [false, true]);
+        assert_eq!(unproven.retain(&[1, 2, 3].map(mail).into()), None);
         assert_eq!(
-            refused.insert(MailUid {
+            unproven.retain(&[mail(2)].into()).as_deref(),
+            Some(" 7 0 2")
+        );
+        assert_eq!(
+            [1, 2].map(|uid| unproven.contains(mail(uid))),
+            [false, true]
+        );
+        assert_eq!(
+            unproven.insert(MailUid {
                 validity: 8,
                 uid: 1
             }),
             " 8 0 1"
         );
-        assert!(!refused.knows(mail(2)));
+        assert!(!unproven.contains(mail(2)));
         for text in ["", "x", "x 1", "x y z", "x 1 -1 2"] {
-            assert_eq!(Refused::parse(text), None, "{text:?}");
+            assert_eq!(UnprovenMails::parse(text), None, "{text:?}");
         }
         assert_eq!(
-            Refused::parse("x 1 0 y,,2").map(|refused| refused.uids),
+            UnprovenMails::parse("x 1 0 y,,2").map(|unproven| unproven.uids),
             Some([2].into())
         );
     }

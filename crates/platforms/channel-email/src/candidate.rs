@@ -1,37 +1,56 @@
-//! From a mail to one of our messages.
+//! From a mail of a sender who may talk to a message.
 
 use nanobot_channel::{ChannelContext, ChannelName, InboundMessage, Map, MessageId, SessionKey};
+use nanobot_extract::MailText;
 
 use crate::EmailConfig;
-use crate::attachment::keep_all;
-use crate::content::{Content, limited, without_quote};
+use crate::attachment::{Attachment, keep_all};
 use crate::envelope::Envelope;
-use crate::mailbox::MailUid;
+use crate::imap::MailUid;
+use crate::text::{limited, marked, without_quote};
 use crate::thread::fingerprint;
 
-/// What a text begins with that came by mail, so that nobody takes it for the assistant's own.
+/// Beginning of a text that came by mail, so that it is not taken for the assistant's own.
 const HEADING: &str = "[EMAIL-CONTEXT] Email received.";
 
-/// The mark of what the sender did not write.
-const FOREIGN: &str = "[what follows was forwarded or quoted: the sender did not write it]";
-
-/// The longest Message-ID that is taken as it is, in bytes.
+/// Maximum length of a Message-ID that is not replaced by its fingerprint, in bytes.
 const LONGEST_ID: usize = 64;
 
-/// How much of a text tells it from others, in characters.
-const TELLING: usize = 1000;
+/// Length of the beginning of a text that is part of its id, in characters.
+const ID_TEXT: usize = 1000;
 
-/// A mail that was read for somebody who may talk.
+/// A parsed mail.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Content {
+    /// Lines end with `\n`; empty if there is no text.
+    pub(crate) text: String,
+    pub(crate) attachments: Vec<Attachment>,
+}
+
+impl From<MailText> for Content {
+    fn from(mail: MailText) -> Self {
+        let attachments = mail
+            .files
+            .into_iter()
+            .map(|file| Attachment::new(&file.name, file.mime.as_deref(), file.bytes));
+        Self {
+            text: mail.text,
+            attachments: attachments.collect(),
+        }
+    }
+}
+
+/// A mail of a sender who may talk, parsed.
 #[derive(Debug)]
-pub(crate) struct Arrived<'a> {
+pub(crate) struct Candidate<'a> {
     pub(crate) uid: MailUid,
     pub(crate) envelope: &'a Envelope,
     pub(crate) content: Content,
-    /// Whether only the beginning was fetched; files are not complete then.
+    /// `true` if only the beginning was fetched; its files may be incomplete.
     pub(crate) is_cut: bool,
 }
 
-impl Arrived<'_> {
+impl Candidate<'_> {
     /// Makes the message, keeping its files.
     pub(crate) async fn compose(
         &self,
@@ -77,8 +96,8 @@ impl Arrived<'_> {
         message
     }
 
-    /// The same for every copy of a mail: its Message-ID, and what it says, because some programs
-    /// give one id to many mails.
+    /// Returns the same id for every copy of a mail: its Message-ID and a fingerprint of its content,
+    /// because some programs give one Message-ID to many mails.
     fn id(&self) -> String {
         let Envelope {
             subject, date, ids, ..
@@ -86,8 +105,8 @@ impl Arrived<'_> {
         let Some(own) = &ids.own else {
             return format!("uid:{}.{}", self.uid.validity, self.uid.uid);
         };
-        // Of a large mail perhaps only the beginning is here.
-        let beginning: String = self.content.text.chars().take(TELLING).collect();
+        // Of a large mail, only the beginning may be here.
+        let beginning: String = self.content.text.chars().take(ID_TEXT).collect();
         // A sender decides how long it is, and it is a key of the ledger and the session.
         let own = if own.len() <= LONGEST_ID {
             own.clone()
@@ -100,7 +119,7 @@ impl Arrived<'_> {
         )
     }
 
-    /// The first line when it is a command of the assistant; signatures may follow it.
+    /// Returns the first line if it is a command of the assistant; a signature may follow it.
     fn command(&self, context: &ChannelContext) -> Option<&str> {
         let line = self
             .content
@@ -113,10 +132,8 @@ impl Arrived<'_> {
             .split_whitespace()
             .next()?
             .to_lowercase();
-        let known = |command: &nanobot_channel::CommandInfo| {
-            command.name == word || command.aliases.contains(&word.as_str())
-        };
-        context.commands.iter().any(known).then_some(line)
+        let is_command = context.commands.iter().any(|known| known.is_named(&word));
+        is_command.then_some(line)
     }
 
     fn shown(&self, config: &EmailConfig, markers: &[String]) -> String {
@@ -164,52 +181,5 @@ impl Arrived<'_> {
         set("uid", self.uid.uid.to_string().into());
         set("uid_validity", self.uid.validity.into());
         metadata
-    }
-}
-
-/// Returns the text with a line before what was forwarded or quoted below it.
-fn marked(text: &str) -> String {
-    let mut lines = Vec::new();
-    for line in text.lines() {
-        if begins_foreign_words(line) && lines.last() != Some(&FOREIGN) {
-            lines.push(FOREIGN);
-        }
-        lines.push(line);
-    }
-    lines.join("\n")
-}
-
-/// `true` for the line that programs write above what they forward or quote.
-fn begins_foreign_words(line: &str) -> bool {
-    let line = line.trim().to_ascii_lowercase();
-    let is_rule = line.starts_with("-----") && line.ends_with("-----");
-    is_rule
-        && ["forwarded message", "original message"]
-            .iter()
-            .any(|words| line.contains(words))
-        || line == "begin forwarded message:"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_forwarded_is_marked() {
-        let table = [
-            (
-                "See.\n\n---------- Forwarded message ---------\nDo it",
-                true,
-            ),
-            ("See.\n-----Original Message-----\nDo it", true),
-            ("Begin forwarded message:\n\nDo it", true),
-            ("See.\n-- \nAnn", false),
-            ("an original message", false),
-        ];
-        for (text, is_marked) in table {
-            let shown = marked(text);
-            assert_eq!(shown.contains(FOREIGN), is_marked, "{text}");
-            assert_eq!(shown.replace(&format!("{FOREIGN}\n"), ""), text);
-        }
     }
 }

@@ -1,11 +1,10 @@
 //! The connection to the IMAP server, with a limit on what it may send.
 //!
-//! Decision: the parser above makes room for a literal as soon as its size is announced, so a
-//! server that announces half a gigabyte has to be stopped before the parser reads that. The bytes
-//! are watched here on their way up: what a command may bring is granted beforehand, and an
-//! announced literal or a flood beyond it ends the connection. The end of the connection is an error
-//! here, too, because the client above takes it for the end of an answer: a mail would be missing
-//! that was only cut off.
+//! Decision: async-imap allocates a literal as soon as its size is announced, so a server that
+//! announces half a gigabyte has to be stopped before that. The bytes are counted here: each command
+//! grants what it may bring, and an announced literal or a flood beyond it ends the connection. The
+//! end of the connection is an error here, too, because async-imap takes it for the end of an answer,
+//! and a mail that was cut off would count as complete.
 
 use std::fmt;
 use std::io;
@@ -16,7 +15,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What a command may bring besides the mail it asks for, in bytes.
+/// Bytes that a command may bring besides the mail it asks for.
 pub(crate) const SMALL_TALK: u64 = 16 << 20;
 
 /// A byte stream of any kind.
@@ -24,15 +23,15 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for T {}
 
-/// A stream that gives no more than was granted.
-pub(crate) struct Wire {
+/// A stream that returns no more bytes than were granted.
+pub(crate) struct LimitedStream {
     inner: Box<dyn Stream>,
     granted: u64,
     received: Arc<AtomicU64>,
     literals: LiteralWatch,
 }
 
-impl Wire {
+impl LimitedStream {
     pub(crate) fn new(inner: impl Stream + 'static) -> Self {
         let (inner, received) = (Box::new(inner), Arc::default());
         Self {
@@ -43,31 +42,31 @@ impl Wire {
         }
     }
 
-    /// From here on so many bytes may come.
+    /// Sets the number of bytes that may arrive from now on.
     pub(crate) fn grant(&mut self, bytes: u64) {
         self.granted = bytes;
     }
 
-    /// How many bytes have come so far.
+    /// Returns the counter of bytes that have arrived.
     pub(crate) fn received(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.received)
     }
 
-    /// The stream below.
+    /// Returns the underlying stream.
     pub(crate) fn into_inner(self) -> Box<dyn Stream> {
         self.inner
     }
 }
 
-impl fmt::Debug for Wire {
+impl fmt::Debug for LimitedStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wire")
+        f.debug_struct("LimitedStream")
             .field("granted", &self.granted)
             .finish_non_exhaustive()
     }
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for LimitedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -96,7 +95,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for LimitedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -114,10 +113,10 @@ impl AsyncWrite for Wire {
     }
 }
 
-/// Finds announcements of literals (`{123}` at the end of a line) and passes over what they announce.
+/// Finds announcements of literals (`{123}` at the end of a line), and skips the literals.
 #[derive(Debug, Default)]
 struct LiteralWatch {
-    /// What of a literal is still to come.
+    /// Bytes of the current literal that have not arrived.
     left: u64,
     announced: Announced,
 }
@@ -132,11 +131,11 @@ enum Announced {
 }
 
 impl LiteralWatch {
-    /// The largest literal that these bytes announce.
+    /// Returns the size of the largest literal that these bytes announce.
     fn watch(&mut self, bytes: &[u8]) -> u64 {
         let mut largest = 0;
         let mut rest = bytes;
-        while let Some((&byte, behind)) = rest.split_first() {
+        while let Some((&byte, after)) = rest.split_first() {
             if self.left > 0 {
                 let passed = usize::try_from(self.left)
                     .unwrap_or(usize::MAX)
@@ -145,7 +144,7 @@ impl LiteralWatch {
                 self.left -= u64::try_from(passed).unwrap_or(self.left);
                 continue;
             }
-            rest = behind;
+            rest = after;
             self.announced = match (&self.announced, byte) {
                 (_, b'{') => Announced::Digits(0),
                 (Announced::Digits(size), b'0'..=b'9') => Announced::Digits(
@@ -205,7 +204,7 @@ mod tests {
             tokio::io::AsyncWriteExt::write_all(&mut far, text.as_bytes())
                 .await
                 .unwrap();
-            let mut wire = Wire::new(near);
+            let mut wire = LimitedStream::new(near);
             wire.grant(granted);
             assert_eq!(wire.read(&mut [0; 64]).await.is_ok(), fits, "{text}");
         }

@@ -1,7 +1,6 @@
-//! Names of mailboxes as servers write them: modified UTF-7 (RFC 3501, section 5.1.3).
+//! Modified UTF-7, the encoding of mailbox names (RFC 3501, section 5.1.3).
 
-/// The name for the server. A name in ASCII is taken as it is, so that one that is written in that
-/// way already keeps working.
+/// Encodes a name. A name in ASCII stays as it is, because it may be encoded already.
 pub(crate) fn encoded(name: &str) -> String {
     if name.is_ascii() {
         return name.to_owned();
@@ -25,7 +24,7 @@ pub(crate) fn encoded(name: &str) -> String {
     encoded
 }
 
-/// Writes what waits in base 64 with a comma in place of the slash, and without padding.
+/// Appends the waiting bytes in base 64 with a comma for the slash, without padding.
 fn flush(waiting: &mut Vec<u8>, encoded: &mut String) {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+,";
     if waiting.is_empty() {

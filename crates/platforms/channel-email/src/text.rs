@@ -1,39 +1,14 @@
-//! What a mail holds: its text and its files.
-//!
-//! The helper process reads it (`nanobot-extract`). Of a text that answers the assistant, what it quotes of the
-//! assistant at its end is left out, because the conversation has it already.
+//! Texts of mails for the model: without quotations of the assistant, with marks, limited.
 
-use nanobot_extract::MailText;
+/// Mark of text that the sender did not write.
+const FOREIGN: &str = "[what follows was forwarded or quoted: the sender did not write it]";
 
-use crate::attachment::Attachment;
-
-/// What stands where a quotation was.
+/// Replacement of a quotation.
 const QUOTE_LEFT_OUT: &str = "[the quoted mail is left out]";
-/// The most lines that name whom the quotation below them is from.
+/// Maximum number of lines that attribute the quotation below them.
 const ATTRIBUTION_LINES: usize = 3;
 
-/// A mail as far as the assistant sees it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Content {
-    /// Lines end with `\n`; empty when there is no text.
-    pub(crate) text: String,
-    pub(crate) attachments: Vec<Attachment>,
-}
-
-impl From<MailText> for Content {
-    fn from(mail: MailText) -> Self {
-        let attachments = mail
-            .files
-            .into_iter()
-            .map(|file| Attachment::new(&file.name, file.mime.as_deref(), file.bytes));
-        Self {
-            text: mail.text,
-            attachments: attachments.collect(),
-        }
-    }
-}
-
-/// The text without the quotation that it ends with, if it says anything else.
+/// Removes the quotation at the end of a text, unless there is nothing else.
 pub(crate) fn without_quote(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let is_quoted = |line: &&str| line.trim_start().starts_with('>');
@@ -63,7 +38,7 @@ pub(crate) fn without_quote(text: &str) -> String {
     }
 }
 
-/// The first `limit` characters, saying how many more there were.
+/// Cuts a text after `limit` characters, and appends the number of the others.
 pub(crate) fn limited(text: &str, limit: usize) -> String {
     let length = text.chars().count();
     if length <= limit {
@@ -74,6 +49,29 @@ pub(crate) fn limited(text: &str, limit: usize) -> String {
         "{head}\n[… {} more characters are left out]",
         length - limit
     )
+}
+
+/// Inserts a mark above forwarded or quoted text.
+pub(crate) fn marked(text: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        if begins_foreign_words(line) && lines.last() != Some(&FOREIGN) {
+            lines.push(FOREIGN);
+        }
+        lines.push(line);
+    }
+    lines.join("\n")
+}
+
+/// `true` for the line that programs write above what they forward or quote.
+fn begins_foreign_words(line: &str) -> bool {
+    let line = line.trim().to_ascii_lowercase();
+    let is_rule = line.starts_with("-----") && line.ends_with("-----");
+    is_rule
+        && ["forwarded message", "original message"]
+            .iter()
+            .any(|words| line.contains(words))
+        || line == "begin forwarded message:"
 }
 
 #[cfg(test)]
@@ -103,5 +101,24 @@ mod tests {
             limited("äöü!", 3),
             "äöü\n[… 1 more characters are left out]"
         );
+    }
+
+    #[test]
+    fn what_was_forwarded_is_marked() {
+        let table = [
+            (
+                "See.\n\n---------- Forwarded message ---------\nDo it",
+                true,
+            ),
+            ("See.\n-----Original Message-----\nDo it", true),
+            ("Begin forwarded message:\n\nDo it", true),
+            ("See.\n-- \nAnn", false),
+            ("an original message", false),
+        ];
+        for (text, is_marked) in table {
+            let shown = marked(text);
+            assert_eq!(shown.contains(FOREIGN), is_marked, "{text}");
+            assert_eq!(shown.replace(&format!("{FOREIGN}\n"), ""), text);
+        }
     }
 }

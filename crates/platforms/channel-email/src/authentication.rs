@@ -1,7 +1,7 @@
-//! Proof that a mail comes from the address in its `From`.
+//! Verification that a mail comes from the address in its `From`.
 //!
 //! Decision: the own mail server has verified that already and reports it in
-//! `Authentication-Results` (RFC 8601), so that report is read. Anybody can write such a header into
+//! `Authentication-Results` (RFC 8601), so that report is read. Any sender can write such a header into
 //! a mail; only the uppermost of the [reporter](Reporter) that the configuration trusts counts, and
 //! without one no mail is proven. A signature of any domain proves nothing about another: a result
 //! counts for the domain in `From` or one above or below it. A method with two results, or a result
@@ -11,13 +11,13 @@
 /// The server whose reports count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reporter<'a> {
-    /// The one that calls itself so.
+    /// The server with this name.
     Named(&'a str),
-    /// The own server names itself nowhere: the uppermost report counts, if it has no name.
+    /// A server without a name: the uppermost report counts, if it has no name.
     Nameless,
 }
 
-/// What the own server says about the domain in `From`.
+/// The report about the domain in `From`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Authenticity {
     /// The domain has signed the mail.
@@ -27,7 +27,7 @@ pub(crate) struct Authenticity {
 }
 
 impl Authenticity {
-    /// Whether there is any proof.
+    /// `true` if there is any proof.
     pub(crate) fn is_proven(self) -> bool {
         self.dkim || self.spf
     }
@@ -87,7 +87,7 @@ pub(crate) fn reporter<'a>(
 /// One header.
 #[derive(Debug)]
 struct Report {
-    /// Who reports; some servers do not say.
+    /// The server's name; empty for some servers.
     server: String,
     results: Vec<Finding>,
 }
@@ -98,7 +98,7 @@ struct Finding {
     method: String,
     outcome: String,
     passes: bool,
-    /// What was looked at: `header.d` and the like.
+    /// The values that were checked: `header.d` and the like.
     properties: Vec<(String, String)>,
 }
 
@@ -160,7 +160,7 @@ impl Finding {
     }
 }
 
-/// Whether two names are one domain, or one is a part of the other.
+/// `true` if two names are one domain, or one is a part of the other.
 fn is_aligned(one: &str, other: &str) -> bool {
     let clean = |name: &str| name.trim_end_matches('.').to_ascii_lowercase();
     let (one, other) = (clean(one), clean(other));
@@ -202,7 +202,7 @@ fn sections(header: &str) -> Vec<Vec<String>> {
     sections
 }
 
-/// Puts together what blanks around `=` have torn apart.
+/// Joins words that blanks around `=` separate.
 fn joined(words: Vec<String>) -> Vec<String> {
     let mut whole: Vec<String> = Vec::new();
     for word in words.into_iter().filter(|word| !word.is_empty()) {
@@ -251,7 +251,7 @@ mod tests {
             ("mx.x.test; none", NONE),
             ("mx.x.test", NONE),
             ("", NONE),
-            // Signed by somebody else, sent by somebody else.
+            // Signed and sent by another domain.
             (
                 "mx.x.test; dkim=pass header.d=evil.test; spf=pass smtp.mailfrom=ann@evil.test",
                 NONE,
@@ -270,7 +270,7 @@ mod tests {
                 NONE,
             ),
             ("mx.x.test; x=y dkim=pass header.d=example.org", NONE),
-            // The domain's own word stands above the others.
+            // The domain's own policy overrides the others.
             (
                 "mx.x.test; dkim=pass header.d=example.org; spf=pass smtp.mailfrom=example.org; dmarc=fail \
                  header.from=example.org",
@@ -326,7 +326,7 @@ mod tests {
                 "dmarc=pass header.from=evil.test; dmarc=pass header.from=example.org; dkim=pass header.d=evil.test",
                 NONE,
             ),
-            // What is ambiguous takes nothing away from another method.
+            // An ambiguous result does not change that of another method.
             (
                 "dkim=pass header.d=example.org; dkim=pass header.d=service.test; SPF",
                 Authenticity {

@@ -1,11 +1,11 @@
-//! The way to a server: straight, or through a proxy.
+//! TCP connections to servers: direct, or through a proxy.
 //!
-//! Decision: a proxy is asked for a connection (`CONNECT` of HTTP, or SOCKS 5), so encryption goes
-//! from end to end and the proxy learns where to, and nothing else. Which hosts are reached without it
-//! is said by `NO_PROXY` in the environment, as for every other client; this machine always is, because
-//! many mailboxes are behind a helper that runs here.
+//! Decision: a proxy is asked for a connection (`CONNECT` of HTTP, or SOCKS 5), so encryption is end
+//! to end and the proxy learns the address alone. `NO_PROXY` in the environment lists hosts that are
+//! reached directly, as for every other client; this machine always is, because many mailboxes are
+//! reached through a helper that runs here.
 //!
-//! What it does not do: connections to the proxy itself that are encrypted.
+//! It does not encrypt connections to the proxy itself.
 
 use std::fmt::Write as _;
 use std::io;
@@ -22,28 +22,27 @@ use tokio::time::timeout;
 
 use crate::error::shortened;
 
-/// A server may have several addresses, of which some lead nowhere: each gets this part of the time
-/// that connecting may take.
+/// Number of addresses of a server that share the time limit: some of them may be unreachable.
 const ADDRESSES: u32 = 3;
-/// The longest answer of a proxy, in bytes.
+/// Maximum length of a proxy's answer, in bytes.
 const LONGEST_ANSWER: usize = 16 << 10;
 
-/// How servers are reached.
+/// Opens connections to servers.
 #[derive(Debug)]
-pub(crate) struct Route {
+pub(crate) struct Dialer {
     proxy: Option<Matcher>,
 }
 
 /// A connection to a server.
 #[derive(Debug)]
-pub(crate) struct Reached {
+pub(crate) struct Dialed {
     pub(crate) stream: TcpStream,
-    /// The server is on this machine, so nobody can listen.
+    /// `true` if the server is on this machine, so that the connection is private.
     pub(crate) is_local: bool,
 }
 
-impl Route {
-    /// Straight, or through the proxy of that address.
+impl Dialer {
+    /// A dialer that uses the proxy of that address, if there is one.
     pub(crate) fn new(proxy: Option<&str>) -> Result<Self, ChannelError> {
         let Some(address) = proxy.map(str::trim).filter(|address| !address.is_empty()) else {
             return Ok(Self { proxy: None });
@@ -73,36 +72,31 @@ impl Route {
         })
     }
 
-    /// Connects. `limit` is how long all of it may take; the caller sees to that.
-    pub(crate) async fn reach(
-        &self,
-        host: &str,
-        port: u16,
-        limit: Duration,
-    ) -> io::Result<Reached> {
-        let place = if host.contains(':') {
+    /// Connects. `limit` is the time for all addresses together, which the caller enforces.
+    pub(crate) async fn dial(&self, host: &str, port: u16, limit: Duration) -> io::Result<Dialed> {
+        let address = if host.contains(':') {
             format!("[{host}]:{port}")
         } else {
             format!("{host}:{port}")
         };
         let proxy = self.proxy.as_ref().filter(|_| !is_here(host));
-        let reached = match proxy.and_then(|proxy| intercepted(proxy, &place)) {
-            Some(proxy) => Reached {
-                stream: through(&proxy, &place, host, port, limit).await?,
+        let dialed = match proxy.and_then(|proxy| intercepted(proxy, &address)) {
+            Some(proxy) => Dialed {
+                stream: through(&proxy, &address, host, port, limit).await?,
                 is_local: false,
             },
             None => {
-                let stream = straight(host, port, limit).await?;
+                let stream = direct(host, port, limit).await?;
                 let is_local = stream.peer_addr()?.ip().to_canonical().is_loopback();
-                Reached { stream, is_local }
+                Dialed { stream, is_local }
             }
         };
-        reached.stream.set_nodelay(true)?;
-        Ok(reached)
+        dialed.stream.set_nodelay(true)?;
+        Ok(dialed)
     }
 }
 
-/// Whether a name means this machine, where no proxy gets to.
+/// `true` if a name means this machine.
 pub(crate) fn is_here(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
         || host
@@ -110,13 +104,13 @@ pub(crate) fn is_here(host: &str) -> bool {
             .is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
-/// The proxy for a server.
+/// Returns the proxy for a server.
 fn intercepted(proxy: &Matcher, place: &str) -> Option<Intercept> {
     proxy.intercept(&format!("https://{place}/").parse::<Uri>().ok()?)
 }
 
 /// Connects to the first address that answers.
-async fn straight(host: &str, port: u16, limit: Duration) -> io::Result<TcpStream> {
+async fn direct(host: &str, port: u16, limit: Duration) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
     for address in lookup_host((host, port)).await? {
         match timeout(limit / ADDRESSES, TcpStream::connect(address)).await {
@@ -145,7 +139,7 @@ async fn through(
             format!("the proxy {own_host}:{own_port}: {error}"),
         )
     };
-    let mut stream = straight(own_host, own_port, limit).await.map_err(failed)?;
+    let mut stream = direct(own_host, own_port, limit).await.map_err(failed)?;
     let asked = if is_http {
         ask_http(&mut stream, place, proxy).await
     } else {
@@ -164,7 +158,7 @@ async fn through(
     Ok(stream)
 }
 
-/// RFC 9110, section 9.3.6.
+/// Requests the connection by HTTP (RFC 9110, section 9.3.6).
 async fn ask_http(stream: &mut TcpStream, place: &str, proxy: &Intercept) -> io::Result<()> {
     let mut request = format!("CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n");
     if let Some(credentials) = proxy.basic_auth().and_then(|value| value.to_str().ok()) {
@@ -173,7 +167,7 @@ async fn ask_http(stream: &mut TcpStream, place: &str, proxy: &Intercept) -> io:
     request.push_str("\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut head = Vec::new();
-    // What follows the answer belongs to the server, so nothing is read ahead.
+    // Bytes after the answer belong to the server, so nothing is read ahead.
     while !head.ends_with(b"\r\n\r\n") {
         if head.len() > LONGEST_ANSWER {
             return Err(refusal("its answer is too long"));
@@ -198,7 +192,7 @@ async fn ask_http(stream: &mut TcpStream, place: &str, proxy: &Intercept) -> io:
     }
 }
 
-/// Where a SOCKS proxy is to connect to, as it is told.
+/// The address in a SOCKS request.
 struct Target(Vec<u8>);
 
 impl Target {
@@ -229,7 +223,7 @@ impl Target {
     }
 }
 
-/// RFC 1928, and RFC 1929 for the password.
+/// Requests the connection by SOCKS 5 (RFC 1928; RFC 1929 for the password).
 async fn ask_socks(
     stream: &mut TcpStream,
     target: &Target,
@@ -274,7 +268,7 @@ async fn ask_socks(
             "it does not connect: {why} (code {outcome})"
         )));
     }
-    // Where the proxy connects from; nobody needs it.
+    // The address that the proxy connects from is skipped.
     let length = match kind {
         1 => 4,
         4 => 16,
@@ -289,7 +283,7 @@ async fn read<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// A text behind a byte that says how long it is.
+/// Prefixes a text with its length in one byte.
 fn counted(text: &str) -> io::Result<Vec<u8>> {
     let length = u8::try_from(text.len()).map_err(|_error| refusal("a name is too long for it"))?;
     Ok([&[length], text.as_bytes()].concat())
@@ -307,13 +301,13 @@ mod tests {
     async fn this_machine_is_reached_without_a_proxy() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let route = Route::new(Some("http://proxy.invalid:1")).unwrap();
-        let reached = route
-            .reach("127.0.0.1", port, Duration::from_secs(30))
+        let dialer = Dialer::new(Some("http://proxy.invalid:1")).unwrap();
+        let dialed = dialer
+            .dial("127.0.0.1", port, Duration::from_secs(30))
             .await
             .unwrap();
         assert_eq!(
-            (reached.is_local, reached.stream.peer_addr().unwrap().port()),
+            (dialed.is_local, dialed.stream.peer_addr().unwrap().port()),
             (true, port)
         );
         assert!(is_here("LocalHost") && is_here("::1") && !is_here("local.test"));
@@ -329,7 +323,7 @@ mod tests {
             "",
             " ",
         ] {
-            assert!(Route::new(Some(address)).is_ok(), "{address}");
+            assert!(Dialer::new(Some(address)).is_ok(), "{address}");
         }
         for address in [
             "https://p.test",
@@ -338,7 +332,7 @@ mod tests {
             "http://",
             "two words",
         ] {
-            let error = Route::new(Some(address)).unwrap_err().to_string();
+            let error = Dialer::new(Some(address)).unwrap_err().to_string();
             assert!(
                 error.starts_with("proxy: is no address of a proxy"),
                 "{address}: {error}"
