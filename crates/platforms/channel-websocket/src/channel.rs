@@ -1,4 +1,4 @@
-//! The channel: listens, and hands messages to the connections that receive a chat.
+//! The channel and its contract.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,44 +7,30 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, Credential,
-    DeliveryGuarantee, Drafts, Format, Measure, OutboundKind, OutboundMessage, OutboundPart, Probe,
-    RawConfig, Sent, StreamId, TaskTracker, TextStyle, TurnEnds, Value, async_trait,
+    Channel, ChannelContext, ChannelError, ChannelName, DeliveryGuarantee, Drafts, Format, Measure,
+    OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, StreamId, TaskTracker, TextStyle,
+    TurnEnds, async_trait,
 };
-use nanobot_listen::{Listener, Penalties, SeatLimits};
+use nanobot_listen::Listener;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::time::MissedTickBehavior;
+use tokio::sync::watch;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use crate::WebSocketConfig;
-use crate::connection::Host;
 use crate::hub::Hub;
 use crate::protocol::{MessageEvent, ServerEvent};
+use crate::receive::GUESTS;
 
-/// The number of clients that may be connected at a time.
-const CLIENTS: usize = 256;
-/// The number of connections that may be in their handshake, and have shown no token.
-const GUESTS: SeatLimits = SeatLimits {
-    total: 32,
-    per_address: 8,
-};
-/// The length of a token below which it is warned about.
-pub(crate) const SHORT_TOKEN: usize = 16;
-/// How often the listening server says that it lives: a client may not come for days.
-const ALIVE_EVERY: Duration = Duration::from_secs(30);
-/// The pause after the system refused a connection (too many open files, say).
-const ACCEPT_PAUSE: Duration = Duration::from_millis(500);
-/// How long connections have to say goodbye.
+/// Time limit of closing all connections.
 const CLOSE_WITHIN: Duration = Duration::from_millis(1500);
 
 /// The channel `websocket`.
 #[derive(Debug)]
 pub struct WebSocketChannel {
-    name: ChannelName,
-    config: Arc<WebSocketConfig>,
-    hub: Hub,
-    address: watch::Sender<Option<SocketAddr>>,
+    pub(crate) name: ChannelName,
+    pub(crate) config: Arc<WebSocketConfig>,
+    pub(crate) hub: Hub,
+    pub(crate) address: watch::Sender<Option<SocketAddr>>,
 }
 
 impl WebSocketChannel {
@@ -59,85 +45,10 @@ impl WebSocketChannel {
         }
     }
 
-    /// Where it listens, while it does: with port 0 in the configuration the system's choice.
+    /// Returns the address while it listens; with port 0 in the configuration, the system's choice.
     #[must_use]
     pub fn address(&self) -> watch::Receiver<Option<SocketAddr>> {
         self.address.subscribe()
-    }
-
-    async fn listen(&self) -> Result<TcpListener, ChannelError> {
-        let WebSocketConfig { host, port, .. } = &*self.config;
-        let failed =
-            |error| ChannelError::Unavailable(format!("cannot listen on {host}:{port}: {error}"));
-        let listener = TcpListener::bind((host.as_str(), *port))
-            .await
-            .map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        tracing::info!(channel = %self.name, %address, "listening for WebSocket clients");
-        if self.config.token.is_short() {
-            let (channel, length) = (&self.name, SHORT_TOKEN);
-            tracing::warn!(%channel, "the token is shorter than {length} characters: it can be guessed");
-        }
-        self.address.send_replace(Some(address));
-        Ok(listener)
-    }
-
-    /// Takes clients until it is told to stop.
-    async fn accept(
-        &self,
-        listener: &Listener,
-        context: &ChannelContext,
-        connections: &TaskTracker,
-    ) {
-        let clients = Arc::new(Semaphore::new(CLIENTS));
-        let penalties = Arc::new(Penalties::default());
-        let mut alive = tokio::time::interval(ALIVE_EVERY);
-        alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        alive.reset();
-        context.progress.alive();
-        loop {
-            let accepted = tokio::select! {
-                () = context.cancel.cancelled() => return,
-                _ = alive.tick() => {
-                    context.progress.alive();
-                    continue;
-                }
-                accepted = listener.accept() => accepted,
-            };
-            match accepted {
-                Ok((stream, seat)) => {
-                    let host = self.host(context, &clients, &penalties);
-                    connections.spawn(context.tasks.track_future(host.serve(stream, seat)));
-                }
-                Err(error) => {
-                    context
-                        .progress
-                        .degraded(&format!("cannot take WebSocket clients: {error}"));
-                    context
-                        .cancel
-                        .run_until_cancelled(tokio::time::sleep(ACCEPT_PAUSE))
-                        .await;
-                }
-            }
-        }
-    }
-
-    fn host(
-        &self,
-        context: &ChannelContext,
-        clients: &Arc<Semaphore>,
-        penalties: &Arc<Penalties>,
-    ) -> Host {
-        Host {
-            channel: self.name.clone(),
-            config: Arc::clone(&self.config),
-            hub: self.hub.clone(),
-            access: Arc::clone(&context.access),
-            intake: Arc::clone(&context.intake),
-            cancel: context.cancel.child_token(),
-            clients: Arc::clone(clients),
-            penalties: Arc::clone(penalties),
-        }
     }
 }
 
@@ -163,7 +74,7 @@ impl Channel for WebSocketChannel {
         Ok(())
     }
 
-    /// `Ok` when the part was written to at least one connection.
+    /// Returns `Ok` if the part was written to at least one connection.
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
         let frame = Utf8Bytes::from(ServerEvent::Message(MessageEvent::of_part(part)).to_frame());
         let peers = self.hub.peers(&part.message.chat_id);
@@ -181,7 +92,7 @@ impl Channel for WebSocketChannel {
                 });
             }
         }
-        // Clients ignore an id that they have seen, so a second try does no harm.
+        // Clients ignore an id that they have seen, so a second attempt is harmless.
         Err(ChannelError::Away(
             "every client of the chat left".to_owned(),
         ))
@@ -213,19 +124,19 @@ impl Channel for WebSocketChannel {
     }
 }
 
-/// There is no platform: the question is whether a client finds somebody, or would once a gateway runs.
+/// There is no platform: the probe tells if clients can connect, or could once a gateway runs.
 #[async_trait]
 impl Probe for WebSocketChannel {
     async fn probe(&self) -> Result<String, ChannelError> {
         let WebSocketConfig { host, port, .. } = &*self.config;
-        // What listens everywhere is reached here, too.
+        // An address for all interfaces is reached on loopback, too.
         let here = match host.as_str() {
             "0.0.0.0" | "" => "127.0.0.1",
             "::" => "::1",
             other => other,
         };
         if *port != 0 && TcpStream::connect((here, *port)).await.is_ok() {
-            return Ok(format!("somebody listens on {here}:{port}"));
+            return Ok(format!("a program listens on {here}:{port}"));
         }
         match TcpListener::bind((host.as_str(), *port)).await {
             Ok(_) if *port == 0 => Ok(format!(
@@ -233,7 +144,7 @@ impl Probe for WebSocketChannel {
             )),
             Ok(_) => Ok(format!("{host}:{port} is free for a gateway to listen on")),
             Err(error) => Err(ChannelError::Unavailable(format!(
-                "nobody can listen on {host}:{port} ({error})"
+                "it is impossible to listen on {host}:{port} ({error})"
             ))),
         }
     }
@@ -270,7 +181,7 @@ impl Drafts for WebSocketChannel {
         Ok(())
     }
 
-    /// Tells clients that no reply completes the stream.
+    /// Reports to clients that no reply completes the stream.
     async fn withdraw(
         &self,
         stream: &StreamId,
@@ -305,7 +216,7 @@ impl TurnEnds for WebSocketChannel {
 }
 
 impl WebSocketChannel {
-    /// Shows something that may be lost to everybody in the chat.
+    /// Sends an event that may be lost to all clients of the chat.
     fn offer(&self, message: &OutboundMessage, event: &ServerEvent<'_>) {
         let frame = Utf8Bytes::from(event.to_frame());
         for peer in self.hub.peers(&message.chat_id) {
@@ -314,45 +225,12 @@ impl WebSocketChannel {
     }
 }
 
-/// Makes channels of the kind `websocket`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WebSocketFactory;
-
-impl ChannelFactory for WebSocketFactory {
-    fn kind(&self) -> &'static str {
-        "websocket"
-    }
-
-    fn default_config(&self) -> Value {
-        WebSocketConfig::default_section()
-    }
-
-    fn credentials(&self) -> &'static [Credential] {
-        const TOKEN: &[Credential] = &[Credential::secret(
-            "token",
-            "a long random text that clients have to show, for example from `openssl rand -hex 32`",
-        )];
-        TOKEN
-    }
-
-    fn create(
-        &self,
-        name: ChannelName,
-        config: &RawConfig,
-    ) -> Result<Arc<dyn Channel>, ChannelError> {
-        Ok(Arc::new(WebSocketChannel::new(
-            name,
-            WebSocketConfig::read(config)?,
-        )))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_asks_learns_whether_clients_find_somebody_or_would() {
+    async fn a_probe_tells_if_clients_can_connect() {
         let ask = async |host: &str, port| {
             let config = WebSocketConfig {
                 host: host.to_owned(),
@@ -367,16 +245,17 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         assert_eq!(
             ask("127.0.0.1", port).await,
-            Ok(format!("somebody listens on 127.0.0.1:{port}"))
+            Ok(format!("a program listens on 127.0.0.1:{port}"))
         );
         let free = "a gateway may listen on 127.0.0.1, at a port of the system's choice".to_owned();
         assert_eq!(ask("127.0.0.1", 0).await, Ok(free));
-        // An address for examples, which is nobody's.
-        let nobody = ask("203.0.113.1", 0).await.unwrap_err();
+        // An address for examples, which no machine has.
+        let error = ask("203.0.113.1", 0).await.unwrap_err();
         assert!(
-            nobody
-                .starts_with("the platform cannot be reached: nobody can listen on 203.0.113.1:0"),
-            "{nobody}"
+            error.starts_with(
+                "the platform cannot be reached: it is impossible to listen on 203.0.113.1:0"
+            ),
+            "{error}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The section `channels.websocket`, and what of it is refused.
+//! The section `channels.websocket`, and its checks.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -17,21 +17,21 @@ pub struct WebSocketConfig {
     pub host: String,
     /// The port; 0 lets the system choose one.
     pub port: u16,
-    /// The path clients ask for.
+    /// The path of upgrade requests.
     pub path: String,
-    /// What clients have to know.
+    /// The token that clients have to show.
     pub token: Token,
-    /// Whether clients have to know a token. `false` is accepted on loopback only.
+    /// Requires a token of clients. `false` is accepted on loopback only.
     pub websocket_requires_token: bool,
-    /// Whether text is shown while it is written.
+    /// Shows text while it is written.
     pub streaming: bool,
     /// The largest message a client may send, in bytes.
     pub max_message_bytes: usize,
-    /// After how many seconds a silent client is asked for a sign of life.
+    /// Seconds of silence after which a client gets a ping.
     pub ping_interval_s: u64,
-    /// How many seconds it then has.
+    /// Seconds that it has to answer.
     pub ping_timeout_s: u64,
-    /// Web origins that may connect, beside pages from this machine (`https://chat.example.org`).
+    /// Web origins that may connect, besides pages from this machine (`https://chat.example.org`).
     pub allowed_origins: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ impl Default for WebSocketConfig {
     }
 }
 
-/// Keys of the Python program's section that would change who can read along if they were ignored.
+/// Keys of the Python program's section that protect the connection, and must not be ignored.
 const UNSUPPORTED: [(&str, &str); 3] = [
     (
         "sslCertfile",
@@ -94,14 +94,14 @@ impl WebSocketConfig {
         if self.token.is_empty() && self.websocket_requires_token {
             return Err(refuse(
                 "token",
-                "is empty, so nobody could connect: set a long random token, or set websocketRequiresToken to false, \
+                "is empty, so no client could connect: set a long random token, or set websocketRequiresToken to false, \
                  which is accepted on loopback only",
             ));
         }
         if self.token.is_empty() && !self.is_loopback() {
             return Err(refuse(
                 "token",
-                "is empty and host is not a loopback address, so everybody on the network could give orders: set a \
+                "is empty and host is not a loopback address, so every machine on the network could give orders: set a \
                  token, or set host to 127.0.0.1",
             ));
         }
@@ -126,7 +126,7 @@ impl WebSocketConfig {
         Ok(())
     }
 
-    /// Whether only this machine can reach the server.
+    /// `true` if only this machine can reach the server.
     fn is_loopback(&self) -> bool {
         self.host == "localhost"
             || self
@@ -139,12 +139,12 @@ impl WebSocketConfig {
         Duration::from_secs(self.ping_interval_s)
     }
 
-    /// How long a client may be silent in all.
+    /// Returns the silence after which a client is disconnected.
     pub(crate) fn silence(&self) -> Duration {
         Duration::from_secs(self.ping_interval_s.saturating_add(self.ping_timeout_s))
     }
 
-    /// What a new configuration gets. Everybody who knows the token may talk.
+    /// Returns the section of a new configuration. Every client with the token has access.
     pub(crate) fn default_section() -> Value {
         let defaults = Self::default();
         json!({

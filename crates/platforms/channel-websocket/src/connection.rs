@@ -1,8 +1,8 @@
-//! One client, from the handshake to the goodbye.
+//! The connection of a client, from the handshake to the close frame.
 //!
 //! Decision: one task reads and writes. While a message is being made durable nothing else is read
-//! from its client, which is all the flow control there is; what goes to a client waits in a bounded
-//! queue. A client that is not allowed learns so and nothing else happens for it.
+//! from its client, which is the flow control; outgoing frames wait in a bounded queue. A client without
+//! access gets an error event and is disconnected.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -27,27 +27,27 @@ use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config};
 
 use crate::WebSocketConfig;
-use crate::handshake::{Guest, Refusal, admit, new_chat};
+use crate::handshake::{Guest, UpgradeRefusal, admit, new_chat};
 use crate::hub::{Hub, Outgoing, Peer};
 use crate::protocol::{ClientFrame, ServerEvent};
 
-/// How long a client has for the handshake.
+/// Time limit of the handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// How long a client has to take a frame.
+/// Time limit of writing a frame.
 const WRITE_WITHIN: Duration = Duration::from_secs(10);
-/// How long a client has to take the goodbye.
+/// Time limit of writing the close frame.
 const CLOSE_WITHIN: Duration = Duration::from_millis(700);
-/// How many chats one connection may receive.
+/// Maximum number of chats of a connection.
 const CHATS: usize = 256;
-/// The interval at which a connected client's right to talk is checked.
+/// Interval of access checks of a connected client.
 const CHECK_ACCESS: Duration = Duration::from_millis(500);
-/// How much is read and written at once.
+/// Size of the read and write buffers, in bytes.
 const BUFFER: usize = 8 << 10;
 
-/// Why a connection ends; the goodbye that it gets.
-type End = (CloseCode, &'static str);
+/// Code and reason of a close frame.
+type Goodbye = (CloseCode, &'static str);
 
-/// What a connection needs of the channel.
+/// The channel, as a connection sees it.
 pub(crate) struct Host {
     pub(crate) channel: ChannelName,
     pub(crate) config: Arc<WebSocketConfig>,
@@ -55,15 +55,15 @@ pub(crate) struct Host {
     pub(crate) access: Arc<dyn Access>,
     pub(crate) intake: Arc<dyn Intake>,
     pub(crate) cancel: CancellationToken,
-    /// Places for clients that have shown the token.
+    /// Free places for clients with a valid token.
     pub(crate) clients: Arc<Semaphore>,
     /// Wrong tokens by address.
     pub(crate) penalties: Arc<Penalties>,
 }
 
 impl Host {
-    /// Serves a client until one of both goes. The seat is for the handshake; after it a client has
-    /// one of the places of its own.
+    /// Serves a client until either side ends the connection. The seat is for the handshake; after it
+    /// the client has a place of its own.
     pub(crate) async fn serve(self, stream: TcpStream, seat: Seat) {
         let opening =
             tokio::time::timeout(HANDSHAKE_WITHIN, self.handshake(stream, seat.address()));
@@ -148,14 +148,14 @@ struct Opened {
     place: OwnedSemaphorePermit,
 }
 
-/// The refusal of a client that has the token, but finds no place.
-const FULL: Refusal = Refusal {
+/// The refusal of a client with a valid token, but no free place.
+const FULL: UpgradeRefusal = UpgradeRefusal {
     status: StatusCode::SERVICE_UNAVAILABLE,
     detail: "too many clients are connected: try again later",
 };
 
-/// The answer to a client that may not connect.
-fn refused(refusal: Refusal) -> ErrorResponse {
+/// Converts a refusal to an HTTP response.
+fn refused(refusal: UpgradeRefusal) -> ErrorResponse {
     let mut response = ErrorResponse::new(Some(refusal.detail.to_owned()));
     *response.status_mut() = refusal.status;
     response
@@ -194,8 +194,8 @@ impl Connection {
         }
     }
 
-    /// Asks whether the client may talk, and tells it where it is.
-    async fn welcome(&mut self) -> ControlFlow<Option<End>> {
+    /// Checks access, and sends the first event.
+    async fn welcome(&mut self) -> ControlFlow<Option<Goodbye>> {
         self.check_access().await?;
         let chat_id = self.guest.chat_id.clone();
         self.host.hub.attach(&chat_id, &self.peer);
@@ -207,8 +207,8 @@ impl Connection {
         .await
     }
 
-    /// Ends the connection of a client that may not talk, or may no longer.
-    async fn check_access(&mut self) -> ControlFlow<Option<End>> {
+    /// Ends the connection of a client without access, or no longer with it.
+    async fn check_access(&mut self) -> ControlFlow<Option<Goodbye>> {
         let detail = match self
             .host
             .access
@@ -229,7 +229,7 @@ impl Connection {
     }
 
     /// Reads and writes until the connection ends.
-    async fn exchange(&mut self, mut frames: mpsc::Receiver<Outgoing>) -> Option<End> {
+    async fn exchange(&mut self, mut frames: mpsc::Receiver<Outgoing>) -> Option<Goodbye> {
         let mut ping = tokio::time::interval(self.host.config.ping_interval());
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ping.reset();
@@ -237,7 +237,7 @@ impl Connection {
         access.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let cancel = self.host.cancel.clone();
         loop {
-            // Reading comes first, so that nothing is written to a client that has said goodbye.
+            // Reading comes first, so that nothing is written after a close frame of the client.
             let step = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Some((CloseCode::Away, "the server goes down, or the client is too slow")),
@@ -254,26 +254,29 @@ impl Connection {
 
     /// Writes a frame to a client that may still receive it. Pieces of drafts are many, and rely on
     /// the check at intervals.
-    async fn pass_on(&mut self, outgoing: Outgoing) -> ControlFlow<Option<End>> {
+    async fn pass_on(&mut self, outgoing: Outgoing) -> ControlFlow<Option<Goodbye>> {
         if outgoing.written.is_some() {
             self.check_access().await?;
         }
         self.write(Message::Text(outgoing.frame)).await?;
         if let Some(receipt) = outgoing.written {
-            // The sender may have lost interest.
+            // The sender may be gone.
             receipt.send(()).ok();
         }
         ControlFlow::Continue(())
     }
 
-    async fn ping(&mut self) -> ControlFlow<Option<End>> {
+    async fn ping(&mut self) -> ControlFlow<Option<Goodbye>> {
         if self.heard.elapsed() >= self.host.config.silence() {
             return ControlFlow::Break(None);
         }
         self.write(Message::Ping(Bytes::new())).await
     }
 
-    async fn hear(&mut self, message: Option<Result<Message, Error>>) -> ControlFlow<Option<End>> {
+    async fn hear(
+        &mut self,
+        message: Option<Result<Message, Error>>,
+    ) -> ControlFlow<Option<Goodbye>> {
         self.heard = Instant::now();
         match message {
             Some(Ok(Message::Text(text))) => self.take(&text).await,
@@ -290,8 +293,8 @@ impl Connection {
         }
     }
 
-    /// Does what a text frame asks for.
-    async fn take(&mut self, text: &str) -> ControlFlow<Option<End>> {
+    /// Handles a text frame.
+    async fn take(&mut self, text: &str) -> ControlFlow<Option<Goodbye>> {
         match ClientFrame::parse(text) {
             Err(detail) => {
                 self.say(&ServerEvent::Error {
@@ -314,7 +317,7 @@ impl Connection {
         }
     }
 
-    async fn attach(&mut self, chat_id: ChatId) -> ControlFlow<Option<End>> {
+    async fn attach(&mut self, chat_id: ChatId) -> ControlFlow<Option<Goodbye>> {
         if !self.receives(&chat_id) {
             let detail = format!("a connection receives at most {CHATS} chats: open another one");
             return self
@@ -328,7 +331,7 @@ impl Connection {
         self.say(&ServerEvent::Attached { chat_id: &chat_id }).await
     }
 
-    /// Makes the connection receive a chat. `false` when it receives too many already.
+    /// Adds a chat to the connection. `false` if it has too many.
     fn receives(&mut self, chat_id: &ChatId) -> bool {
         if self.chats.contains(chat_id) {
             return true;
@@ -341,13 +344,13 @@ impl Connection {
         room
     }
 
-    /// Hands a message over and tells the client what became of it.
+    /// Delivers a message, and sends the outcome to the client.
     async fn deliver(
         &mut self,
         chat_id: ChatId,
         id: Option<MessageId>,
         content: String,
-    ) -> ControlFlow<Option<End>> {
+    ) -> ControlFlow<Option<Goodbye>> {
         if !self.receives(&chat_id) {
             return self.attach(chat_id).await;
         }
@@ -390,11 +393,11 @@ impl Connection {
         .await
     }
 
-    async fn say(&mut self, event: &ServerEvent<'_>) -> ControlFlow<Option<End>> {
+    async fn say(&mut self, event: &ServerEvent<'_>) -> ControlFlow<Option<Goodbye>> {
         self.write(Message::text(event.to_frame())).await
     }
 
-    async fn write(&mut self, message: Message) -> ControlFlow<Option<End>> {
+    async fn write(&mut self, message: Message) -> ControlFlow<Option<Goodbye>> {
         let cancel = self.host.cancel.clone();
         let stopped = async {
             cancel.cancelled().await;

@@ -1,4 +1,4 @@
-//! Who may open a connection: path, origin, host, token, name.
+//! Checks of an upgrade request: path, origin, host, token, ids.
 //!
 //! Decision: a browser sends its page's origin, and pages that are not from this machine or named
 //! in the configuration are refused. Without a token the name the page used for this server counts
@@ -20,28 +20,28 @@ use crate::protocol::is_id;
 /// A client that may open a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Guest {
-    /// Its name, as it says.
+    /// The name that it claims.
     pub(crate) client_id: String,
-    /// The chat it wants, or a new one.
+    /// The chat that it asks for, or a new one.
     pub(crate) chat_id: ChatId,
 }
 
-/// Why a client may not.
+/// The refusal of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct UpgradeRefusal {
     /// The HTTP status.
     pub(crate) status: StatusCode,
-    /// What is wrong, for the client's programmer.
+    /// The reason, for the client's programmer.
     pub(crate) detail: &'static str,
 }
 
-/// Looks at an upgrade request.
+/// Checks an upgrade request.
 pub(crate) fn admit(
     config: &WebSocketConfig,
     uri: &Uri,
     headers: &HeaderMap,
-) -> Result<Guest, Refusal> {
-    let refuse = |status, detail| Err(Refusal { status, detail });
+) -> Result<Guest, UpgradeRefusal> {
+    let refuse = |status, detail| Err(UpgradeRefusal { status, detail });
     if uri.path() != config.path {
         return refuse(StatusCode::NOT_FOUND, "nothing is served at this path");
     }
@@ -97,19 +97,19 @@ pub(crate) fn admit(
     })
 }
 
-/// A chat that was never there.
+/// Returns a new chat id.
 pub(crate) fn new_chat() -> ChatId {
     ChatId::from(Uuid::new_v4().to_string())
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    // What is no text is as good as an origin nobody allowed.
+    // A value that is no text counts as a foreign origin.
     headers
         .get(name)
         .map(|value| value.to_str().unwrap_or("invalid"))
 }
 
-/// Whether a page of this origin may connect.
+/// `true` if a page of this origin may connect.
 fn origin_allowed(config: &WebSocketConfig, origin: &str) -> bool {
     let listed = config.allowed_origins.iter().any(|allowed| {
         allowed == "*" || allowed.trim_end_matches('/').eq_ignore_ascii_case(origin)
@@ -118,7 +118,7 @@ fn origin_allowed(config: &WebSocketConfig, origin: &str) -> bool {
         || Url::parse(origin).is_ok_and(|url| url.host().is_some_and(|host| is_this_machine(&host)))
 }
 
-/// Whether a `Host` header names this server rather than somebody else's domain.
+/// `true` if a `Host` header names this server, and no other domain.
 fn host_allowed(config: &WebSocketConfig, host: &str) -> bool {
     let Some(host) = of_header(host) else {
         return false;

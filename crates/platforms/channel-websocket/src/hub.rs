@@ -1,4 +1,4 @@
-//! Which connections receive which chat.
+//! Subscriptions of connections to chats.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,15 +7,15 @@ use nanobot_channel::{CancellationToken, ChatId};
 use tokio::sync::{mpsc, oneshot};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-/// How many frames wait for a client before it counts as too slow.
+/// Maximum number of frames that wait for a client before it counts as too slow.
 const QUEUE: usize = 64;
 
 /// A frame on its way to a client.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
-    /// What to write.
+    /// The text of the frame.
     pub(crate) frame: Utf8Bytes,
-    /// Told when it is written; dropped when it never will be.
+    /// Receives the result of writing it; dropped if it is never written.
     pub(crate) written: Option<oneshot::Sender<()>>,
 }
 
@@ -27,13 +27,13 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// A connection that ends when `cancel` fires, and the queue it has to write from.
+    /// A connection that ends with `cancel`, and the queue of its frames.
     pub(crate) fn new(cancel: CancellationToken) -> (Self, mpsc::Receiver<Outgoing>) {
         let (queue, frames) = mpsc::channel(QUEUE);
         (Self { queue, cancel }, frames)
     }
 
-    /// Queues a frame that must arrive. A client that does not keep up is disconnected.
+    /// Queues a frame that must arrive. A client with a full queue is disconnected.
     pub(crate) fn send(&self, frame: Utf8Bytes) -> oneshot::Receiver<()> {
         let (written, receipt) = oneshot::channel();
         if let Err(mpsc::error::TrySendError::Full(_)) = self.queue.try_send(Outgoing {
@@ -49,7 +49,7 @@ impl Peer {
     /// Queues a frame that may be lost, as long as the client keeps up.
     pub(crate) fn offer(&self, frame: Utf8Bytes) {
         if self.queue.capacity() > QUEUE / 2 {
-            // When the connection is gone, so is the reader of the frame.
+            // A closed connection has no reader for the frame.
             drop(self.queue.try_send(Outgoing {
                 frame,
                 written: None,
@@ -62,14 +62,14 @@ impl Peer {
     }
 }
 
-/// All chats that somebody receives. Clones share it.
+/// The chats with connections. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hub {
     chats: Arc<Mutex<HashMap<ChatId, Vec<Peer>>>>,
 }
 
 impl Hub {
-    /// `peer` receives `chat` from now on.
+    /// Adds a connection to a chat.
     pub(crate) fn attach(&self, chat: &ChatId, peer: &Peer) {
         let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
         let peers = chats.entry(chat.clone()).or_default();
@@ -78,7 +78,7 @@ impl Hub {
         }
     }
 
-    /// `peer` receives `chat` no more.
+    /// Removes a connection from a chat.
     pub(crate) fn detach(&self, chat: &ChatId, peer: &Peer) {
         let mut chats = self.chats.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(peers) = chats.get_mut(chat) {
@@ -89,7 +89,7 @@ impl Hub {
         }
     }
 
-    /// Who receives `chat`.
+    /// Returns the connections of a chat.
     pub(crate) fn peers(&self, chat: &ChatId) -> Vec<Peer> {
         self.chats
             .lock()

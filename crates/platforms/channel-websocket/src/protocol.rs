@@ -1,4 +1,4 @@
-//! What crosses the wire, as types. `docs/websocket.md` says the same to people.
+//! The protocol in types. `docs/websocket.md` describes it.
 
 use nanobot_channel::{
     Button, ChatId, MediaRef, MessageId, OutboundKind, OutboundPart, StreamId, Value, json,
@@ -8,21 +8,21 @@ use serde::Serialize;
 /// The longest chat, client or message id that a client may choose, in bytes.
 pub const LONGEST_ID: usize = 128;
 
-/// What a client says.
+/// A frame of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientFrame {
-    /// Something for the assistant.
+    /// A message for the assistant.
     Message {
         /// The chat; the connection's own when absent.
         chat_id: Option<ChatId>,
-        /// The client's name for the message, by which it is acknowledged and known again.
+        /// The client's id of the message, for its acknowledgement and against duplicates.
         id: Option<MessageId>,
         /// The text.
         content: String,
     },
-    /// A new chat, please.
+    /// Asks for a new chat.
     NewChat,
-    /// The messages of this chat, too.
+    /// Asks for the messages of another chat.
     Attach {
         /// The chat.
         chat_id: ChatId,
@@ -33,9 +33,9 @@ impl ClientFrame {
     /// Reads a text frame: a JSON object of the protocol, else bare text.
     ///
     /// # Errors
-    /// What is wrong, for the client's programmer.
+    /// Returns the reason, for the client's programmer.
     pub fn parse(text: &str) -> Result<Self, String> {
-        // `42` and `{nonsense` are things that people say.
+        // `42` and `{nonsense` are texts of a person.
         let Ok(Value::Object(object)) = json::from_str(text) else {
             return Self::message(None, None, text);
         };
@@ -79,7 +79,7 @@ impl ClientFrame {
     }
 }
 
-/// An id that a client chose, from a string or a number.
+/// Reads an id that a client chose, from a string or a number.
 fn id(key: &str, value: &Value) -> Result<String, String> {
     let text = value
         .as_str()
@@ -93,8 +93,8 @@ fn id(key: &str, value: &Value) -> Result<String, String> {
     }
 }
 
-/// Whether a client may use this as an id. Above all nothing that a list of people could take for
-/// two names (`|`).
+/// `true` if a client may use this as an id. `|` is excluded, because it separates names in lists of
+/// people.
 #[must_use]
 pub fn is_id(text: &str) -> bool {
     (1..=LONGEST_ID).contains(&text.len())
@@ -103,7 +103,7 @@ pub fn is_id(text: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b':' | b'-'))
 }
 
-/// What the server says.
+/// An event of the server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum ServerEvent<'a> {
@@ -111,7 +111,7 @@ pub enum ServerEvent<'a> {
     Ready {
         /// The connection's own chat.
         chat_id: &'a ChatId,
-        /// Who the server takes the client for.
+        /// The client's name on the server.
         client_id: &'a str,
     },
     /// The connection receives this chat from now on.
@@ -123,17 +123,17 @@ pub enum ServerEvent<'a> {
     Ack {
         /// The chat it went to.
         chat_id: &'a ChatId,
-        /// The client's name for it.
+        /// The client's id of it.
         id: &'a MessageId,
     },
     /// Something went wrong.
     Error {
-        /// What, in words.
+        /// The reason as text.
         detail: &'a str,
         /// The message that it is about.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a MessageId>,
-        /// Whether sending the message again later can help.
+        /// `true` if sending the message again later can help.
         retry: bool,
     },
     /// A part of a message of the assistant.
@@ -147,7 +147,7 @@ pub enum ServerEvent<'a> {
         /// The piece.
         text: &'a str,
     },
-    /// The assistant is done with a message, whether or not it had something to say.
+    /// The assistant is done with a message, with or without a reply.
     TurnEnd {
         /// The chat.
         chat_id: &'a ChatId,
@@ -161,7 +161,7 @@ pub enum ServerEvent<'a> {
         chat_id: &'a ChatId,
         /// The run.
         stream_id: &'a StreamId,
-        /// Whether another run follows after tools ran.
+        /// `true` if another run follows after tools ran.
         resuming: bool,
     },
 }
@@ -177,9 +177,9 @@ pub struct MessageEvent<'a> {
     pub kind: &'static str,
     /// Markdown.
     pub text: &'a str,
-    /// Which part, from 1.
+    /// Number of the part, from 1.
     pub part: u32,
-    /// How many parts there are.
+    /// Number of all parts.
     pub parts: u32,
     /// The run of text whose place the message takes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -229,7 +229,7 @@ impl ServerEvent<'_> {
     /// The text frame.
     #[must_use]
     pub fn to_frame(&self) -> String {
-        // These types hold nothing that JSON cannot say.
+        // Every value of these types has a JSON form.
         serde_json::to_string(self).unwrap_or_default()
     }
 }

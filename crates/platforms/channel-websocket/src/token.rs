@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::channel::SHORT_TOKEN;
+/// Length of a token below which a warning is logged, in characters.
+pub(crate) const SHORT_TOKEN: usize = 16;
 
 /// A secret that is compared in constant time and never shown.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
@@ -15,20 +16,19 @@ impl Token {
         Self(secret.into())
     }
 
-    /// Whether there is none.
+    /// `true` if there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// `true` for a token that can be guessed. No token at all is another matter.
+    /// `true` for a token that can be guessed; `false` without a token.
     #[must_use]
     pub(crate) fn is_short(&self) -> bool {
         !self.is_empty() && self.0.chars().count() < SHORT_TOKEN
     }
 
-    /// Whether `candidate` is the secret. The time it takes tells nothing but the length of the
-    /// candidate. No candidate matches an empty token.
+    /// `true` if `candidate` is the secret. The time depends on the length of the candidate alone. No candidate matches an empty token.
     #[must_use]
     pub fn matches(&self, candidate: &str) -> bool {
         let secret = self.0.as_bytes();
