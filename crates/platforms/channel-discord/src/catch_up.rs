@@ -38,9 +38,9 @@ const PAGES: usize = 3;
 const LONGEST_AGO: Duration = Duration::from_hours(24);
 
 /// The last dealt-with message of each channel.
-pub(crate) type Marks = CatchUpMarks<SeenNote>;
+pub(crate) type DiscordMarks = CatchUpMarks<SeenNote>;
 
-type Lag = catch_up::Lag<SeenNote>;
+type ChannelLag = catch_up::Lag<SeenNote>;
 
 /// The note with the marks.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -70,14 +70,14 @@ impl MarkNote for SeenNote {
 
 /// The answer about the missed messages of a channel.
 #[derive(Debug)]
-pub(crate) struct Fetched {
-    lag: Lag,
-    outcome: Result<Missed, CallError>,
+pub(crate) struct FetchedChannel {
+    lag: ChannelLag,
+    outcome: Result<MissedInChannel, CallError>,
 }
 
 /// The missed messages of a channel.
 #[derive(Debug)]
-struct Missed {
+struct MissedInChannel {
     messages: catch_up::Missed<SeenNote, RawMessage>,
     /// `true` if some are left out.
     is_cut: bool,
@@ -88,11 +88,14 @@ struct Missed {
 pub(crate) struct CatchUp<'a> {
     channel: &'a DiscordChannel,
     context: &'a ChannelContext,
-    round: Round,
+    round: RoundState,
     /// Number of rounds in a row with a failed request.
     failures: u32,
     /// The request under way.
-    request: Option<(Lag, BoxFuture<'a, Result<Missed, CallError>>)>,
+    request: Option<(
+        ChannelLag,
+        BoxFuture<'a, Result<MissedInChannel, CallError>>,
+    )>,
     /// Channels still to be asked about in this round, the next one last.
     line: Vec<ChannelId>,
     /// Channels whose request failed in this round.
@@ -106,7 +109,7 @@ pub(crate) struct CatchUp<'a> {
 
 /// State of the rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Round {
+enum RoundState {
     /// No channel lags.
     Over,
     /// The next round begins at this time.
@@ -121,9 +124,9 @@ impl<'a> CatchUp<'a> {
             channel,
             context,
             round: if channel.marks.lags().is_empty() {
-                Round::Over
+                RoundState::Over
             } else {
-                Round::Due(Instant::now())
+                RoundState::Due(Instant::now())
             },
             failures: 0,
             request: None,
@@ -138,16 +141,16 @@ impl<'a> CatchUp<'a> {
     /// Starts over for a session without earlier events.
     pub(crate) fn begin(&mut self) {
         *self = Self {
-            round: Round::Due(Instant::now()),
+            round: RoundState::Due(Instant::now()),
             ..Self::new(self.channel, self.context)
         };
     }
 
     /// Waits for the missed messages of the next channel, to be [taken in](Self::take_in). Cancel safe.
-    pub(crate) async fn next(&mut self) -> Fetched {
+    pub(crate) async fn next(&mut self) -> FetchedChannel {
         loop {
             if let Some((lag, answer)) = &mut self.request {
-                let fetched = Fetched {
+                let fetched = FetchedChannel {
                     lag: lag.clone(),
                     outcome: answer.await,
                 };
@@ -155,12 +158,12 @@ impl<'a> CatchUp<'a> {
                 return fetched;
             }
             match self.round {
-                Round::Over => std::future::pending().await,
-                Round::Due(time) => {
+                RoundState::Over => std::future::pending().await,
+                RoundState::Due(time) => {
                     tokio::time::sleep_until(time).await;
                     self.begin_round();
                 }
-                Round::UnderWay => match self.line.pop() {
+                RoundState::UnderWay => match self.line.pop() {
                     Some(id) => {
                         let channel = self.channel;
                         let lag = channel.marks.lag(&id);
@@ -176,19 +179,19 @@ impl<'a> CatchUp<'a> {
     /// Takes in the missed messages of a channel before a live event there, unless fetching them failed
     /// in this round.
     pub(crate) async fn before(&mut self, id: ChannelId) -> Next {
-        if matches!(self.round, Round::Due(time) if time <= Instant::now()) {
+        if matches!(self.round, RoundState::Due(time) if time <= Instant::now()) {
             self.begin_round();
         }
-        let is_to_be_tried = self.round == Round::UnderWay && !self.failed.contains(&id);
+        let is_to_be_tried = self.round == RoundState::UnderWay && !self.failed.contains(&id);
         let Some(lag) = self.channel.marks.lag(&id).filter(|_| is_to_be_tried) else {
             return Next::Confirm;
         };
         let fetched = match self.request.take_if(|(asked, _)| asked.place == id) {
-            Some((lag, answer)) => Fetched {
+            Some((lag, answer)) => FetchedChannel {
                 lag,
                 outcome: answer.await,
             },
-            None => Fetched {
+            None => FetchedChannel {
                 lag: lag.clone(),
                 outcome: self.channel.missed(lag).await,
             },
@@ -197,11 +200,11 @@ impl<'a> CatchUp<'a> {
     }
 
     /// Takes in the missed messages of a channel.
-    pub(crate) async fn take_in(&mut self, fetched: Fetched) -> Next {
-        let Fetched { lag, outcome } = fetched;
+    pub(crate) async fn take_in(&mut self, fetched: FetchedChannel) -> Next {
+        let FetchedChannel { lag, outcome } = fetched;
         let (channel, id) = (self.channel, lag.place);
         match outcome {
-            Ok(Missed { messages, is_cut }) => {
+            Ok(MissedInChannel { messages, is_cut }) => {
                 self.fetched += messages.messages.len();
                 self.cut += usize::from(is_cut);
                 let context = self.context;
@@ -231,7 +234,7 @@ impl<'a> CatchUp<'a> {
     }
 
     fn begin_round(&mut self) {
-        self.round = Round::UnderWay;
+        self.round = RoundState::UnderWay;
         self.line = self
             .channel
             .marks
@@ -263,17 +266,17 @@ impl<'a> CatchUp<'a> {
         self.request = None;
         self.line.clear();
         self.round = if self.failed.is_empty() {
-            Round::Over
+            RoundState::Over
         } else {
             self.failures += 1;
-            Round::Due(Instant::now() + channel.pause(self.failures).max(self.pause))
+            RoundState::Due(Instant::now() + channel.pause(self.failures).max(self.pause))
         };
     }
 }
 
 impl DiscordChannel {
     /// Fetches the missed messages of a channel.
-    async fn missed(&self, lag: Lag) -> Result<Missed, CallError> {
+    async fn missed(&self, lag: ChannelLag) -> Result<MissedInChannel, CallError> {
         let last = lag.after;
         let mut fetched = self.page(&lag, &format!("after={last}&")).await?;
         let mut is_whole = fetched.len() < PAGE;
@@ -302,7 +305,7 @@ impl DiscordChannel {
         let place = lag.place;
         let messages = fetched.into_iter();
         let messages = messages.map(|message| (message.id.get(), (place, message)));
-        Ok(Missed {
+        Ok(MissedInChannel {
             messages: catch_up::Missed {
                 messages: messages.collect(),
                 caught_up: vec![(lag, newest.unwrap_or(last))],
@@ -312,7 +315,7 @@ impl DiscordChannel {
     }
 
     /// Fetches a page of messages; `range` is the beginning of the query.
-    async fn page(&self, lag: &Lag, range: &str) -> Result<Vec<RawMessage>, CallError> {
+    async fn page(&self, lag: &ChannelLag, range: &str) -> Result<Vec<RawMessage>, CallError> {
         let route = Route::messages(lag.place, &format!("{range}limit={PAGE}"));
         let page: Vec<Box<RawValue>> = self.api.call(&route, Body::Empty).await?;
         let messages = page.iter();
@@ -332,7 +335,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_note_keeps_its_form_over_a_restart() {
-        let (notes, marks) = (NoteBook::default(), Marks::default());
+        let (notes, marks) = (NoteBook::default(), DiscordMarks::default());
         let note = json!({"bot": "1", "channels": [["5", "7", 55], ["6", null, 59]]});
         notes
             .write(SeenNote::NAME, &note.to_string())
@@ -357,7 +360,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_note_is_bounded() {
-        let (notes, marks) = (NoteBook::default(), Marks::default());
+        let (notes, marks) = (NoteBook::default(), DiscordMarks::default());
         marks.open_gap(&Some(UserId::new(u64::MAX)));
         let newest = u64::MAX - 1;
         for number in 0..=MARKED as u64 {

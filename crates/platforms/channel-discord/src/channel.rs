@@ -15,7 +15,7 @@ use serenity::model::id::MessageId as DiscordMessage;
 
 use crate::DiscordConfig;
 use crate::api::{Api, Body};
-use crate::catch_up::Marks;
+use crate::catch_up::DiscordMarks;
 use crate::cursor::Cursor;
 use crate::draft::Draft;
 use crate::error::CallError;
@@ -45,7 +45,7 @@ pub struct DiscordChannel {
     pub(crate) config: Arc<DiscordConfig>,
     pub(crate) api: Arc<Api>,
     pub(crate) threads: Arc<Threads>,
-    pub(crate) marks: Arc<Marks>,
+    pub(crate) marks: Arc<DiscordMarks>,
     /// Messages that were dealt with: one may come from the gateway and be fetched.
     recent: Arc<Mutex<Recent<DiscordMessage>>>,
     pub(crate) drafts: Arc<DraftBoard<DiscordMessage>>,

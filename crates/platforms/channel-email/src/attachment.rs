@@ -39,7 +39,7 @@ const RECOGNISABLE: &[&str] = &[
 
 /// A file in a mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Attachment {
+pub(crate) struct MailFile {
     /// The sender's name for it, in one line.
     name: String,
     /// The detected media type.
@@ -47,7 +47,7 @@ pub(crate) struct Attachment {
     bytes: Vec<u8>,
 }
 
-impl Attachment {
+impl MailFile {
     /// A file; `declared` is its type by the mail.
     pub(crate) fn new(name: &str, declared: Option<&str>, bytes: Vec<u8>) -> Self {
         let visible = name.chars().map(|letter| {
@@ -114,7 +114,7 @@ impl Attachment {
 /// Keeps the files of a mail from a sender who may talk. Returns their markers in the text, and the
 /// images.
 pub(crate) async fn keep_all(
-    attachments: &[Attachment],
+    attachments: &[MailFile],
     id: &str,
     config: &EmailConfig,
     context: &ChannelContext,

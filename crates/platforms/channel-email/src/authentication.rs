@@ -52,7 +52,7 @@ impl Authenticity {
         let Some(report) = report else {
             return Self::default();
         };
-        let has_failed = |found: &Finding| found.method == "dmarc" && found.outcome == "fail";
+        let has_failed = |found: &MethodResult| found.method == "dmarc" && found.outcome == "fail";
         if report.results.iter().any(has_failed) {
             return Self::default();
         }
@@ -89,12 +89,12 @@ pub(crate) fn reporter<'a>(
 struct Report {
     /// The server's name; empty for some servers.
     server: String,
-    results: Vec<Finding>,
+    results: Vec<MethodResult>,
 }
 
 /// One result in it.
 #[derive(Debug)]
-struct Finding {
+struct MethodResult {
     method: String,
     outcome: String,
     passes: bool,
@@ -112,7 +112,7 @@ impl Report {
         Self {
             server,
             results: sections
-                .filter_map(|words| Finding::parse(&words))
+                .filter_map(|words| MethodResult::parse(&words))
                 .collect(),
         }
     }
@@ -120,13 +120,13 @@ impl Report {
 
 impl Report {
     /// Returns the result of a method, if there is exactly one.
-    fn only(&self, method: &str) -> Option<&Finding> {
+    fn only(&self, method: &str) -> Option<&MethodResult> {
         let mut found = self.results.iter().filter(|found| found.method == method);
         found.next().filter(|_| found.next().is_none())
     }
 }
 
-impl Finding {
+impl MethodResult {
     fn parse(words: &[String]) -> Option<Self> {
         let mut pairs = words.iter().filter_map(|word| word.split_once('='));
         let (method, outcome) = pairs.next()?;

@@ -4,7 +4,7 @@ use nanobot_channel::{ChannelContext, ChannelName, InboundMessage, Map, MessageI
 use nanobot_extract::MailText;
 
 use crate::EmailConfig;
-use crate::attachment::{Attachment, keep_all};
+use crate::attachment::{MailFile, keep_all};
 use crate::envelope::Envelope;
 use crate::imap::MailUid;
 use crate::text::{limited, marked, without_quote};
@@ -21,18 +21,18 @@ const ID_TEXT: usize = 1000;
 
 /// A parsed mail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Content {
+pub(crate) struct ParsedMail {
     /// Lines end with `\n`; empty if there is no text.
     pub(crate) text: String,
-    pub(crate) attachments: Vec<Attachment>,
+    pub(crate) attachments: Vec<MailFile>,
 }
 
-impl From<MailText> for Content {
+impl From<MailText> for ParsedMail {
     fn from(mail: MailText) -> Self {
         let attachments = mail
             .files
             .into_iter()
-            .map(|file| Attachment::new(&file.name, file.mime.as_deref(), file.bytes));
+            .map(|file| MailFile::new(&file.name, file.mime.as_deref(), file.bytes));
         Self {
             text: mail.text,
             attachments: attachments.collect(),
@@ -42,15 +42,15 @@ impl From<MailText> for Content {
 
 /// A mail of a sender who may talk, parsed.
 #[derive(Debug)]
-pub(crate) struct Candidate<'a> {
+pub(crate) struct MailCandidate<'a> {
     pub(crate) uid: MailUid,
     pub(crate) envelope: &'a Envelope,
-    pub(crate) content: Content,
+    pub(crate) content: ParsedMail,
     /// `true` if only the beginning was fetched; its files may be incomplete.
     pub(crate) is_cut: bool,
 }
 
-impl Candidate<'_> {
+impl MailCandidate<'_> {
     /// Makes the message, keeping its files.
     pub(crate) async fn compose(
         &self,

@@ -11,7 +11,7 @@ use nanobot_extract::Extract;
 
 use crate::EmailConfig;
 use crate::error::MailError;
-use crate::imap::Mailbox;
+use crate::imap::ImapMailbox;
 use crate::intake::Memory;
 use crate::markup::MailHtml;
 use crate::servers::Servers;
@@ -129,7 +129,7 @@ impl Channel for EmailChannel {
 impl Probe for EmailChannel {
     /// Opens the mailbox without changing it, and logs in at the SMTP server.
     async fn probe(&self) -> Result<String, ChannelError> {
-        let mailbox = Mailbox::open(&self.servers, true)
+        let mailbox = ImapMailbox::open(&self.servers, true)
             .await
             .map_err(MailError::final_now)?;
         if let Err(error) = mailbox.close().await {

@@ -6,10 +6,13 @@ use nanobot_extract::MailHeader;
 use crate::EmailConfig;
 use crate::authentication::{Authenticity, reporter};
 use crate::config::NAMELESS;
+use crate::text::in_one_line;
 use crate::thread::{MessageIds, is_message_id};
 
-/// The longest subject that is kept, in characters.
+/// Maximum length of a subject that is kept, in characters.
 const SUBJECT_LIMIT: usize = 500;
+/// Maximum length of a name and of a date, in characters.
+const FIELD_LIMIT: usize = 100;
 
 /// The header of a mail that a person may have written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,25 +78,13 @@ impl Envelope {
         if config.verify_spf && !authenticity.spf {
             return Err(Skip::Unproven("SPF did not pass"));
         }
-        let subject = header
-            .subject
-            .as_deref()
-            .unwrap_or_default()
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ");
+        let subject = header.subject.as_deref().unwrap_or_default();
         let date = header.values("Date").next().unwrap_or_default();
         Ok(Self {
             sender,
             shown_sender,
-            subject: subject.chars().take(SUBJECT_LIMIT).collect(),
-            date: date
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ")
-                .chars()
-                .take(100)
-                .collect(),
+            subject: in_one_line(subject, SUBJECT_LIMIT),
+            date: in_one_line(date, FIELD_LIMIT),
             ids: ids(header),
             authenticity,
         })
@@ -111,9 +102,9 @@ impl Envelope {
     }
 }
 
-/// Reads what a mail with `code` in its subject teaches: the name of the server that proves its
-/// sender, `-` for one without a name. `Some(None)` when nothing does; `None` for every other mail.
-pub(crate) fn lesson(header: &MailHeader, code: &str) -> Option<Option<String>> {
+/// Returns the name of the server that verifies the sender of a mail with `code` in its subject, `-`
+/// for one without a name. `Some(None)` if no server does; `None` for every other mail.
+pub(crate) fn reporter_named(header: &MailHeader, code: &str) -> Option<Option<String>> {
     header.subject.as_deref().filter(|subject| {
         subject
             .to_ascii_lowercase()
@@ -148,13 +139,11 @@ fn sender(header: &MailHeader) -> Option<(String, String)> {
         return None;
     }
     let sender = parsed.to_string().to_ascii_lowercase();
-    let name = address
-        .name
-        .as_deref()
-        .map(|name| name.split_whitespace().collect::<Vec<_>>().join(" "));
-    let shown = match name.filter(|name| !name.is_empty()) {
-        Some(name) => format!("{} <{sender}>", name.chars().take(100).collect::<String>()),
-        None => sender.clone(),
+    let name = in_one_line(address.name.as_deref().unwrap_or_default(), FIELD_LIMIT);
+    let shown = if name.is_empty() {
+        sender.clone()
+    } else {
+        format!("{name} <{sender}>")
     };
     Some((sender, shown))
 }

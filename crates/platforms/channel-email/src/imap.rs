@@ -67,7 +67,7 @@ pub(crate) enum MailFlag {
 
 /// A selected mailbox.
 #[derive(Debug)]
-pub(crate) struct Mailbox {
+pub(crate) struct ImapMailbox {
     session: Session<LimitedStream>,
     config: Arc<EmailConfig>,
     validity: u32,
@@ -78,7 +78,7 @@ pub(crate) struct Mailbox {
     keeps_keywords: bool,
 }
 
-impl Mailbox {
+impl ImapMailbox {
     /// Connects, logs in and selects the mailbox; only looks at it when `read_only`.
     pub(crate) async fn open(servers: &Servers, read_only: bool) -> Result<Self, MailError> {
         let config = &servers.config;
@@ -385,7 +385,7 @@ mod tests {
     use super::*;
 
     /// A mailbox whose server is the other end of a pipe.
-    async fn mailbox() -> (Mailbox, BufReader<DuplexStream>) {
+    async fn mailbox() -> (ImapMailbox, BufReader<DuplexStream>) {
         let (near, far) = tokio::io::duplex(1 << 16);
         let mut far = BufReader::new(far);
         let client = async_imap::Client::new(LimitedStream::new(near));
@@ -400,7 +400,7 @@ mod tests {
         let (validity, has_idle, has_move, has_uidplus, keeps_keywords) =
             (1, true, true, true, true);
         (
-            Mailbox {
+            ImapMailbox {
                 session,
                 config,
                 validity,

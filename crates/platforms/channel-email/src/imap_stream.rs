@@ -19,20 +19,20 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(crate) const SMALL_TALK: u64 = 16 << 20;
 
 /// A byte stream of any kind.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 
-impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for T {}
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> ByteStream for T {}
 
 /// A stream that returns no more bytes than were granted.
 pub(crate) struct LimitedStream {
-    inner: Box<dyn Stream>,
+    inner: Box<dyn ByteStream>,
     granted: u64,
     received: Arc<AtomicU64>,
     literals: LiteralWatch,
 }
 
 impl LimitedStream {
-    pub(crate) fn new(inner: impl Stream + 'static) -> Self {
+    pub(crate) fn new(inner: impl ByteStream + 'static) -> Self {
         let (inner, received) = (Box::new(inner), Arc::default());
         Self {
             inner,
@@ -53,7 +53,7 @@ impl LimitedStream {
     }
 
     /// Returns the underlying stream.
-    pub(crate) fn into_inner(self) -> Box<dyn Stream> {
+    pub(crate) fn into_inner(self) -> Box<dyn ByteStream> {
         self.inner
     }
 }
@@ -118,11 +118,11 @@ impl AsyncWrite for LimitedStream {
 struct LiteralWatch {
     /// Bytes of the current literal that have not arrived.
     left: u64,
-    announced: Announced,
+    announced: LiteralState,
 }
 
 #[derive(Debug, Default)]
-enum Announced {
+enum LiteralState {
     #[default]
     Nothing,
     Digits(u64),
@@ -146,19 +146,19 @@ impl LiteralWatch {
             }
             rest = after;
             self.announced = match (&self.announced, byte) {
-                (_, b'{') => Announced::Digits(0),
-                (Announced::Digits(size), b'0'..=b'9') => Announced::Digits(
+                (_, b'{') => LiteralState::Digits(0),
+                (LiteralState::Digits(size), b'0'..=b'9') => LiteralState::Digits(
                     size.saturating_mul(10)
                         .saturating_add(u64::from(byte - b'0')),
                 ),
-                (Announced::Digits(size), b'}') => Announced::Closed(*size),
-                (Announced::Closed(size), b'\r') => Announced::LineEnds(*size),
-                (Announced::LineEnds(size), b'\n') => {
+                (LiteralState::Digits(size), b'}') => LiteralState::Closed(*size),
+                (LiteralState::Closed(size), b'\r') => LiteralState::LineEnds(*size),
+                (LiteralState::LineEnds(size), b'\n') => {
                     self.left = *size;
                     largest = largest.max(*size);
-                    Announced::Nothing
+                    LiteralState::Nothing
                 }
-                _ => Announced::Nothing,
+                _ => LiteralState::Nothing,
             };
         }
         largest

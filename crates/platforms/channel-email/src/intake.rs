@@ -13,11 +13,11 @@ use nanobot_channel_kit::{Recent, Trouble};
 use nanobot_extract::ExtractError;
 
 use crate::EmailChannel;
-use crate::candidate::{Candidate, Content};
+use crate::candidate::{MailCandidate, ParsedMail};
 use crate::config::PostAction;
 use crate::envelope::{Envelope, Skip};
 use crate::error::MailError;
-use crate::imap::{MailFlag, MailUid, Mailbox};
+use crate::imap::{ImapMailbox, MailFlag, MailUid};
 use crate::notes::MailboxNotes;
 use crate::quarantine;
 use crate::unproven::UnprovenMails;
@@ -101,7 +101,7 @@ impl EmailChannel {
     /// Takes a mail in.
     pub(crate) async fn take(
         &self,
-        mailbox: &mut Mailbox,
+        mailbox: &mut ImapMailbox,
         mail: MailUid,
         notes: &MailboxNotes<'_>,
         context: &ChannelContext,
@@ -163,10 +163,10 @@ impl EmailChannel {
             self.end_attempt(mail, notes).await?;
             return self.settle(mailbox, mail, Fate::Odd).await;
         };
-        let candidate = Candidate {
+        let candidate = MailCandidate {
             uid: mail,
             envelope: &envelope,
-            content: Content::from(parsed),
+            content: ParsedMail::from(parsed),
             is_cut,
         };
         let message = candidate.compose(&self.name, self.config(), context).await;
@@ -200,7 +200,7 @@ impl EmailChannel {
     /// Leaves a mail of an unproven sender as it is, and reports that once.
     async fn refuse(
         &self,
-        mailbox: &mut Mailbox,
+        mailbox: &mut ImapMailbox,
         mail: MailUid,
         reason: &str,
         notes: &MailboxNotes<'_>,
@@ -248,7 +248,7 @@ impl EmailChannel {
     /// Sets the flags of a mail that was dealt with.
     async fn settle(
         &self,
-        mailbox: &mut Mailbox,
+        mailbox: &mut ImapMailbox,
         mail: MailUid,
         fate: Fate,
     ) -> Result<Next, MailError> {
@@ -264,7 +264,7 @@ impl EmailChannel {
 
     async fn set_flags(
         &self,
-        mailbox: &mut Mailbox,
+        mailbox: &mut ImapMailbox,
         mail: MailUid,
         fate: Fate,
     ) -> Result<(), MailError> {

@@ -20,7 +20,7 @@ mod factory;
 mod imap;
 mod imap_stream;
 mod intake;
-mod lesson;
+mod key_discovery;
 mod login;
 mod markup;
 mod notes;

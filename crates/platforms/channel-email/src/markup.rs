@@ -29,7 +29,7 @@ pub struct MailHtml;
 
 impl WholeMarkup for MailHtml {
     fn render<'a>(&self, events: &mut dyn Iterator<Item = Event<'a>>) -> String {
-        let mut writer = Writer::default();
+        let mut writer = HtmlWriter::default();
         for event in events {
             writer.event(event);
         }
@@ -38,7 +38,7 @@ impl WholeMarkup for MailHtml {
 }
 
 /// A tag that is open.
-struct Open {
+struct OpenTag {
     /// The closing tag; empty where the tag was left out.
     closing: String,
     /// The address that has to be written after the words of its link.
@@ -49,9 +49,9 @@ struct Open {
 
 /// The state of rendering.
 #[derive(Default)]
-struct Writer {
+struct HtmlWriter {
     html: String,
-    open: Vec<Open>,
+    open: Vec<OpenTag>,
     alignments: Vec<Alignment>,
     column: usize,
     /// The number of open links and images.
@@ -59,7 +59,7 @@ struct Writer {
     in_head: bool,
 }
 
-impl Writer {
+impl HtmlWriter {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
@@ -182,7 +182,7 @@ impl Writer {
         if shown {
             self.html.push_str(opening);
         }
-        self.open.push(Open {
+        self.open.push(OpenTag {
             closing,
             spelled: None,
             words: 0,

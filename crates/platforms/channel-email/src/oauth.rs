@@ -36,7 +36,7 @@ const USUAL: u64 = 3600;
 const LONGEST_ANSWER: u64 = 256 << 10;
 
 /// Provides access tokens.
-pub(crate) struct Tokens {
+pub(crate) struct AccessTokens {
     config: Arc<EmailConfig>,
     url: Url,
     way: Way,
@@ -68,7 +68,7 @@ pub(crate) struct AccessToken {
 /// The form of the note.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Note {
+struct RefreshTokenNote {
     /// Fingerprint of the configured token that it replaces.
     instead_of: String,
     refresh_token: String,
@@ -87,7 +87,7 @@ struct TokenAnswer {
     error_description: String,
 }
 
-impl Tokens {
+impl AccessTokens {
     /// Tokens for a configuration whose `auth` is `oauth2`. Sends no request yet.
     pub(crate) fn new(
         config: &Arc<EmailConfig>,
@@ -130,7 +130,8 @@ impl Tokens {
             return Ok(known.clone());
         }
         let noted = notes.read(NOTE).await.map_err(MailError::Notes)?;
-        let noted: Option<Note> = noted.and_then(|text| serde_json::from_str(&text).ok());
+        let noted: Option<RefreshTokenNote> =
+            noted.and_then(|text| serde_json::from_str(&text).ok());
         let noted = noted
             .filter(|note| note.instead_of == self.configured())
             .map(|note| Secret::new(note.refresh_token));
@@ -319,7 +320,7 @@ impl Tokens {
         let Some(notes) = self.with(|state| state.notes.clone()) else {
             return;
         };
-        let note = Note {
+        let note = RefreshTokenNote {
             instead_of: self.configured(),
             refresh_token: later.expose().to_owned(),
         };
@@ -352,7 +353,7 @@ impl Tokens {
     }
 }
 
-impl fmt::Debug for Tokens {
+impl fmt::Debug for AccessTokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tokens")
             .field("url", &self.url.host_str())

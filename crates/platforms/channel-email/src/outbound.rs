@@ -17,7 +17,7 @@ use crate::EmailChannel;
 use crate::envelope::Envelope;
 use crate::smtp;
 use crate::thread::{ThreadHeaders, fingerprint, own_id};
-use crate::upload::Files;
+use crate::upload::OutgoingFiles;
 
 impl EmailChannel {
     /// Sends a notice of the channel itself, as an answer to a mail.
@@ -102,9 +102,9 @@ async fn compose(
     prefix: &str,
 ) -> Result<Vec<u8>, ChannelError> {
     let files = if part.index == 0 {
-        Files::load(&part.message.media).await
+        OutgoingFiles::load(&part.message.media).await
     } else {
-        Files::default()
+        OutgoingFiles::default()
     };
     let choices = choices(part);
     let plain = [part.plain.trim_end(), &choices, &files.notes.join("\n")];
@@ -178,7 +178,7 @@ fn choices(part: &OutboundPart) -> String {
     rows.collect::<Vec<_>>().join("\n")
 }
 
-fn html(part: &OutboundPart, choices: &str, files: &Files) -> String {
+fn html(part: &OutboundPart, choices: &str, files: &OutgoingFiles) -> String {
     let mut body = part.text.trim_end().to_owned();
     for line in choices
         .lines()

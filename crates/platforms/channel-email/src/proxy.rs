@@ -145,9 +145,9 @@ async fn through(
     } else {
         // By the rules of curl, `socks5h` leaves names to the proxy and `socks5` does not.
         let target = if uri.scheme_str() == Some("socks5h") {
-            Target::named(host, port)
+            SocksTarget::named(host, port)
         } else {
-            Target::resolved(host, port).await
+            SocksTarget::resolved(host, port).await
         };
         match target {
             Ok(target) => ask_socks(&mut stream, &target, proxy.raw_auth()).await,
@@ -193,9 +193,9 @@ async fn ask_http(stream: &mut TcpStream, place: &str, proxy: &Intercept) -> io:
 }
 
 /// The address in a SOCKS request.
-struct Target(Vec<u8>);
+struct SocksTarget(Vec<u8>);
 
-impl Target {
+impl SocksTarget {
     fn named(host: &str, port: u16) -> io::Result<Self> {
         if let Ok(address) = host.parse::<IpAddr>() {
             return Ok(Self::address(SocketAddr::new(address, port)));
@@ -226,7 +226,7 @@ impl Target {
 /// Requests the connection by SOCKS 5 (RFC 1928; RFC 1929 for the password).
 async fn ask_socks(
     stream: &mut TcpStream,
-    target: &Target,
+    target: &SocksTarget,
     credentials: Option<(&str, &str)>,
 ) -> io::Result<()> {
     const NOTHING: u8 = 0;

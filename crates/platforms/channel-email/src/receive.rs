@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::EmailChannel;
 use crate::error::MailError;
-use crate::imap::{MailUid, Mailbox};
+use crate::imap::{ImapMailbox, MailUid};
 use crate::notes::MailboxNotes;
 use crate::unproven::UnprovenMails;
 
@@ -80,7 +80,7 @@ impl EmailChannel {
             tokens.begin(&context.notes).await?;
         }
         let since = notes.first_day(config.first_look_days).await?;
-        let mut mailbox = Mailbox::open(&self.servers, false).await?;
+        let mut mailbox = ImapMailbox::open(&self.servers, false).await?;
         if !mailbox.keeps_flags() {
             let last = notes.last_mail().await?;
             self.memory.with(|memory| memory.last = last);

@@ -6,7 +6,7 @@ use nanobot_channel::{ChannelError, Notes};
 use nanobot_channel_kit::http::Way;
 
 use crate::config::LoginMethod;
-use crate::oauth::Tokens;
+use crate::oauth::AccessTokens;
 use crate::proxy::Dialer;
 use crate::tls::Trust;
 use crate::{EmailConfig, Secret};
@@ -18,7 +18,7 @@ pub(crate) struct Servers {
     pub(crate) dialer: Dialer,
     pub(crate) trust: Trust,
     /// Access tokens, if the login needs them.
-    pub(crate) tokens: Option<Tokens>,
+    pub(crate) tokens: Option<AccessTokens>,
 }
 
 impl Servers {
@@ -33,7 +33,11 @@ impl Servers {
         let own = config.proxy.as_ref().map(Secret::expose);
         let tokens = match config.auth {
             LoginMethod::Password => None,
-            LoginMethod::Oauth2 => Some(Tokens::new(&config, Way::new(own, shared_proxy)?, notes)?),
+            LoginMethod::Oauth2 => Some(AccessTokens::new(
+                &config,
+                Way::new(own, shared_proxy)?,
+                notes,
+            )?),
         };
         Ok(Self {
             dialer: Dialer::new(own.or(shared_proxy))?,

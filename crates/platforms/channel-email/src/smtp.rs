@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::EmailConfig;
 use crate::error::{MailError, is_about_login, shortened, within};
-use crate::oauth::Tokens;
+use crate::oauth::AccessTokens;
 use crate::proxy::Dialed;
 use crate::servers::Servers;
 use crate::tls::Encrypted;
@@ -80,7 +80,7 @@ async fn open(servers: &Servers) -> Result<AsyncSmtpConnection, MailError> {
 
 async fn open_by_token(
     servers: &Servers,
-    tokens: &Tokens,
+    tokens: &AccessTokens,
 ) -> Result<AsyncSmtpConnection, MailError> {
     loop {
         let access = tokens.access(&servers.trust).await?;

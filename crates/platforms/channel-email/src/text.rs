@@ -38,6 +38,12 @@ pub(crate) fn without_quote(text: &str) -> String {
     }
 }
 
+/// Joins the words of a text by single blanks, and cuts it after `limit` characters.
+pub(crate) fn in_one_line(text: &str, limit: usize) -> String {
+    let words: Vec<_> = text.split_whitespace().collect();
+    words.join(" ").chars().take(limit).collect()
+}
+
 /// Cuts a text after `limit` characters, and appends the number of the others.
 pub(crate) fn limited(text: &str, limit: usize) -> String {
     let length = text.chars().count();

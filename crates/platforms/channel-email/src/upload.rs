@@ -38,21 +38,21 @@ const TYPES: &[(&str, &str)] = &[
 
 /// The files of a message, as parts of a mail.
 #[derive(Default)]
-pub(crate) struct Files {
-    pub(crate) pictures: Vec<File>,
-    pub(crate) others: Vec<File>,
+pub(crate) struct OutgoingFiles {
+    pub(crate) pictures: Vec<FilePart>,
+    pub(crate) others: Vec<FilePart>,
     /// Lines about files that are not in the mail.
     pub(crate) notes: Vec<String>,
 }
 
-pub(crate) struct File {
+pub(crate) struct FilePart {
     /// The id in the HTML form.
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) part: SinglePart,
 }
 
-impl Files {
+impl OutgoingFiles {
     /// Reads the files of a message.
     pub(crate) async fn load(media: &[MediaRef]) -> Self {
         let (mut files, mut left) = (Self::default(), LARGEST);
@@ -96,7 +96,7 @@ impl Files {
         if let Some(picture) = picture.and_then(|mime| ContentType::parse(mime).ok()) {
             let part =
                 Attachment::new_inline_with_name(id.clone(), name.to_owned()).body(bytes, picture);
-            self.pictures.push(File {
+            self.pictures.push(FilePart {
                 id,
                 name: name.to_owned(),
                 part,
@@ -110,7 +110,7 @@ impl Files {
             .or_else(|| ContentType::parse("application/octet-stream").ok())
             .unwrap_or(ContentType::TEXT_PLAIN);
         let part = Attachment::new(name.to_owned()).body(bytes, kind);
-        self.others.push(File {
+        self.others.push(FilePart {
             id,
             name: name.to_owned(),
             part,

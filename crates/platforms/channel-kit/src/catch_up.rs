@@ -101,7 +101,7 @@ impl<N: MarkNote, M> Default for Missed<N, M> {
 
 /// The last message that was dealt with, of each conversation in which the assistant was addressed.
 #[derive(Debug)]
-pub struct CatchUpMarks<N: MarkNote>(LateNote<Marks<N>>);
+pub struct CatchUpMarks<N: MarkNote>(LateNote<MarkSet<N>>);
 
 impl<N: MarkNote> Default for CatchUpMarks<N> {
     /// No marks before [`Self::open`].
@@ -111,22 +111,22 @@ impl<N: MarkNote> Default for CatchUpMarks<N> {
 }
 
 #[derive(Debug)]
-struct Marks<N: MarkNote> {
+struct MarkSet<N: MarkNote> {
     account: N::Account,
     /// Counts the times at which messages may have been missed.
     gap: u64,
-    marks: BTreeMap<N::Place, Mark<N>>,
+    marks: BTreeMap<N::Place, ConversationMark<N>>,
 }
 
 #[derive(Debug)]
-struct Mark<N: MarkNote> {
+struct ConversationMark<N: MarkNote> {
     facts: N::Facts,
     last: N::Cursor,
     /// Messages after `last` may be missing.
     is_lagging: bool,
 }
 
-impl<N: MarkNote> Default for Marks<N> {
+impl<N: MarkNote> Default for MarkSet<N> {
     fn default() -> Self {
         Self {
             account: N::Account::default(),
@@ -238,7 +238,12 @@ impl<N: MarkNote> CatchUpMarks<N> {
         Next::Confirm
     }
 
-    fn advance(&self, place: &N::Place, message: &N::Cursor, applies: impl Fn(&Mark<N>) -> bool) {
+    fn advance(
+        &self,
+        place: &N::Place,
+        message: &N::Cursor,
+        applies: impl Fn(&ConversationMark<N>) -> bool,
+    ) {
         self.0.update(|marks| {
             let mark = marks.marks.get_mut(place);
             let mark = mark.filter(|mark| applies(mark) && mark.last < *message);
@@ -259,7 +264,7 @@ impl<N: MarkNote> CatchUpMarks<N> {
     }
 }
 
-impl<N: MarkNote> Marks<N> {
+impl<N: MarkNote> MarkSet<N> {
     fn lag(&self, place: &N::Place) -> Option<Lag<N>> {
         let mark = self.marks.get(place).filter(|mark| mark.is_lagging)?;
         Some(Lag {
@@ -282,7 +287,7 @@ impl<N: MarkNote> Marks<N> {
             let quietest = quietest.clone();
             self.marks.remove(&quietest);
         }
-        let mark = Mark {
+        let mark = ConversationMark {
             facts,
             last,
             is_lagging: false,
@@ -291,7 +296,7 @@ impl<N: MarkNote> Marks<N> {
     }
 }
 
-impl<N: MarkNote> Noted for Marks<N> {
+impl<N: MarkNote> Noted for MarkSet<N> {
     const NAME: &'static str = N::NAME;
     type Form = N;
 

@@ -41,10 +41,10 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// The last dealt-with `ts` of each conversation and thread.
-pub(crate) type Marks = CatchUpMarks<HeardNote>;
+pub(crate) type SlackMarks = CatchUpMarks<HeardNote>;
 
 /// Missed messages of a conversation and its threads, unparsed.
-type Missed = nanobot_channel_kit::catch_up::Missed<HeardNote, Box<RawValue>>;
+type MissedMessages = nanobot_channel_kit::catch_up::Missed<HeardNote, Box<RawValue>>;
 
 /// The note with the marks.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -163,8 +163,8 @@ impl SlackChannel {
     }
 
     /// Fetches the missed messages of a conversation and its threads, new threads included.
-    async fn missed(&self, lags: Vec<Lag<HeardNote>>, context: &ChannelContext) -> Missed {
-        let mut missed = Missed::default();
+    async fn missed(&self, lags: Vec<Lag<HeardNote>>, context: &ChannelContext) -> MissedMessages {
+        let mut missed = MissedMessages::default();
         let marked: Vec<Place> = lags.iter().map(|lag| lag.place.clone()).collect();
         let mut lags = VecDeque::from(lags);
         let mut new_threads = 0;
@@ -328,7 +328,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_note_keeps_its_form_over_a_restart() {
-        let (notes, marks) = (NoteBook::default(), Marks::default());
+        let (notes, marks) = (NoteBook::default(), SlackMarks::default());
         let note =
             json!({"account": "UBOT", "places": [["C1", null, "1.1"], ["C1", "1.1", "1.3"]]});
         notes
@@ -360,7 +360,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_note_is_bounded_for_conversations_and_for_threads() {
-        let (notes, marks) = (NoteBook::default(), Marks::default());
+        let (notes, marks) = (NoteBook::default(), SlackMarks::default());
         for number in 0..=MARKED {
             let chat = format!("C{number:010}");
             let ts = format!("{}.000001", 1_700_000_000 + number);

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::SlackConfig;
 use crate::api::{Api, Done};
-use crate::catch_up::Marks;
+use crate::catch_up::SlackMarks;
 use crate::doubt::Attempt;
 use crate::draft::Draft;
 use crate::error::fundamental;
@@ -45,7 +45,7 @@ pub struct SlackChannel {
     /// Names of what was dealt with: Slack repeats what was not acknowledged in time, and a mention
     /// comes as two events.
     pub(crate) recent: Mutex<Recent<String>>,
-    pub(crate) marks: Marks,
+    pub(crate) marks: SlackMarks,
     pub(crate) fetches: FetchQueue,
     pub(crate) threads_with_context: ThreadsWithContext,
     pub(crate) directory: Directory,
@@ -80,7 +80,7 @@ impl SlackChannel {
             config,
             api,
             recent: Mutex::new(Recent::new(RECENT)),
-            marks: Marks::default(),
+            marks: SlackMarks::default(),
             fetches: FetchQueue::default(),
             threads_with_context: ThreadsWithContext::default(),
             directory: Directory::default(),

@@ -16,7 +16,7 @@ use crate::error::{CallError, named as named_refusal};
 use crate::history::Extent;
 use crate::outbound::{METADATA, named, post};
 use crate::place::Place;
-use crate::thread::Reply;
+use crate::thread::ThreadMessage;
 
 /// The pauses before the looks for a message that may have been sent.
 const LOOKS: [Duration; 5] = [
@@ -177,7 +177,7 @@ impl SlackChannel {
     }
 
     /// Everything that was said in a place since a second of the epoch.
-    async fn said_since(&self, place: &Place, since: u64) -> Result<Vec<Reply>, CallError> {
+    async fn said_since(&self, place: &Place, since: u64) -> Result<Vec<ThreadMessage>, CallError> {
         let oldest = format!("{since}.000000");
         let extent = Extent {
             oldest: &oldest,
@@ -203,7 +203,7 @@ fn undecided(error: CallError) -> CallError {
 }
 
 /// The name that a message of ours shows.
-fn name_of(message: &Reply) -> Option<&str> {
+fn name_of(message: &ThreadMessage) -> Option<&str> {
     let text = |pointer: &str| message.metadata.pointer(pointer).and_then(Value::as_str);
     text("/event_payload/key").filter(|_| text("/event_type") == Some(METADATA))
 }
@@ -216,13 +216,13 @@ fn seconds(ts: &str) -> Option<u64> {
 }
 
 /// Where the app's own user is not known, any bot may be it.
-fn is_ours(message: &Reply, user: Option<&str>) -> bool {
+fn is_ours(message: &ThreadMessage, user: Option<&str>) -> bool {
     message.bot_id.is_some() && user.is_none_or(|user| message.user.as_deref() == Some(user))
 }
 
 /// Whether messages of ours have text, as files have not, and none of them has a name. The first
 /// message of a thread comes along however old it is.
-fn hides_names<'a>(ours: impl Iterator<Item = &'a Reply>, since: u64) -> bool {
+fn hides_names<'a>(ours: impl Iterator<Item = &'a ThreadMessage>, since: u64) -> bool {
     let mut is_hidden = false;
     for message in ours {
         if name_of(message).is_some() {
@@ -243,13 +243,13 @@ mod tests {
     #[test]
     fn only_a_readable_conversation_proves_anything() {
         let name = json!({"event_type": METADATA, "event_payload": {"key": "t/0/0/0"}});
-        let message = |ts: &str, bot: Option<&str>, text: &str, metadata: &Value| Reply {
+        let message = |ts: &str, bot: Option<&str>, text: &str, metadata: &Value| ThreadMessage {
             ts: ts.into(),
             user: bot.map(str::to_owned),
             bot_id: bot.map(|_| "B1".to_owned()),
             text: text.into(),
             metadata: metadata.clone(),
-            ..Reply::default()
+            ..ThreadMessage::default()
         };
         assert_eq!(
             name_of(&message("9.1", Some("UBOT"), "x", &name)),

@@ -10,7 +10,7 @@ use crate::place::{Cursor, Place};
 
 /// A page of messages.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Page<M> {
+pub(crate) struct MessagePage<M> {
     #[serde(default = "Vec::new")]
     pub(crate) messages: Vec<M>,
     #[serde(default)]
@@ -56,7 +56,7 @@ impl SlackChannel {
         read_pages(extent.pages, async |cursor: Option<String>| {
             let mut query = query.clone();
             query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
-            let page: Page<M> = self.api.ask(method, &query).await?;
+            let page: MessagePage<M> = self.api.ask(method, &query).await?;
             let next = page.response_metadata.next_cursor;
             Ok((page.messages, Some(next).filter(|next| !next.is_empty())))
         })

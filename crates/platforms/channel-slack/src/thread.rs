@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::candidate::Candidate;
 use crate::channel::SlackChannel;
 use crate::error::CallError;
-use crate::history::Page;
+use crate::history::MessagePage;
 use crate::text::{head, readable};
 
 /// Maximum number of threads that are noted; the oldest are forgotten.
@@ -61,7 +61,7 @@ fn name(candidate: &Candidate) -> Option<String> {
 /// A message of a thread or of a channel.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Reply {
+pub(crate) struct ThreadMessage {
     pub(crate) ts: String,
     pub(crate) user: Option<String>,
     pub(crate) bot_id: Option<String>,
@@ -104,7 +104,8 @@ impl SlackChannel {
         ];
         let replies = tokio::time::timeout(
             PATIENCE,
-            self.api.ask::<Page<Reply>>("conversations.replies", &query),
+            self.api
+                .ask::<MessagePage<ThreadMessage>>("conversations.replies", &query),
         );
         let replies = replies
             .await
@@ -124,8 +125,8 @@ impl SlackChannel {
     }
 }
 
-fn excerpt(me: &str, messages: &[Reply], before: &str, limit: usize) -> Option<String> {
-    let said = |message: &&Reply| message.ts != before && !message.text.trim().is_empty();
+fn excerpt(me: &str, messages: &[ThreadMessage], before: &str, limit: usize) -> Option<String> {
+    let said = |message: &&ThreadMessage| message.ts != before && !message.text.trim().is_empty();
     let earlier: Vec<_> = messages.iter().filter(said).collect();
     let last = earlier.get(earlier.len().saturating_sub(limit)..)?;
     if last.is_empty() {
@@ -160,11 +161,11 @@ mod tests {
     #[test]
     fn messages_are_shortened() {
         let me = "UBOT";
-        let message = |ts: &str, user: &str, text: &str| Reply {
+        let message = |ts: &str, user: &str, text: &str| ThreadMessage {
             ts: ts.into(),
             user: Some(user.into()).filter(|user: &String| !user.is_empty()),
             text: text.into(),
-            ..Reply::default()
+            ..ThreadMessage::default()
         };
         let messages = [
             message("1", "UANN", "dropped"),

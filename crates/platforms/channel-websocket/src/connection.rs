@@ -28,7 +28,7 @@ use tokio_tungstenite::{WebSocketStream, accept_hdr_async_with_config};
 
 use crate::WebSocketConfig;
 use crate::handshake::{Guest, UpgradeRefusal, admit, new_chat};
-use crate::hub::{Hub, Outgoing, Peer};
+use crate::hub::{Hub, OutgoingFrame, Peer};
 use crate::protocol::{ClientFrame, ServerEvent};
 
 /// Time limit of the handshake.
@@ -48,7 +48,7 @@ const BUFFER: usize = 8 << 10;
 type Goodbye = (CloseCode, &'static str);
 
 /// The channel, as a connection sees it.
-pub(crate) struct Host {
+pub(crate) struct ConnectionContext {
     pub(crate) channel: ChannelName,
     pub(crate) config: Arc<WebSocketConfig>,
     pub(crate) hub: Hub,
@@ -61,7 +61,7 @@ pub(crate) struct Host {
     pub(crate) penalties: Arc<Penalties>,
 }
 
-impl Host {
+impl ConnectionContext {
     /// Serves a client until either side ends the connection. The seat is for the handshake; after it
     /// the client has a place of its own.
     pub(crate) async fn serve(self, stream: TcpStream, seat: Seat) {
@@ -73,7 +73,7 @@ impl Host {
             opened = opening => opened,
         };
         drop(seat);
-        let Opened {
+        let OpenedClient {
             socket,
             guest,
             place,
@@ -88,7 +88,7 @@ impl Host {
         let (peer, frames) = Peer::new(self.cancel.clone());
         let sender = SenderId::from(guest.client_id.as_str());
         let chats = BTreeSet::from([guest.chat_id.clone()]);
-        Connection {
+        ClientConnection {
             host: self,
             socket,
             guest,
@@ -102,7 +102,7 @@ impl Host {
         drop(place);
     }
 
-    async fn handshake(&self, stream: TcpStream, address: IpAddr) -> Result<Opened, Error> {
+    async fn handshake(&self, stream: TcpStream, address: IpAddr) -> Result<OpenedClient, Error> {
         tokio::time::sleep(self.penalties.delay(address)).await;
         let mut admitted = None;
         let limits = SocketConfig::default()
@@ -133,7 +133,7 @@ impl Host {
         let socket = accept_hdr_async_with_config(stream, check, Some(limits)).await?;
         // The handshake cannot succeed without the check.
         let (guest, place) = admitted.ok_or(Error::ConnectionClosed)?;
-        Ok(Opened {
+        Ok(OpenedClient {
             socket,
             guest,
             place,
@@ -142,7 +142,7 @@ impl Host {
 }
 
 /// A connection after its handshake.
-struct Opened {
+struct OpenedClient {
     socket: WebSocketStream<TcpStream>,
     guest: Guest,
     place: OwnedSemaphorePermit,
@@ -162,8 +162,8 @@ fn refused(refusal: UpgradeRefusal) -> ErrorResponse {
 }
 
 /// An open connection.
-struct Connection {
-    host: Host,
+struct ClientConnection {
+    host: ConnectionContext,
     socket: WebSocketStream<TcpStream>,
     guest: Guest,
     sender: SenderId,
@@ -172,8 +172,8 @@ struct Connection {
     heard: Instant,
 }
 
-impl Connection {
-    async fn serve(mut self, frames: mpsc::Receiver<Outgoing>) {
+impl ClientConnection {
+    async fn serve(mut self, frames: mpsc::Receiver<OutgoingFrame>) {
         let end = match self.welcome().await {
             ControlFlow::Continue(()) => self.exchange(frames).await,
             ControlFlow::Break(end) => end,
@@ -229,7 +229,7 @@ impl Connection {
     }
 
     /// Reads and writes until the connection ends.
-    async fn exchange(&mut self, mut frames: mpsc::Receiver<Outgoing>) -> Option<Goodbye> {
+    async fn exchange(&mut self, mut frames: mpsc::Receiver<OutgoingFrame>) -> Option<Goodbye> {
         let mut ping = tokio::time::interval(self.host.config.ping_interval());
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ping.reset();
@@ -254,7 +254,7 @@ impl Connection {
 
     /// Writes a frame to a client that may still receive it. Pieces of drafts are many, and rely on
     /// the check at intervals.
-    async fn pass_on(&mut self, outgoing: Outgoing) -> ControlFlow<Option<Goodbye>> {
+    async fn pass_on(&mut self, outgoing: OutgoingFrame) -> ControlFlow<Option<Goodbye>> {
         if outgoing.written.is_some() {
             self.check_access().await?;
         }

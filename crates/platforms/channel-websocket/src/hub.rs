@@ -12,7 +12,7 @@ const QUEUE: usize = 64;
 
 /// A frame on its way to a client.
 #[derive(Debug)]
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingFrame {
     /// The text of the frame.
     pub(crate) frame: Utf8Bytes,
     /// Receives the result of writing it; dropped if it is never written.
@@ -22,13 +22,13 @@ pub(crate) struct Outgoing {
 /// The sending end of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
-    queue: mpsc::Sender<Outgoing>,
+    queue: mpsc::Sender<OutgoingFrame>,
     cancel: CancellationToken,
 }
 
 impl Peer {
     /// A connection that ends with `cancel`, and the queue of its frames.
-    pub(crate) fn new(cancel: CancellationToken) -> (Self, mpsc::Receiver<Outgoing>) {
+    pub(crate) fn new(cancel: CancellationToken) -> (Self, mpsc::Receiver<OutgoingFrame>) {
         let (queue, frames) = mpsc::channel(QUEUE);
         (Self { queue, cancel }, frames)
     }
@@ -36,7 +36,7 @@ impl Peer {
     /// Queues a frame that must arrive. A client with a full queue is disconnected.
     pub(crate) fn send(&self, frame: Utf8Bytes) -> oneshot::Receiver<()> {
         let (written, receipt) = oneshot::channel();
-        if let Err(mpsc::error::TrySendError::Full(_)) = self.queue.try_send(Outgoing {
+        if let Err(mpsc::error::TrySendError::Full(_)) = self.queue.try_send(OutgoingFrame {
             frame,
             written: Some(written),
         }) {
@@ -50,7 +50,7 @@ impl Peer {
     pub(crate) fn offer(&self, frame: Utf8Bytes) {
         if self.queue.capacity() > QUEUE / 2 {
             // A closed connection has no reader for the frame.
-            drop(self.queue.try_send(Outgoing {
+            drop(self.queue.try_send(OutgoingFrame {
                 frame,
                 written: None,
             }));

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::MissedTickBehavior;
 
-use crate::connection::Host;
+use crate::connection::ConnectionContext;
 use crate::token::SHORT_TOKEN;
 use crate::{WebSocketChannel, WebSocketConfig};
 
@@ -89,8 +89,8 @@ impl WebSocketChannel {
         context: &ChannelContext,
         clients: &Arc<Semaphore>,
         penalties: &Arc<Penalties>,
-    ) -> Host {
-        Host {
+    ) -> ConnectionContext {
+        ConnectionContext {
             channel: self.name.clone(),
             config: Arc::clone(&self.config),
             hub: self.hub.clone(),

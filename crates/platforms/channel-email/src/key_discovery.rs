@@ -1,4 +1,4 @@
-//! Learns `authservId` from a mail that the owner of the mailbox sends to it.
+//! Discovers `authservId` by a mail that the owner of the mailbox sends to it.
 //!
 //! Decision: only a mail counts whose subject has the code that was shown a moment ago, so that no
 //! stranger can teach a name; and only one that the uppermost report proves, so that the name belongs
@@ -13,9 +13,9 @@ use nanobot_channel_kit::wrong;
 use crate::EmailChannel;
 use crate::envelope;
 use crate::error::MailError;
-use crate::imap::Mailbox;
+use crate::imap::ImapMailbox;
 
-/// The key that is learned.
+/// The key that is discovered.
 const KEY: &str = "authservId";
 /// Number of older mails that are read, the newest first.
 const LOOKED_AT: usize = 20;
@@ -36,8 +36,8 @@ impl KeyDiscovery for EmailChannel {
     }
 
     async fn learn(&self, code: &str) -> Result<String, ChannelError> {
-        let taught = self.taught(code).await?;
-        taught.ok_or_else(|| {
+        let name = self.discover(code).await?;
+        name.ok_or_else(|| {
             let message = "cannot be learned: the mail arrived, but the uppermost header Authentication-Results in it \
                            is missing or proves nothing about its sender. Does the server check senders (SPF, DKIM)?";
             wrong(KEY, message)
@@ -46,9 +46,9 @@ impl KeyDiscovery for EmailChannel {
 }
 
 impl EmailChannel {
-    /// Waits for the mail with the code, and returns the learned name. `None` if it proves nothing.
-    async fn taught(&self, code: &str) -> Result<Option<String>, MailError> {
-        let mut mailbox = Mailbox::open(&self.servers, true).await?;
+    /// Waits for the mail with the code, and returns the name of the server. `None` if it proves nothing.
+    async fn discover(&self, code: &str) -> Result<Option<String>, MailError> {
+        let mut mailbox = ImapMailbox::open(&self.servers, true).await?;
         let since = Utc::now().date_naive();
         let since = since.checked_sub_days(Days::new(1)).unwrap_or(since);
         let mut known = BTreeSet::new();
@@ -66,8 +66,8 @@ impl EmailChannel {
                     Err(error) if error.blames_input() => continue,
                     Err(error) => return Err(MailError::Reader(error)),
                 };
-                if let Some(taught) = envelope::lesson(&header, code) {
-                    return Ok(taught);
+                if let Some(name) = envelope::reporter_named(&header, code) {
+                    return Ok(name);
                 }
             }
             if !mailbox.has_news() {
