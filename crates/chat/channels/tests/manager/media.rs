@@ -7,7 +7,7 @@ use std::sync::Arc;
 use nanobot_channel::{ChannelName, MediaStore as _};
 use nanobot_channels::FileMediaStore;
 use nanobot_disk::Disk;
-use nanobot_testkit::{Fault, FaultyDisk, MemoryDisk};
+use nanobot_testkit::{DiskFault, FaultyDisk, MemoryDisk};
 
 fn store(disk: Arc<dyn Disk>) -> FileMediaStore {
     FileMediaStore::on(
@@ -44,7 +44,7 @@ async fn a_failed_disk_gives_no_reference_and_leaves_no_draft() {
     let operations = faulty.operations() - before;
     for at in 0..operations {
         let first = faulty.operations();
-        faulty.fail(Fault::Full, first + at, 1);
+        faulty.fail(DiskFault::Full, first + at, 1);
         let name = format!("f{at}");
         let kept = store.keep(&name, "a.txt", None, b"new").await;
         faulty.clear();
