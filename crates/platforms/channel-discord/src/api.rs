@@ -6,7 +6,7 @@ use nanobot_channel::ChannelError;
 use nanobot_channel_kit::Rest;
 use nanobot_channel_kit::call::{USUAL_PAUSE, pause_of, retry_after};
 use nanobot_channel_kit::http::Way;
-use nanobot_channel_kit::rest::{Answer, FILE_TIME, SecretPart};
+use nanobot_channel_kit::rest::{FILE_TIME, RestAnswer, SecretPart};
 use reqwest::header::HeaderMap;
 use reqwest::multipart::Form;
 use reqwest::{Method, StatusCode, Url};
@@ -22,7 +22,7 @@ use crate::{DiscordConfig, Secret};
 
 /// The time that a request waits here for its allowance.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// Discord wants to know whose library it talks to.
+/// Discord requires the name of the library.
 const USER_AGENT: &str = concat!(
     "DiscordBot (",
     env!("CARGO_PKG_REPOSITORY"),
@@ -32,7 +32,7 @@ const USER_AGENT: &str = concat!(
 );
 /// Hosts of Discord's files.
 const FILE_HOSTS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
-/// Most of an error's details that is repeated, in characters.
+/// Limit of an error's details, in characters.
 const DETAILS: usize = 300;
 
 /// The body of a request.
@@ -70,6 +70,12 @@ impl Api {
         })
     }
 
+    /// Returns the id of the bot. A token begins with it, and keeps it when it is reset.
+    pub(crate) fn bot_id(&self) -> &str {
+        let token = self.token.expose();
+        token.split_once('.').map_or("", |(id, _)| id)
+    }
+
     /// Makes a call and reads what it needs of the answer.
     pub(crate) async fn call<R: DeserializeOwned>(
         &self,
@@ -95,7 +101,11 @@ impl Api {
         self.read(route, &self.rest.answer(request).await?)
     }
 
-    fn read<R: DeserializeOwned>(&self, route: &Route, answer: &Answer) -> Result<R, CallError> {
+    fn read<R: DeserializeOwned>(
+        &self,
+        route: &Route,
+        answer: &RestAnswer,
+    ) -> Result<R, CallError> {
         let (status, headers) = (answer.status, &answer.headers);
         if number(headers, "x-ratelimit-remaining") == Some(0.0) {
             let reset = number(headers, "x-ratelimit-reset-after").and_then(pause_of);
@@ -107,7 +117,7 @@ impl Api {
                 body => body,
             });
         }
-        let refusal: Option<Explanation> = self.rest.read::<_, Refusal>(&answer.body).ok();
+        let refusal: Option<ErrorBody> = self.rest.read::<_, Refusal>(&answer.body).ok();
         if status == StatusCode::TOO_MANY_REQUESTS {
             let told = refusal.as_ref().and_then(|told| told.retry_after);
             let told = told.and_then(pause_of).or_else(|| retry_after(headers));
@@ -169,7 +179,7 @@ fn refused(status: u16, message: &str) -> CallError {
     })
 }
 
-/// The name and the password are for the channel's own proxy alone.
+/// Name and password apply only to the channel's own proxy.
 fn way(config: &DiscordConfig, shared: Option<&str>) -> Result<Way, ChannelError> {
     let own = config.proxy.as_ref().map(Secret::expose);
     let way = Way::new(own, shared)?;
@@ -184,7 +194,7 @@ fn way(config: &DiscordConfig, shared: Option<&str>) -> Result<Way, ChannelError
 
 /// Discord's words with a refusal.
 #[derive(Debug, Deserialize)]
-struct Explanation {
+struct ErrorBody {
     #[serde(default)]
     code: u64,
     message: Option<String>,
@@ -194,7 +204,7 @@ struct Explanation {
     global: bool,
 }
 
-impl Explanation {
+impl ErrorBody {
     fn into_error(self, api: &Api, status: u16) -> CallError {
         let mut message = self
             .message

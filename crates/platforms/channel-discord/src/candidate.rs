@@ -11,29 +11,29 @@ use serenity::model::id::{ChannelId, GuildId, MessageId as DiscordMessage, UserI
 use serenity::model::user::User;
 
 use crate::attachment;
-use crate::channel::DiscordChannel;
-use crate::cursor::Bot;
+use crate::channel::Discord;
+use crate::cursor::BotUser;
 
 /// Most of a message that is replied to that is repeated, in characters.
 const QUOTE_LIMIT: usize = 4000;
 
 /// A message that may be for the assistant.
-pub(crate) type Candidate = nanobot_channel_kit::intake::Candidate<Heard>;
+pub(crate) type CandidateMessage = nanobot_channel_kit::intake::CandidateMessage<DiscordOrigin>;
 
-/// Facts that are needed after the access check.
+/// Facts that are needed after the check of access.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Heard {
+pub struct DiscordOrigin {
     /// The message; `None` for a command or a button.
     pub(crate) message: Option<DiscordMessage>,
-    /// Its id: later ones are larger.
+    /// Its id, which is larger for later messages.
     pub(crate) number: u64,
     pub(crate) channel: ChannelId,
     pub(crate) guild: Option<GuildId>,
 }
 
-/// Where something was said, and by whom.
+/// The author and the channel of a message.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin<'a> {
+pub(crate) struct Authorship<'a> {
     pub(crate) user: &'a User,
     pub(crate) guild: Option<GuildId>,
     pub(crate) channel: ChannelId,
@@ -41,7 +41,7 @@ pub(crate) struct Origin<'a> {
     pub(crate) parent: Option<ChannelId>,
 }
 
-impl Origin<'_> {
+impl Authorship<'_> {
     fn arrival(&self, addressed: bool) -> Arrival {
         match self.guild {
             None => Arrival::direct(),
@@ -77,13 +77,13 @@ impl Origin<'_> {
     }
 }
 
-impl DiscordChannel {
-    /// Reads who wrote a message, where, and to whom. `None` when no person said it to be heard here.
+impl Discord {
+    /// Reads a message. `None` if it was not written by a person for the assistant.
     pub(crate) async fn candidate(
         &self,
         message: &Message,
         context: &ChannelContext,
-    ) -> Option<Candidate> {
+    ) -> Option<CandidateMessage> {
         let bot = self.with_cursor(|cursor| cursor.bot().cloned())?;
         let is_said = matches!(
             message.kind,
@@ -97,7 +97,7 @@ impl DiscordChannel {
             Some(_) => self.threads.parent_of(message.channel_id, &self.api).await,
             None => None,
         };
-        let origin = Origin {
+        let origin = Authorship {
             user: &message.author,
             guild: message.guild_id,
             channel: message.channel_id,
@@ -124,18 +124,18 @@ impl DiscordChannel {
     /// A candidate without content.
     pub(crate) fn candidate_at(
         &self,
-        origin: &Origin<'_>,
+        origin: &Authorship<'_>,
         number: u64,
         addressed: bool,
-    ) -> Candidate {
-        let Origin {
+    ) -> CandidateMessage {
+        let Authorship {
             user,
             guild,
             channel,
             parent,
         } = *origin;
-        let session = |parent| format!("{}:{parent}:thread:{channel}", self.name);
-        Candidate {
+        let session = |parent| format!("{}:{parent}:thread:{channel}", self.base.name);
+        CandidateMessage {
             sender: SenderId::from(user.id.to_string()),
             chat: ChatId::from(channel.to_string()),
             arrival: origin.arrival(addressed),
@@ -147,7 +147,7 @@ impl DiscordChannel {
                 thread: parent.map(|_| channel.to_string()),
                 ..DeliveryContext::default()
             },
-            origin: Heard {
+            origin: DiscordOrigin {
                 message: None,
                 number,
                 channel,
@@ -157,7 +157,7 @@ impl DiscordChannel {
     }
 
     /// `true` if a channel, or the one that it is part of, is among those that are listened to.
-    pub(crate) fn listens_to(&self, origin: &Origin<'_>) -> bool {
+    pub(crate) fn listens_to(&self, origin: &Authorship<'_>) -> bool {
         let allowed = &self.config.allow_channels;
         let channels = [Some(origin.channel), origin.parent];
         let listens = origin.guild.is_none()
@@ -167,13 +167,13 @@ impl DiscordChannel {
                 .flatten()
                 .any(|channel| allowed.contains(channel.get()));
         if !listens {
-            tracing::debug!(channel = %self.name, chat = %origin.channel, "a message of a channel that is not listened to");
+            tracing::debug!(channel = %self.base.name, chat = %origin.channel, "a message of a channel that is not listened to");
         }
         listens
     }
 
     /// Returns the message that this one answers, in words.
-    fn reply_context(message: &Message, bot: &Bot) -> Option<String> {
+    fn reply_context(message: &Message, bot: &BotUser) -> Option<String> {
         let original = message.referenced_message.as_deref()?;
         let whom = if bot.id == original.author.id {
             "bot".to_owned()
@@ -228,8 +228,8 @@ fn is_command(text: &str, commands: &[CommandInfo]) -> bool {
     name.is_some_and(|name| commands.iter().any(|known| known.is_named(name)))
 }
 
-/// Whether a message mentions the bot or answers it.
-fn is_meant(message: &Message, bot: &Bot) -> bool {
+/// `true` if a message mentions the bot or replies to it.
+fn is_meant(message: &Message, bot: &BotUser) -> bool {
     let answers = message
         .referenced_message
         .as_ref()

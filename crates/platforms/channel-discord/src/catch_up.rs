@@ -23,7 +23,7 @@ use serenity::model::id::{ChannelId, GuildId, UserId};
 use tokio::time::Instant;
 
 use crate::api::Body;
-use crate::channel::DiscordChannel;
+use crate::channel::Discord;
 use crate::error::{CallError, Refusal};
 use crate::frame::RawMessage;
 use crate::route::Route;
@@ -86,7 +86,7 @@ struct MissedInChannel {
 /// Catches up with the channels that lag, one after the other in rounds, and with one that has an
 /// event at once.
 pub(crate) struct CatchUp<'a> {
-    channel: &'a DiscordChannel,
+    channel: &'a Discord,
     context: &'a ChannelContext,
     round: RoundState,
     /// Number of rounds in a row with a failed request.
@@ -119,7 +119,7 @@ enum RoundState {
 
 impl<'a> CatchUp<'a> {
     /// Continues with the channels that lag since an earlier run.
-    pub(crate) fn new(channel: &'a DiscordChannel, context: &'a ChannelContext) -> Self {
+    pub(crate) fn new(channel: &'a Discord, context: &'a ChannelContext) -> Self {
         Self {
             channel,
             context,
@@ -217,11 +217,11 @@ impl<'a> CatchUp<'a> {
                     ..
                 }),
             ) => {
-                tracing::info!(channel = %channel.name, chat = %id, %error, "a channel is gone or cannot be read any more");
+                tracing::info!(channel = %channel.base.name, chat = %id, %error, "a channel is gone or cannot be read any more");
                 channel.marks.remove(|other| *other == id);
             }
             Err(error) => {
-                tracing::warn!(channel = %channel.name, chat = %id, %error, "missed messages cannot be fetched now");
+                tracing::warn!(channel = %channel.base.name, chat = %id, %error, "missed messages cannot be fetched now");
                 self.failed.insert(id);
                 self.pause = self.pause.max(error.retry_after().unwrap_or_default());
                 // The fault is not with this channel alone.
@@ -255,11 +255,11 @@ impl<'a> CatchUp<'a> {
             ..
         } = *self;
         if fetched > 0 {
-            tracing::info!(channel = %channel.name, messages = fetched, "missed messages were fetched");
+            tracing::info!(channel = %channel.base.name, messages = fetched, "missed messages were fetched");
         }
         if cut > 0 {
             tracing::warn!(
-                channel = %channel.name, chats = cut,
+                channel = %channel.base.name, chats = cut,
                 "the oldest missed messages were left out: more than a day old, or more than 300 in a channel"
             );
         }
@@ -274,7 +274,7 @@ impl<'a> CatchUp<'a> {
     }
 }
 
-impl DiscordChannel {
+impl Discord {
     /// Fetches the missed messages of a channel.
     async fn missed(&self, lag: ChannelLag) -> Result<MissedInChannel, CallError> {
         let last = lag.after;

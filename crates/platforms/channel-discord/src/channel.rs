@@ -1,14 +1,15 @@
-//! The channel: what it is made of, and the contract.
+//! Discord as a [`Platform`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nanobot_channel::{
-    Channel, ChannelContext, ChannelError, ChannelName, ChatId, DeliveryContext, DeliveryGuarantee,
-    Drafts, Format, Measure, OutboundKind, OutboundMessage, OutboundPart, Probe, Sent, StreamId,
-    TextStyle, TurnEnds, Typing, async_trait,
+    ChannelContext, ChannelError, ChatId, DeliveryContext, DeliveryGuarantee, Format, Measure,
+    Notes, OutboundKind, OutboundPart, Sent, TextStyle, TurnEnds, Typing, Value, async_trait,
 };
-use nanobot_channel_kit::{Background, DraftBoard, Quarantine, Recent};
+use nanobot_channel_kit::{
+    ChannelBase, Platform, PlatformChannel, PlatformFactory, Reactions, Recent,
+};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serenity::model::id::MessageId as DiscordMessage;
@@ -16,133 +17,142 @@ use serenity::model::id::MessageId as DiscordMessage;
 use crate::DiscordConfig;
 use crate::api::{Api, Body};
 use crate::catch_up::DiscordMarks;
-use crate::cursor::Cursor;
-use crate::draft::Draft;
+use crate::cursor::EventCursor;
+use crate::draft::DiscordDraft;
 use crate::error::CallError;
 use crate::markup::DiscordMarkdown;
-use crate::place::Place;
-use crate::reaction::Reactions;
+use crate::reaction::{DiscordReactor, emoji};
 use crate::route::Route;
-use crate::threads::Threads;
+use crate::target::SendTarget;
+use crate::threads::ThreadParents;
 
-/// How much text a message gets, in code points.
+/// Limit of the text of a message, in code points.
 pub(crate) const TEXT_LIMIT: usize = 2000;
-/// How long Discord shows that somebody types.
+/// Duration of Discord's typing indicator.
 const TYPING_LASTS: Duration = Duration::from_secs(10);
-/// How long a second message with the same nonce is dropped. Discord says "a few minutes".
+/// Time in which a second message with the same nonce is dropped; Discord says "a few minutes".
 const NONCE_LASTS: Duration = Duration::from_mins(2);
 
-/// Number of messages that are known as dealt with.
+/// Number of messages that are remembered as handled.
 const RECENT: usize = 1024;
 
-/// A bot on Discord.
-///
-/// Made by [`crate::DiscordFactory`], or by hand for programs that have no configuration file.
-/// Clones are the same bot.
-#[derive(Clone, Debug)]
-pub struct DiscordChannel {
-    pub(crate) name: ChannelName,
-    pub(crate) config: Arc<DiscordConfig>,
+/// A bot on Discord, created by [`DiscordFactory`], or directly by a program without a
+/// configuration file.
+pub type DiscordChannel = PlatformChannel<Discord>;
+
+/// Creates [`DiscordChannel`]s.
+pub type DiscordFactory = PlatformFactory<Discord>;
+
+/// The platform of a [`DiscordChannel`].
+#[derive(Debug)]
+pub struct Discord {
+    pub(crate) base: ChannelBase<DiscordMessage>,
+    pub(crate) config: DiscordConfig,
     pub(crate) api: Arc<Api>,
-    pub(crate) threads: Arc<Threads>,
-    pub(crate) marks: Arc<DiscordMarks>,
-    /// Messages that were dealt with: one may come from the gateway and be fetched.
-    recent: Arc<Mutex<Recent<DiscordMessage>>>,
-    pub(crate) drafts: Arc<DraftBoard<DiscordMessage>>,
-    pub(crate) reactions: Arc<Reactions>,
-    pub(crate) quarantine: Arc<Quarantine>,
-    cursor: Arc<Mutex<Cursor>>,
-    background: Arc<Background>,
+    pub(crate) threads: ThreadParents,
+    pub(crate) marks: DiscordMarks,
+    /// Handled messages: one may come from the gateway and be fetched.
+    recent: Mutex<Recent<DiscordMessage>>,
+    pub(crate) reactions: Reactions<DiscordReactor>,
+    cursor: Mutex<EventCursor>,
 }
 
-impl DiscordChannel {
-    /// A channel by its configuration; `shared_proxy` counts when the configuration names none.
-    /// Opens nothing.
-    ///
-    /// # Errors
-    /// [`ChannelError::Config`] naming the key.
-    pub fn new(
-        name: ChannelName,
+impl Platform for Discord {
+    type Config = DiscordConfig;
+    type Draft = DiscordDraft;
+    const KIND: &'static str = "discord";
+    const TEXT_STYLE: TextStyle = TextStyle {
+        format: Format::Markup(&DiscordMarkdown),
+        measure: Measure::CodePoints,
+        limit: TEXT_LIMIT,
+    };
+    const GUARANTEE: DeliveryGuarantee = DeliveryGuarantee::Idempotent {
+        window: Some(NONCE_LASTS),
+    };
+
+    fn new(
+        base: ChannelBase<DiscordMessage>,
         config: DiscordConfig,
         shared_proxy: Option<&str>,
     ) -> Result<Self, ChannelError> {
         let api = Arc::new(Api::new(&config, shared_proxy)?);
         Ok(Self {
-            quarantine: Arc::new(Quarantine::new(name.clone())),
-            name,
-            config: Arc::new(config),
+            reactions: Reactions::new(DiscordReactor(Arc::clone(&api)), emoji(&config)),
+            base,
+            config,
             api,
-            threads: Arc::default(),
-            marks: Arc::default(),
-            recent: Arc::new(Mutex::new(Recent::new(RECENT))),
-            drafts: Arc::new(DraftBoard::new(Measure::CodePoints, TEXT_LIMIT)),
-            reactions: Arc::default(),
-            cursor: Arc::default(),
-            background: Arc::default(),
+            threads: ThreadParents::default(),
+            marks: DiscordMarks::default(),
+            recent: Mutex::new(Recent::new(RECENT)),
+            cursor: Mutex::default(),
         })
     }
 
-    /// Looks at, or changes, the place in the stream of events.
-    pub(crate) fn with_cursor<R>(&self, look: impl FnOnce(&mut Cursor) -> R) -> R {
-        look(&mut self.cursor.lock().unwrap_or_else(PoisonError::into_inner))
+    fn base(&self) -> &ChannelBase<DiscordMessage> {
+        &self.base
     }
 
-    pub(crate) fn recent(&self) -> MutexGuard<'_, Recent<DiscordMessage>> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    async fn open(self: &Arc<Self>, context: &ChannelContext) {
+        self.recover_drafts(self.api.bot_id(), context).await;
     }
 
-    /// Does something beside the gateway, while the channel runs. Otherwise it is not done.
-    pub(crate) fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
-        self.background.spawn(work);
-    }
-}
-
-#[async_trait]
-impl Channel for DiscordChannel {
-    fn name(&self) -> &ChannelName {
-        &self.name
+    async fn receive(self: &Arc<Self>, context: &ChannelContext) -> Result<(), ChannelError> {
+        self.receive_events(context).await
     }
 
-    async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
-        self.take_away_drafts(&context).await;
-        let context = self.quarantine.open(&context).await;
-        let outcome = self
-            .background
-            .during(&context, self.receive(&context))
-            .await;
-        if context.cancel.is_cancelled() {
-            self.quarantine.close().await;
-        }
-        self.marks.write(context.notes.as_ref()).await;
-        outcome
+    async fn close(&self, notes: &dyn Notes) {
+        self.marks.write(notes).await;
     }
 
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
         let sent = self.send_part(part).await?;
         let message = &part.message;
         if message.kind == OutboundKind::Final && part.index + 1 == part.count {
-            self.reactions
-                .end(Place::new(&message.chat_id, &message.delivery)?.channel());
+            let reactions = self.reactions.clone();
+            let (chat, delivery) = (message.chat_id.clone(), message.delivery.clone());
+            let end = async move {
+                reactions.end(&chat, &delivery).await;
+            };
+            self.base.background.spawn(end);
         }
         Ok(sent)
     }
 
-    fn guarantee(&self) -> DeliveryGuarantee {
-        DeliveryGuarantee::Idempotent {
-            window: Some(NONCE_LASTS),
+    async fn account(&self) -> Result<String, ChannelError> {
+        #[derive(Deserialize)]
+        struct Account {
+            username: String,
         }
+        let account = self.api.call(&Route::me(), Body::Empty).await;
+        let account: Account = account.map_err(CallError::repeatable)?;
+        Ok(format!("@{}", account.username))
     }
 
-    fn text_style(&self) -> TextStyle {
-        TextStyle {
-            format: Format::Markup(&DiscordMarkdown),
-            measure: Measure::CodePoints,
-            limit: TEXT_LIMIT,
-        }
+    fn edit_interval(&self) -> Option<Duration> {
+        let interval = Duration::from_secs_f64(self.config.stream_edit_interval);
+        self.config.streaming.then_some(interval)
     }
 
-    fn drafts(&self) -> Option<&dyn Drafts> {
-        self.config.streaming.then_some(self)
+    async fn draft(
+        &self,
+        chat: &ChatId,
+        delivery: &DeliveryContext,
+    ) -> Result<Option<DiscordDraft>, ChannelError> {
+        let mut target = SendTarget::new(chat, delivery)?;
+        if self.config.reply_to_message {
+            target = target.quoting(delivery);
+        }
+        let api = Arc::clone(&self.api);
+        Ok(Some(DiscordDraft { api, target }))
+    }
+
+    fn orphaned_draft(&self, trace: Value) -> Option<(DiscordDraft, DiscordMessage)> {
+        let (channel, message) = serde_json::from_value(trace).ok()?;
+        let draft = DiscordDraft {
+            api: Arc::clone(&self.api),
+            target: SendTarget::channel(channel),
+        };
+        Some((draft, message))
     }
 
     fn typing(&self) -> Option<&dyn Typing> {
@@ -150,92 +160,30 @@ impl Channel for DiscordChannel {
     }
 
     fn turn_ends(&self) -> Option<&dyn TurnEnds> {
-        Some(self)
+        self.reactions.turn_ends()
+    }
+}
+
+impl Discord {
+    pub(crate) fn recent(&self) -> MutexGuard<'_, Recent<DiscordMessage>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn probe(&self) -> Option<&dyn Probe> {
-        Some(self)
+    /// Reads or changes the position in the stream of events.
+    pub(crate) fn with_cursor<R>(&self, access: impl FnOnce(&mut EventCursor) -> R) -> R {
+        access(&mut self.cursor.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 #[async_trait]
-impl Drafts for DiscordChannel {
-    async fn append(&self, delta: &OutboundMessage) -> Result<(), ChannelError> {
-        let OutboundKind::Delta { stream } = &delta.kind else {
-            return Ok(());
-        };
-        let mut place = Place::new(&delta.chat_id, &delta.delivery)?;
-        if self.config.reply_to_message {
-            place = place.quoting(&delta.delivery);
-        }
-        if !self.background.is_open() {
-            return Ok(());
-        }
-        if let Some(slot) = self.drafts.append(stream, &delta.content) {
-            let draft = Draft {
-                channel: self.clone(),
-                place,
-            };
-            self.in_background(slot.run(draft, self.config.edit_interval()));
-        }
-        Ok(())
-    }
-
-    async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
-        if let OutboundKind::StreamEnd { stream, resuming } = &end.kind {
-            self.drafts.close(stream, *resuming).await;
-        }
-        Ok(())
-    }
-
-    async fn withdraw(
-        &self,
-        stream: &StreamId,
-        _message: &OutboundMessage,
-    ) -> Result<(), ChannelError> {
-        self.drafts.withdraw(stream);
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl Typing for DiscordChannel {
+impl Typing for Discord {
     fn lasts(&self) -> Duration {
         TYPING_LASTS
     }
 
     async fn show(&self, chat: &ChatId, delivery: &DeliveryContext) -> Result<(), ChannelError> {
-        let route = Route::typing(Place::new(chat, delivery)?.channel());
-        self.api
-            .call::<IgnoredAny>(&route, Body::Empty)
-            .await
-            .map(drop)
-            .map_err(CallError::repeatable)
-    }
-}
-
-#[async_trait]
-impl TurnEnds for DiscordChannel {
-    /// The reactions that said "at work" go.
-    async fn ended(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
-        self.reactions
-            .end(Place::new(&end.chat_id, &end.delivery)?.channel());
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl Probe for DiscordChannel {
-    async fn probe(&self) -> Result<String, ChannelError> {
-        #[derive(Deserialize)]
-        struct Me {
-            username: String,
-        }
-        let me: Me = self
-            .api
-            .call(&Route::me(), Body::Empty)
-            .await
-            .map_err(CallError::repeatable)?;
-        Ok(format!("@{}", me.username))
+        let route = Route::typing(SendTarget::new(chat, delivery)?.channel_id());
+        let shown = self.api.call::<IgnoredAny>(&route, Body::Empty).await;
+        shown.map(drop).map_err(CallError::repeatable)
     }
 }

@@ -1,7 +1,7 @@
 //! The section of the configuration.
 //!
-//! `allowFrom`, `groupPolicy` and what else decides who may talk are not here: whoever runs the
-//! channel reads them, and answers through [`nanobot_channel::Access`].
+//! `allowFrom`, `groupPolicy` and other rules of access are not here: the supervisor reads them,
+//! and answers through [`nanobot_channel::Access`].
 
 use std::time::Duration;
 
@@ -31,13 +31,13 @@ enum ChannelEntry {
 }
 
 impl ChannelList {
-    /// Whether nothing is on the list.
+    /// `true` if the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a channel is on the list.
+    /// `true` if a channel is on the list.
     #[must_use]
     pub fn contains(&self, channel: u64) -> bool {
         self.0.iter().any(|entry| match entry {
@@ -67,7 +67,8 @@ settings! {
         /// Runs the channel.
         enabled: bool = false;
         /// The bot's token, as the developer portal shows it once.
-        token: Secret = Secret::default();
+        token: Secret = Secret::default(),
+            credential token "the bot's token: discord.com/developers/applications, your application, Bot, Reset Token";
         /// An HTTP or SOCKS5 proxy, for the gateway too; `""` is none at all. Without the key
         /// `tools.web.proxy` counts, then the environment (`HTTPS_PROXY`). Hosts in `NO_PROXY` are
         /// reached without it.
@@ -80,19 +81,19 @@ settings! {
         api_base: String = API_BASE.to_owned();
         /// The gateway where sessions begin; without the key it is asked from the API.
         gateway_url: Option<String> = None;
-        /// The events that Discord tells of, as a sum of bits: servers 1, their messages 512, direct
-        /// messages 4096, the text of messages 32768. With `4609` only direct messages and
+        /// The events that Discord tells of, as a sum of bits: servers 1, their messages 512,
+        /// direct messages 4096, the text of messages 32768. With `4609` only direct messages and
         /// mentions have text, and the privileged intent is not needed.
         intents: u64 = INTENTS;
-        /// Ids of the only channels of servers that are listened to, threads in them included; empty is
-        /// all that the bot can see. Direct messages are always heard.
+        /// Ids of the only channels of servers that are listened to, threads in them included;
+        /// empty is all that the bot can see. Direct messages are always heard.
         allow_channels: ChannelList = ChannelList::default();
         /// Listens to other bots. Two bots that answer each other do not stop by themselves.
         allow_bots: bool = false;
         /// Quotes the message that is answered. Its author is not pinged by that.
         reply_to_message: bool = true;
-        /// The reaction to a message that was read, until it is answered; `""` for none. An emoji of a
-        /// server is written `name:id`.
+        /// The reaction to a message that was read, until it is answered; `""` for none. An emoji
+        /// of a server is written `name:id`.
         read_receipt_emoji: String = "👀".to_owned();
         /// The reaction that joins it when the answer takes longer; `""` for none.
         working_emoji: String = "🔧".to_owned();
@@ -115,44 +116,28 @@ settings! {
         reconnect_pause: f64 = 0.5,
             within 0.001..=30.0 => "has to be a number of seconds from 0.001 to 30";
     }
+    validate Self::validated;
 }
 
 impl DiscordConfig {
-    /// Reads a section, its keys in camelCase or snake_case. `null` says nothing, unknown keys are
-    /// left alone.
-    ///
-    /// # Errors
-    /// [`ChannelError::Config`] naming the key.
-    pub fn from_section(section: &Value) -> Result<Self, ChannelError> {
-        let config = Self::read(section)?;
-        if config.token.expose().is_empty() {
+    fn validated(self) -> Result<Self, ChannelError> {
+        if self.token.expose().is_empty() {
             return Err(wrong(
                 "token",
                 "is empty: put the token here that the bot's page in the developer portal shows",
             ));
         }
-        Ok(config)
-    }
-
-    pub(crate) fn edit_interval(&self) -> Duration {
-        Duration::from_secs_f64(self.stream_edit_interval)
+        Ok(self)
     }
 
     pub(crate) fn request_timeout(&self) -> Duration {
         Duration::from_secs_f64(self.request_timeout)
     }
-
-    pub(crate) fn reconnect_pause(&self) -> Duration {
-        Duration::from_secs_f64(self.reconnect_pause)
-    }
-
-    pub(crate) fn working_emoji_delay(&self) -> Duration {
-        Duration::from_secs_f64(self.working_emoji_delay)
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use nanobot_channel::ChannelFactory as _;
     use serde_json::json;
 
     use super::*;
@@ -184,6 +169,17 @@ mod tests {
                 .unwrap()
                 .contains(5)
         );
+    }
+
+    #[test]
+    fn the_section_of_a_new_configuration_holds_the_defaults() {
+        let mut section = crate::DiscordFactory::new().default_config();
+        section["token"] = json!("a.b.c");
+        let expected = DiscordConfig {
+            token: Secret::new("a.b.c"),
+            ..DiscordConfig::default()
+        };
+        assert_eq!(DiscordConfig::from_section(&section).unwrap(), expected);
     }
 
     #[test]

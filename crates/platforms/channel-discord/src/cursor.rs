@@ -1,48 +1,47 @@
-//! How far the gateway was read, and how far what was read is dealt with.
+//! The cursor of gateway events: the last received one, and the last handled one.
 //!
-//! Events of a session are numbered. Discord is told the number up to which everything is dealt
-//! with: what comes after it comes again when the session is resumed, and what came already is
-//! passed over. Kept over restarts of the run, in memory only: after a restart of the program a new
-//! session begins.
+//! Events of a session are numbered. Discord gets the number up to which all are handled: later
+//! ones are repeated when the session is resumed, and duplicates are dropped. Kept over restarts of
+//! the run, in memory only: a restart of the process begins a new session.
 
 use serenity::model::id::{ApplicationId, UserId};
 
 use crate::Secret;
 
-/// How many numbers may be left out between two events. Discord leaves out none.
+/// Largest accepted gap between two numbers. Discord leaves none.
 const LARGEST_LEAP: u64 = 100_000;
 
-/// Who the bot is.
+/// The identity of the bot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Bot {
+pub(crate) struct BotUser {
     pub(crate) id: UserId,
     pub(crate) application: ApplicationId,
 }
 
 /// A session that can be resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Session {
-    /// Whoever has it and the token can resume.
+pub(crate) struct GatewaySession {
+    /// With the token, it allows resuming.
     pub(crate) id: Secret,
-    /// Where to resume.
+    /// The address for resuming.
     pub(crate) url: String,
 }
 
-/// The place in the stream of events.
+/// The position in the stream of events.
 #[derive(Debug, Default)]
-pub(crate) struct Cursor {
-    session: Option<Session>,
-    /// Known from the first session on.
-    bot: Option<Bot>,
-    /// Counts the sessions, so that what is left of an old one moves nothing.
+pub(crate) struct EventCursor {
+    session: Option<GatewaySession>,
+    /// Set by the first session.
+    bot: Option<BotUser>,
+    /// Number of sessions, so that events of an old one change nothing.
     epoch: u64,
     received: u64,
     dealt_with: u64,
 }
 
-impl Cursor {
-    /// A new session began.
-    pub(crate) fn begin(&mut self, session: Session, bot: Bot) {
+impl EventCursor {
+    /// Begins a new session.
+    pub(crate) fn begin(&mut self, session: GatewaySession, bot: BotUser) {
         *self = Self {
             session: Some(session),
             bot: Some(bot),
@@ -52,21 +51,21 @@ impl Cursor {
         };
     }
 
-    /// The session cannot be resumed (any more).
+    /// Drops a session that cannot be resumed.
     pub(crate) fn forget(&mut self) {
         self.session = None;
     }
 
-    /// What was received and not dealt with is lost here, and has to come again.
+    /// Forgets received events that were not handled, so that they are accepted again.
     pub(crate) fn rewind(&mut self) {
         self.received = self.dealt_with;
     }
 
-    pub(crate) fn session(&self) -> Option<&Session> {
+    pub(crate) fn session(&self) -> Option<&GatewaySession> {
         self.session.as_ref()
     }
 
-    pub(crate) fn bot(&self) -> Option<&Bot> {
+    pub(crate) fn bot(&self) -> Option<&BotUser> {
         self.bot.as_ref()
     }
 
@@ -74,26 +73,26 @@ impl Cursor {
         self.epoch
     }
 
-    /// Whether an event may have that number.
+    /// `true` if an event may have this number.
     pub(crate) fn is_plausible(&self, number: u64) -> bool {
         number <= self.received.saturating_add(LARGEST_LEAP)
     }
 
-    /// Notes an event. `false` when it came before.
+    /// Records an event. `false` for a duplicate.
     pub(crate) fn receive(&mut self, number: u64) -> bool {
         let is_new = number > self.received;
         self.received = self.received.max(number);
         is_new
     }
 
-    /// Everything up to this event of that session is dealt with.
+    /// Records that all events of a session up to this one are handled.
     pub(crate) fn deal_with(&mut self, epoch: u64, number: u64) {
         if epoch == self.epoch {
             self.dealt_with = self.dealt_with.max(number);
         }
     }
 
-    /// What Discord may be told.
+    /// Returns the number of the last handled event.
     pub(crate) fn dealt_with(&self) -> u64 {
         self.dealt_with
     }
@@ -103,13 +102,13 @@ impl Cursor {
 mod tests {
     use super::*;
 
-    fn begin(cursor: &mut Cursor) {
-        let bot = Bot {
+    fn begin(cursor: &mut EventCursor) {
+        let bot = BotUser {
             id: UserId::new(1),
             application: ApplicationId::new(2),
         };
         cursor.begin(
-            Session {
+            GatewaySession {
                 id: Secret::new("s"),
                 url: "wss://resume".to_owned(),
             },
@@ -119,7 +118,7 @@ mod tests {
 
     #[test]
     fn what_was_not_dealt_with_comes_again_and_nothing_else() {
-        let mut cursor = Cursor::default();
+        let mut cursor = EventCursor::default();
         begin(&mut cursor);
         let epoch = cursor.epoch();
         assert_eq!(

@@ -9,21 +9,24 @@ const TOO_LARGE: u64 = 40_005;
 /// There is no such message (any more).
 const UNKNOWN_MESSAGE: u64 = 10_008;
 
-/// Why a call failed.
+/// The failure of a call.
 pub(crate) type CallError = nanobot_channel_kit::CallError<Refusal>;
 
-/// An answer of Discord that it will not.
+/// Refusals in Discord's own terms.
+pub(crate) type Refusal = DiscordRefusal;
+
+/// A refusal of Discord.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub struct DiscordRefusal {
     /// The HTTP status.
     pub(crate) status: u16,
     /// Discord's own number; 0 where it says none.
     pub(crate) code: u64,
-    /// In the server's words.
+    /// The server's message.
     pub(crate) message: String,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for DiscordRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             status,
@@ -34,14 +37,14 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl Refusal {
+impl DiscordRefusal {
     /// `true` if the message that a call is about is gone.
     pub(crate) fn is_about_a_lost_message(&self) -> bool {
         self.code == UNKNOWN_MESSAGE
     }
 }
 
-impl nanobot_channel_kit::Refusal for Refusal {
+impl nanobot_channel_kit::Refusal for DiscordRefusal {
     fn meaning(&self) -> ChannelError {
         let text = self.to_string();
         match self.status {

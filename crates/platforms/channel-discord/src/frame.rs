@@ -12,9 +12,9 @@ use serenity::model::id::{ApplicationId, ChannelId, GuildId, MessageId, UserId};
 
 use crate::DiscordConfig;
 use crate::Secret;
-use crate::cursor::{Bot, Session};
+use crate::cursor::{BotUser, GatewaySession};
 
-/// What a frame is for.
+/// Opcodes of frames.
 pub(crate) mod op {
     pub(crate) const DISPATCH: u8 = 0;
     pub(crate) const HEARTBEAT: u8 = 1;
@@ -28,7 +28,7 @@ pub(crate) mod op {
 
 /// A frame from the gateway, its content not read yet.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct GatewayFrame<'a> {
     pub(crate) op: u8,
     #[serde(borrow, default)]
     d: Option<&'a RawValue>,
@@ -38,7 +38,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) t: Option<Cow<'a, str>>,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> GatewayFrame<'a> {
     pub(crate) fn read(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
@@ -116,10 +116,10 @@ impl RawMessage {
     }
 }
 
-/// A message, of the gateway or of the API. What cannot be read beside the text is left out: Discord
-/// adds new kinds of things to messages all the time.
+/// Reads a message of the gateway or of the API. Unreadable content other than the text is left
+/// out, because Discord often adds new kinds.
 pub(crate) fn read_message(text: &str) -> Result<Message, serde_json::Error> {
-    const BESIDE_THE_TEXT: [&str; 12] = [
+    const OTHER_CONTENT: [&str; 12] = [
         "activity",
         "application",
         "components",
@@ -137,7 +137,7 @@ pub(crate) fn read_message(text: &str) -> Result<Message, serde_json::Error> {
         let Ok(Value::Object(mut message)) = bounded::from_str(text) else {
             return Err(error);
         };
-        for key in BESIDE_THE_TEXT {
+        for key in OTHER_CONTENT {
             message.remove(key);
         }
         message.insert("embeds".to_owned(), json!([]));
@@ -145,7 +145,7 @@ pub(crate) fn read_message(text: &str) -> Result<Message, serde_json::Error> {
     })
 }
 
-/// What comes first.
+/// The first frame.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) heartbeat_interval: u64,
@@ -154,14 +154,14 @@ pub(crate) struct Hello {
 /// A new session.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Ready {
-    user: Me,
+    user: BotAccount,
     session_id: String,
     resume_gateway_url: Option<String>,
     application: Application,
 }
 
 #[derive(Debug, Deserialize)]
-struct Me {
+struct BotAccount {
     id: UserId,
     username: String,
 }
@@ -172,22 +172,22 @@ struct Application {
 }
 
 impl Ready {
-    /// What the bot is called.
+    /// Returns the name of the bot.
     pub(crate) fn username(&self) -> &str {
         &self.user.username
     }
 
-    /// Who the bot is.
-    pub(crate) fn bot(&self) -> Bot {
-        Bot {
+    /// Returns the identity of the bot.
+    pub(crate) fn bot(&self) -> BotUser {
+        BotUser {
             id: self.user.id,
             application: self.application.id,
         }
     }
 
-    /// What is needed to resume; `url` is where this session began.
-    pub(crate) fn into_session(self, url: &str) -> Session {
-        Session {
+    /// Returns the session for resuming; `url` is the address where it began.
+    pub(crate) fn into_session(self, url: &str) -> GatewaySession {
+        GatewaySession {
             id: Secret::new(self.session_id),
             url: self.resume_gateway_url.unwrap_or_else(|| url.to_owned()),
         }
@@ -209,7 +209,7 @@ pub(crate) fn identify(config: &DiscordConfig) -> Value {
 }
 
 /// Asks for what came after the last event that is dealt with.
-pub(crate) fn resume(config: &DiscordConfig, session: &Session, dealt_with: u64) -> Value {
+pub(crate) fn resume(config: &DiscordConfig, session: &GatewaySession, dealt_with: u64) -> Value {
     json!({"op": op::RESUME, "d": {
         "token": config.token.expose(), "session_id": session.id.expose(), "seq": dealt_with,
     }})

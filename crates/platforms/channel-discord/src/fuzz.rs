@@ -2,11 +2,11 @@
 
 use serenity::model::application::Interaction;
 
-use crate::frame::{Frame, Hello, Ready, read_message};
+use crate::frame::{GatewayFrame, Hello, Ready, read_message};
 
 /// Reads a frame in every way in which one is read; `true` when it is one.
 pub fn frame(text: &str) -> bool {
-    let Ok(frame) = Frame::read(text) else {
+    let Ok(frame) = GatewayFrame::read(text) else {
         return false;
     };
     let read = [

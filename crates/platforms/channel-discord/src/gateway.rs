@@ -1,5 +1,6 @@
 //! One connection to the gateway, from its opening to its end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{ChannelContext, ChannelError};
@@ -13,9 +14,9 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::api::Body;
-use crate::channel::DiscordChannel;
+use crate::channel::Discord;
 use crate::error::CallError;
-use crate::frame::{self, Frame, Hello, RawMessage, Ready, op};
+use crate::frame::{self, GatewayFrame, Hello, RawMessage, Ready, op};
 use crate::route::Route;
 
 /// The time that connecting may take.
@@ -23,62 +24,62 @@ const HANDSHAKE: Duration = Duration::from_secs(15);
 /// A close code that keeps the session, unlike 1000.
 const TO_RESUME: u16 = 4000;
 const UNEXPECTED: &str = "the gateway does not speak as expected";
-/// How long the gateway may take for its first word.
+/// Timeout of the gateway's first frame.
 const HELLO_TIME: Duration = Duration::from_secs(15);
 /// The longest pause between heartbeats that is believed: clocks cannot add just any number.
 const LONGEST_INTERVAL: Duration = Duration::from_hours(1);
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 #[derive(Debug)]
-pub(crate) enum End {
-    /// It broke or was ended by Discord; the session goes on where there is one.
+pub(crate) enum ConnectionEnd {
+    /// It broke or was closed by Discord; a session can be resumed.
     Lost(String),
     /// The session is over.
     SessionOver(String),
-    /// There is no use in trying again soon.
+    /// Another attempt would not help soon.
     Down(ChannelError),
 }
 
-/// Something to be dealt with.
+/// Content of an event.
 #[derive(Debug)]
-pub(crate) enum Work {
-    /// A session began that knows nothing of what was said before.
+pub(crate) enum EventContent {
+    /// A session began without earlier events.
     Beginning,
-    /// It is read when its turn comes, after its try was noted.
+    /// It is parsed when it is handled, after its attempt was noted.
     Message(RawMessage),
     Interaction(Box<Interaction>),
 }
 
-/// An event in its place.
+/// An event with its number.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct GatewayEvent {
     pub(crate) epoch: u64,
     pub(crate) number: u64,
     /// `None` when there is nothing to do.
-    pub(crate) work: Option<Work>,
+    pub(crate) work: Option<EventContent>,
 }
 
 /// A connection that was greeted.
 #[derive(Debug)]
-pub(crate) struct Connection<'a> {
-    channel: &'a DiscordChannel,
+pub(crate) struct GatewayConnection<'a> {
+    channel: &'a Arc<Discord>,
     context: &'a ChannelContext,
     socket: WebSocket,
-    /// Where it leads.
+    /// The address of the gateway.
     url: String,
     interval: Duration,
     next_beat: Instant,
     is_answered: bool,
-    /// How much came that is no part of a beginning: what people did, and answers to heartbeats.
+    /// Number of events and heartbeat acknowledgements, without those of the handshake.
     pub(crate) progress: u64,
 }
 
-impl<'a> Connection<'a> {
-    /// Connects, and asks for the session to go on or for a new one.
+impl<'a> GatewayConnection<'a> {
+    /// Connects, and resumes the session or begins a new one.
     pub(crate) async fn open(
-        channel: &'a DiscordChannel,
+        channel: &'a Arc<Discord>,
         context: &'a ChannelContext,
-    ) -> Result<Self, End> {
+    ) -> Result<Self, ConnectionEnd> {
         let (session, dealt_with) =
             channel.with_cursor(|cursor| (cursor.session().cloned(), cursor.dealt_with()));
         let url = match &session {
@@ -86,21 +87,25 @@ impl<'a> Connection<'a> {
             None => gateway_address(channel).await?,
         };
         let opened = WebSocket::open(&channel.api.rest, &with_version(&url), HANDSHAKE).await;
-        let mut socket = opened.map_err(|error: CallError| End::Lost(error.to_string()))?;
+        let mut socket =
+            opened.map_err(|error: CallError| ConnectionEnd::Lost(error.to_string()))?;
         let interval = match tokio::time::timeout(HELLO_TIME, socket.next()).await {
             Ok(Ok(Incoming::Text(text))) => greeting(&text)?,
             Ok(Ok(Incoming::Closed(reason))) => return Err(closed(channel, reason)),
             Ok(Ok(Incoming::Binary(_) | Incoming::Life)) => {
-                return Err(End::Lost(UNEXPECTED.to_owned()));
+                return Err(ConnectionEnd::Lost(UNEXPECTED.to_owned()));
             }
-            Ok(Err(why)) => return Err(End::Lost(channel.api.rest.scrub(&why))),
-            Err(_) => return Err(End::Lost("the gateway says nothing".to_owned())),
+            Ok(Err(why)) => return Err(ConnectionEnd::Lost(channel.api.rest.scrub(&why))),
+            Err(_) => return Err(ConnectionEnd::Lost("the gateway says nothing".to_owned())),
         };
         let request = match &session {
             Some(session) => frame::resume(&channel.config, session, dealt_with),
             None => frame::identify(&channel.config),
         };
-        socket.send(request.to_string()).await.map_err(End::Lost)?;
+        socket
+            .send(request.to_string())
+            .await
+            .map_err(ConnectionEnd::Lost)?;
         let next_beat = Instant::now() + interval.mul_f64(chance());
         Ok(Self {
             channel,
@@ -114,13 +119,13 @@ impl<'a> Connection<'a> {
         })
     }
 
-    /// Reads until the end, at the pace at which the queue is emptied.
-    pub(crate) async fn read(&mut self, queue: &mpsc::Sender<Job>) -> End {
+    /// Reads until the connection ends; a full queue pauses it.
+    pub(crate) async fn read(&mut self, queue: &mpsc::Sender<GatewayEvent>) -> ConnectionEnd {
         loop {
             let permit = tokio::select! {
                 permit = queue.reserve() => permit,
                 () = tokio::time::sleep_until(self.next_beat) => {
-                    // Nothing was read meanwhile, so an answer may well be there.
+                    // Nothing was read meanwhile, so an acknowledgement may be waiting.
                     if let Err(end) = self.beat().await {
                         return end;
                     }
@@ -128,14 +133,14 @@ impl<'a> Connection<'a> {
                 }
             };
             let Ok(permit) = permit else {
-                return End::Lost("nobody takes events".to_owned());
+                return ConnectionEnd::Lost("nobody takes events".to_owned());
             };
             let incoming = tokio::select! {
                 biased;
                 incoming = self.socket.next() => incoming,
                 () = tokio::time::sleep_until(self.next_beat) => {
                     if !self.is_answered {
-                        return End::Lost("the gateway does not answer heartbeats".to_owned());
+                        return ConnectionEnd::Lost("the gateway does not answer heartbeats".to_owned());
                     }
                     if let Err(end) = self.beat().await {
                         return end;
@@ -151,33 +156,36 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Leaves, so that the session can go on.
+    /// Closes the connection, so that the session can be resumed.
     pub(crate) async fn leave(self) {
         self.socket.close(TO_RESUME).await;
     }
 
-    async fn beat(&mut self) -> Result<(), End> {
+    async fn beat(&mut self) -> Result<(), ConnectionEnd> {
         let dealt_with = self.channel.with_cursor(|cursor| cursor.dealt_with());
         self.socket
             .send(frame::heartbeat(dealt_with).to_string())
             .await
-            .map_err(End::Lost)?;
+            .map_err(ConnectionEnd::Lost)?;
         self.next_beat = Instant::now() + self.interval;
         self.is_answered = false;
         Ok(())
     }
 
-    async fn take(&mut self, incoming: Result<Incoming, String>) -> Result<Option<Job>, End> {
+    async fn take(
+        &mut self,
+        incoming: Result<Incoming, String>,
+    ) -> Result<Option<GatewayEvent>, ConnectionEnd> {
         let text = match incoming {
             Ok(Incoming::Text(text)) => text,
             Ok(Incoming::Binary(_) | Incoming::Life) => return Ok(None),
             Ok(Incoming::Closed(reason)) => return Err(closed(self.channel, reason)),
-            Err(why) => return Err(End::Lost(self.channel.api.rest.scrub(&why))),
+            Err(why) => return Err(ConnectionEnd::Lost(self.channel.api.rest.scrub(&why))),
         };
-        let frame = match Frame::read(&text) {
+        let frame = match GatewayFrame::read(&text) {
             Ok(frame) => frame,
             Err(error) => {
-                tracing::warn!(channel = %self.channel.name, %error, "a frame of the gateway could not be read");
+                tracing::warn!(channel = %self.channel.base.name, %error, "a frame of the gateway could not be read");
                 return Ok(None);
             }
         };
@@ -190,17 +198,21 @@ impl<'a> Connection<'a> {
                 self.context.progress.alive();
                 Ok(None)
             }
-            op::RECONNECT => Err(End::Lost("Discord asks for a new connection".to_owned())),
-            op::INVALID_SESSION if frame.content::<bool>().unwrap_or_default() => Err(End::Lost(
-                "the session is not ready to be resumed".to_owned(),
+            op::RECONNECT => Err(ConnectionEnd::Lost(
+                "Discord asks for a new connection".to_owned(),
             )),
-            op::INVALID_SESSION => Err(End::SessionOver("the session is over".to_owned())),
+            op::INVALID_SESSION if frame.content::<bool>().unwrap_or_default() => Err(
+                ConnectionEnd::Lost("the session is not ready to be resumed".to_owned()),
+            ),
+            op::INVALID_SESSION => {
+                Err(ConnectionEnd::SessionOver("the session is over".to_owned()))
+            }
             _ => Ok(None),
         }
     }
 
-    /// Notes an event and finds out what there is to do.
-    fn event(&mut self, frame: &Frame<'_>) -> Option<Job> {
+    /// Records an event and reads its content.
+    fn event(&mut self, frame: &GatewayFrame<'_>) -> Option<GatewayEvent> {
         let name = frame.t.as_deref().unwrap_or_default();
         // Whoever believed an absurd number would take everything after it for old.
         let number = frame.s.filter(|number| {
@@ -218,45 +230,49 @@ impl<'a> Connection<'a> {
             return None;
         }
         let unreadable = |error: serde_json::Error| {
-            tracing::warn!(channel = %self.channel.name, %error, event = name, "an event could not be read and was skipped");
+            tracing::warn!(channel = %self.channel.base.name, %error, event = name, "an event could not be read and was skipped");
         };
         let work = match name {
-            // It is not to come again when what was missed takes long: it would begin another session.
+            // A repetition during a long catch-up would begin another session.
             "READY" => {
                 self.channel
                     .with_cursor(|cursor| cursor.deal_with(epoch, number));
-                return Some(Job {
+                return Some(GatewayEvent {
                     epoch,
                     number,
-                    work: Some(Work::Beginning),
+                    work: Some(EventContent::Beginning),
                 });
             }
-            "MESSAGE_CREATE" => frame.message().map_err(unreadable).ok().map(Work::Message),
-            // Nothing brings one a second time, so it cannot end one process after the other.
+            "MESSAGE_CREATE" => frame
+                .message()
+                .map_err(unreadable)
+                .ok()
+                .map(EventContent::Message),
+            // It is never repeated, so it cannot end several processes.
             "INTERACTION_CREATE" => {
                 let interaction = frame.content::<Interaction>().map_err(unreadable).ok();
                 interaction
                     .inspect(|interaction| self.channel.acknowledge(interaction, self.context))
-                    .map(|interaction| Work::Interaction(Box::new(interaction)))
+                    .map(|interaction| EventContent::Interaction(Box::new(interaction)))
             }
             "RESUMED" => {
-                tracing::info!(channel = %self.channel.name, "the session with Discord goes on");
+                tracing::info!(channel = %self.channel.base.name, "the session with Discord goes on");
                 None
             }
             _ => None,
         };
         self.progress += u64::from(work.is_some());
-        Some(Job {
+        Some(GatewayEvent {
             epoch,
             number,
             work,
         })
     }
 
-    fn begin(&self, frame: &Frame<'_>) {
+    fn begin(&self, frame: &GatewayFrame<'_>) {
         match frame.content::<Ready>() {
             Ok(ready) => {
-                tracing::info!(channel = %self.channel.name, bot = ready.username(), "receiving from Discord");
+                tracing::info!(channel = %self.channel.base.name, bot = ready.username(), "receiving from Discord");
                 let (bot, session) = (ready.bot(), ready.into_session(&self.url));
                 self.channel.offer_commands(bot.application, self.context);
                 self.channel.marks.open_gap(&Some(bot.id));
@@ -264,16 +280,18 @@ impl<'a> Connection<'a> {
                     .with_cursor(|cursor| cursor.begin(session, bot));
             }
             Err(error) => {
-                tracing::error!(channel = %self.channel.name, %error, "the beginning of a session could not be read");
+                tracing::error!(channel = %self.channel.base.name, %error, "the beginning of a session could not be read");
             }
         }
     }
 }
 
-fn greeting(text: &str) -> Result<Duration, End> {
-    let frame = Frame::read(text).ok().filter(|frame| frame.op == op::HELLO);
+fn greeting(text: &str) -> Result<Duration, ConnectionEnd> {
+    let frame = GatewayFrame::read(text)
+        .ok()
+        .filter(|frame| frame.op == op::HELLO);
     let hello = frame.and_then(|frame| frame.content::<Hello>().ok());
-    let hello = hello.ok_or_else(|| End::Lost(UNEXPECTED.to_owned()))?;
+    let hello = hello.ok_or_else(|| ConnectionEnd::Lost(UNEXPECTED.to_owned()))?;
     Ok(Duration::from_millis(hello.heartbeat_interval.max(1)).min(LONGEST_INTERVAL))
 }
 
@@ -287,8 +305,8 @@ fn with_version(address: &str) -> String {
     url.into()
 }
 
-/// Where the gateway is.
-async fn gateway_address(channel: &DiscordChannel) -> Result<String, End> {
+/// Returns the address of the gateway.
+async fn gateway_address(channel: &Discord) -> Result<String, ConnectionEnd> {
     #[derive(Deserialize)]
     struct Gateway {
         url: String,
@@ -306,24 +324,26 @@ async fn gateway_address(channel: &DiscordChannel) -> Result<String, End> {
         .await;
     let gateway = asked.map_err(|error| match error {
         CallError::RateLimited(pause) => {
-            End::Down(ChannelError::RateLimited { retry_after: pause })
+            ConnectionEnd::Down(ChannelError::RateLimited { retry_after: pause })
         }
         error => match error.repeatable() {
-            ChannelError::Unavailable(why) => End::Lost(why),
-            error => End::Down(error),
+            ChannelError::Unavailable(why) => ConnectionEnd::Lost(why),
+            error => ConnectionEnd::Down(error),
         },
     })?;
     if let Some(limit) = gateway
         .session_start_limit
         .filter(|limit| limit.remaining == 0)
     {
-        tracing::warn!(channel = %channel.name, reset_after = limit.reset_after, "the sessions of the day are used up");
+        tracing::warn!(channel = %channel.base.name, reset_after = limit.reset_after, "the sessions of the day are used up");
         let retry_after = Duration::from_millis(limit.reset_after).min(LONGEST_PAUSE);
-        return Err(End::Down(ChannelError::RateLimited { retry_after }));
+        return Err(ConnectionEnd::Down(ChannelError::RateLimited {
+            retry_after,
+        }));
     }
     if let Some(shards) = gateway.shards.filter(|shards| *shards > 1) {
         tracing::warn!(
-            channel = %channel.name, shards,
+            channel = %channel.base.name, shards,
             "Discord wants this bot's servers divided among several connections, which is not supported: it is \
              connected once, and Discord refuses that from 2,500 servers on"
         );
@@ -336,32 +356,32 @@ async fn gateway_address(channel: &DiscordChannel) -> Result<String, End> {
         .unwrap_or(gateway.url))
 }
 
-/// What a closing means, by its code.
-fn closed(channel: &DiscordChannel, reason: Option<(u16, String)>) -> End {
+/// Returns the meaning of a close code.
+fn closed(channel: &Discord, reason: Option<(u16, String)>) -> ConnectionEnd {
     let Some((code, reason)) = reason else {
-        return End::Lost("the gateway hung up".to_owned());
+        return ConnectionEnd::Lost("the gateway hung up".to_owned());
     };
     let why = channel.api.rest.scrub(&format!(
         "the gateway closed the connection: {reason} (code {code})"
     ));
     match code {
-        4004 => End::Down(ChannelError::Auth(why)),
-        4010 | 4011 => End::Down(wrong(
+        4004 => ConnectionEnd::Down(ChannelError::Auth(why)),
+        4010 | 4011 => ConnectionEnd::Down(wrong(
             "token",
             &format!(
                 "is of a bot on more servers than one connection serves (2,500), and this program has no shards: take \
                  the bot out of some, or use a bot of your own; {why}"
             ),
         )),
-        4012 => End::Down(wrong(
+        4012 => ConnectionEnd::Down(wrong(
             "gatewayUrl",
             &format!("leads to a gateway that does not speak version 10; leave the key out; {why}"),
         )),
-        4013 => End::Down(wrong(
+        4013 => ConnectionEnd::Down(wrong(
             "intents",
             &format!("are none that Discord knows; leave the key out; {why}"),
         )),
-        4014 => End::Down(wrong(
+        4014 => ConnectionEnd::Down(wrong(
             "intents",
             &format!(
                 "ask for more than the bot may have: switch on {} on the bot's page at \
@@ -370,12 +390,12 @@ fn closed(channel: &DiscordChannel, reason: Option<(u16, String)>) -> End {
             ),
         )),
         // A wrong number and a session that has timed out cannot be resumed.
-        4007 | 4009 => End::SessionOver(why),
-        _ => End::Lost(why),
+        4007 | 4009 => ConnectionEnd::SessionOver(why),
+        _ => ConnectionEnd::Lost(why),
     }
 }
 
-/// What the portal calls those of these intents that have to be switched on there.
+/// Returns the portal's names of the privileged ones of these intents.
 fn privileges(intents: u64) -> String {
     let names = [
         (1 << 8, "Presence Intent"),

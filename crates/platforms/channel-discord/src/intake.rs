@@ -1,27 +1,23 @@
-//! The steps of the intake that are Discord's own.
+//! Discord's steps of the intake.
 
 use nanobot_channel::{Admission, ChannelContext, ChannelName, DeliveryContext};
-use nanobot_channel_kit::Handling;
 use nanobot_channel_kit::attachment::Attachment;
-use nanobot_channel_kit::intake::{self, Next, Source};
+use nanobot_channel_kit::intake::IntakeSource;
 use serenity::builder::CreateMessage;
 
 use crate::attachment::{self, FetchError};
-use crate::candidate::{Candidate, Heard};
-use crate::channel::DiscordChannel;
+use crate::candidate::{CandidateMessage, DiscordOrigin};
+use crate::channel::Discord;
 use crate::error::Refusal;
-use crate::place::Place;
+use crate::outbound::create_message;
+use crate::target::SendTarget;
 
-/// The channel, as the intake sees it.
-#[derive(Debug)]
-struct DiscordSource<'a>(&'a DiscordChannel);
-
-impl Source for DiscordSource<'_> {
-    type Origin = Heard;
+impl IntakeSource for Discord {
+    type Origin = DiscordOrigin;
     type Refusal = Refusal;
 
     fn name(&self) -> &ChannelName {
-        &self.0.name
+        &self.base.name
     }
 
     async fn fetch(
@@ -29,60 +25,54 @@ impl Source for DiscordSource<'_> {
         file: &Attachment,
         context: &ChannelContext,
     ) -> Result<Vec<u8>, FetchError> {
-        attachment::fetch(&self.0.api, file, context.media.limit()).await
+        attachment::fetch(&self.api, file, context.media.limit()).await
     }
 
     fn not_kept(&self, file: &Attachment, error: &FetchError) -> String {
         attachment::not_kept(file, error)
     }
 
-    async fn tell(&self, candidate: &Candidate, text: String) {
-        // A command was answered with the text already.
+    async fn tell(&self, candidate: &CandidateMessage, text: String) {
+        // The response to a command holds the text already.
         if candidate.origin.message.is_none() {
             return;
         }
-        let Ok(place) = Place::new(&candidate.chat, &DeliveryContext::default()) else {
+        let Ok(target) = SendTarget::new(&candidate.chat, &DeliveryContext::default()) else {
             return;
         };
         let message = CreateMessage::new().content(text);
-        if let Err(error) = self.0.create_message(&place, message).await {
-            tracing::warn!(channel = %self.0.name, %error, "a notice could not be sent");
+        if let Err(error) = create_message(&self.api, &target, message).await {
+            tracing::warn!(channel = %self.base.name, %error, "a notice could not be sent");
         }
     }
 
-    async fn allowed(&self, candidate: &Candidate, context: &ChannelContext) -> Option<String> {
-        let Heard {
+    async fn allowed(
+        &self,
+        candidate: &CandidateMessage,
+        context: &ChannelContext,
+    ) -> Option<String> {
+        let DiscordOrigin {
             channel,
             guild,
             number,
             ..
         } = candidate.origin;
-        if self.0.marks.add(&channel, guild, number.saturating_sub(1)) {
-            self.0.marks.write(context.notes.as_ref()).await;
+        if self.marks.add(&channel, guild, number.saturating_sub(1)) {
+            self.marks.write(context.notes.as_ref()).await;
         }
         None
     }
 
-    /// Shows that a message was read. Commands have their own answer.
-    fn delivered(&self, candidate: &Candidate, admission: Admission) {
-        if let (Some(message), Ok(place), Admission::Accepted) = (
-            candidate.origin.message,
-            Place::new(&candidate.chat, &candidate.delivery),
-            admission,
-        ) {
-            self.0.react(place.channel(), message);
+    /// Sets the reaction to a message. Commands have their own response.
+    fn delivered(&self, candidate: &CandidateMessage, admission: Admission) {
+        let DiscordOrigin {
+            channel, message, ..
+        } = candidate.origin;
+        if let (Some(message), Admission::Accepted) = (message, admission) {
+            let (chat, delivery) = (&candidate.chat, &candidate.delivery);
+            let background = &self.base.background;
+            self.reactions
+                .begin(chat, delivery, (channel, message), background);
         }
-    }
-}
-
-impl DiscordChannel {
-    /// Takes a candidate in.
-    pub(crate) async fn take(
-        &self,
-        candidate: &Candidate,
-        handling: Option<Handling<'_>>,
-        context: &ChannelContext,
-    ) -> Next {
-        intake::take(&DiscordSource(self), candidate, handling, context).await
     }
 }

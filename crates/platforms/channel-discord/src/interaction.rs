@@ -1,7 +1,9 @@
 //! Commands from Discord's menu, and buttons.
 //!
-//! Discord waits three seconds for an answer to either, so that is given at once, beside the queue
-//! of events; what the person asked for goes through the queue as a message.
+//! Discord expects a response within three seconds, so it is sent at once, independently of the
+//! queue of events; the request itself passes through the queue as a message.
+
+use std::sync::Arc;
 
 use nanobot_channel::{AccessDecision, ChannelContext, ChatKind, CommandInfo};
 use nanobot_channel_kit::intake::Piece;
@@ -19,32 +21,32 @@ use serenity::model::id::{ApplicationId, ChannelId, GuildId, InteractionId};
 use serenity::model::user::User;
 
 use crate::api::Body;
-use crate::candidate::{Candidate, Origin};
-use crate::channel::DiscordChannel;
+use crate::candidate::{Authorship, CandidateMessage};
+use crate::channel::Discord;
 use crate::outbound::json_of;
 use crate::route::Route;
 use crate::threads::parent_of_kind;
 
-/// How long a description may be, in characters.
+/// Limit of a description, in characters.
 const DESCRIPTION: usize = 100;
-/// What stands behind a command.
+/// Name of the option for a command's arguments.
 const ARGUMENTS: &str = "arguments";
 
-/// What commands and buttons have in common.
-struct Asked<'a> {
+/// Common fields of commands and buttons.
+struct InteractionRequest<'a> {
     id: InteractionId,
     token: &'a str,
     user: &'a User,
     guild: Option<GuildId>,
     channel: ChannelId,
     place: Option<&'a PartialChannel>,
-    /// What the person said with it.
+    /// Its text as a message.
     text: String,
-    /// What is to be answered when it is heard.
+    /// The response if the person has access.
     answer: CreateInteractionResponse,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> InteractionRequest<'a> {
     fn of(interaction: &'a Interaction) -> Option<Self> {
         match interaction {
             Interaction::Command(command) => Some(Self {
@@ -75,20 +77,20 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Where a command was given or a button pressed.
+/// Returns the channel of an interaction.
 pub(crate) fn channel_of(interaction: &Interaction) -> Option<ChannelId> {
-    Asked::of(interaction).map(|asked| asked.channel)
+    InteractionRequest::of(interaction).map(|asked| asked.channel)
 }
 
-impl DiscordChannel {
-    /// Tells Discord which commands there are, without waiting for it.
+impl Discord {
+    /// Sets the menu of commands, in the background.
     pub(crate) fn offer_commands(&self, application: ApplicationId, context: &ChannelContext) {
         if !self.config.slash_commands || context.commands.is_empty() {
             return;
         }
         let commands: Vec<CreateCommand> = context.commands.iter().map(menu_entry).collect();
-        let (api, name) = (self.api.clone(), self.name.clone());
-        self.in_background(async move {
+        let (api, name) = (self.api.clone(), self.base.name.clone());
+        self.base.background.spawn(async move {
             let body = Body::Json(json!(commands));
             if let Err(error) = api
                 .call::<IgnoredAny>(&Route::set_commands(application), body)
@@ -99,15 +101,15 @@ impl DiscordChannel {
         });
     }
 
-    /// What a command or a button asks for; `None` when it is nothing to be heard here.
-    pub(crate) async fn command(&self, interaction: &Interaction) -> Option<Candidate> {
-        let asked = Asked::of(interaction)?;
+    /// Reads a command or a press of a button; `None` if it is not for the assistant.
+    pub(crate) async fn command(&self, interaction: &Interaction) -> Option<CandidateMessage> {
+        let asked = InteractionRequest::of(interaction)?;
         let parent = match (asked.guild, asked.place) {
             (None, _) => None,
             (Some(_), Some(place)) => parent_of_kind(place.kind, place.parent_id),
             (Some(_), None) => self.threads.parent_of(asked.channel, &self.api).await,
         };
-        let origin = Origin {
+        let origin = Authorship {
             user: asked.user,
             guild: asked.guild,
             channel: asked.channel,
@@ -121,12 +123,16 @@ impl DiscordChannel {
         Some(candidate)
     }
 
-    /// Answers Discord for a person who may talk, without waiting for it.
-    pub(crate) fn acknowledge(&self, interaction: &Interaction, context: &ChannelContext) {
-        let (channel, access) = (self.clone(), context.access.clone());
+    /// Responds to an interaction of a person with access, in the background.
+    pub(crate) fn acknowledge(
+        self: &Arc<Self>,
+        interaction: &Interaction,
+        context: &ChannelContext,
+    ) {
+        let (channel, access) = (Arc::clone(self), Arc::clone(&context.access));
         let interaction = interaction.clone();
-        self.in_background(async move {
-            let (Some(candidate), Some(asked)) = (channel.command(&interaction).await, Asked::of(&interaction)) else {
+        self.base.background.spawn(async move {
+            let (Some(candidate), Some(asked)) = (channel.command(&interaction).await, InteractionRequest::of(&interaction)) else {
                 return;
             };
             let answer = match access.check(&candidate.sender, &candidate.chat, &candidate.arrival).await {
@@ -136,13 +142,13 @@ impl DiscordChannel {
             };
             let route = Route::interaction_callback(asked.id, asked.token);
             if let Err(error) = channel.api.call::<IgnoredAny>(&route, Body::Json(json_of(&answer))).await {
-                tracing::debug!(channel = %channel.name, %error, "a command could not be acknowledged");
+                tracing::debug!(channel = %channel.base.name, %error, "a command could not be acknowledged");
             }
         });
     }
 }
 
-/// A message that nobody else sees.
+/// Returns a message that only the person sees.
 fn only_you(text: &str) -> CreateInteractionResponse {
     CreateInteractionResponse::Message(
         CreateInteractionResponseMessage::new()
@@ -163,7 +169,7 @@ fn menu_entry(command: &CommandInfo) -> CreateCommand {
     )
 }
 
-/// A command as one would write it.
+/// Returns a command as a person would type it.
 fn command_line(data: &CommandData) -> String {
     let arguments = data.options.iter().find_map(|option| match &option.value {
         CommandDataOptionValue::String(text) if option.name == ARGUMENTS => Some(text.trim()),
@@ -175,7 +181,7 @@ fn command_line(data: &CommandData) -> String {
     }
 }
 
-/// What is written on the button that was pressed.
+/// Returns the label of the pressed button.
 fn label_of(pressed: &ComponentInteraction) -> Option<String> {
     let buttons = pressed
         .message

@@ -9,10 +9,10 @@
 //!
 //! REST and gateway share one HTTP client, so a proxy and a base address hold for both.
 //!
-//! What the gateway does not repeat, because no session was there for it, is fetched by REST when the
-//! next one begins, in the channels where the assistant was talked to before.
+//! Messages between two sessions, which the gateway does not repeat, are fetched by REST when the
+//! next session begins, in the channels where the assistant was addressed before.
 //!
-//! What it does not do: voice, sharding (one connection serves up to 2,500 servers), edited and
+//! Not supported: voice, sharding (one connection serves up to 2,500 servers), edited and
 //! deleted messages.
 
 mod api;
@@ -24,7 +24,6 @@ mod config;
 mod cursor;
 mod draft;
 mod error;
-mod factory;
 mod frame;
 #[doc(hidden)]
 pub mod fuzz;
@@ -34,15 +33,14 @@ mod interaction;
 mod limits;
 mod markup;
 mod outbound;
-mod place;
 mod reaction;
 mod receive;
 mod route;
+mod target;
 mod threads;
 mod upload;
 
-pub use channel::DiscordChannel;
+pub use channel::{Discord, DiscordChannel, DiscordFactory};
 pub use config::{ChannelList, DiscordConfig};
-pub use factory::DiscordFactory;
 pub use markup::DiscordMarkdown;
 pub use nanobot_channel_kit::Secret;

@@ -1,8 +1,7 @@
-//! How long to leave the server alone.
+//! Rate limits of the REST API.
 //!
-//! The server says with every answer how much is left of its allowance, per kind of request and
-//! channel. What has none left waits here instead of being refused, because refusals count against
-//! the bot.
+//! The server reports the rest of each allowance with every answer, by kind of request and channel.
+//! A request without allowance waits here, because refusals count against the bot.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,17 +9,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How many allowances are remembered.
+/// Most allowances that are remembered.
 const REMEMBERED: usize = 1024;
 /// The allowance of the whole bot.
 const GLOBAL: &str = "";
 
-/// The allowances that are used up.
+/// Allowances that are used up.
 #[derive(Debug, Default)]
 pub(crate) struct Limits(Mutex<HashMap<String, Instant>>);
 
 impl Limits {
-    /// How long a request of that kind has to wait.
+    /// Returns the time that a request of this bucket has to wait.
     pub(crate) fn pause(&self, bucket: &str) -> Duration {
         let spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let until = [bucket, GLOBAL]
@@ -32,7 +31,7 @@ impl Limits {
             .unwrap_or_default()
     }
 
-    /// Requests of that kind have to wait so long from now on.
+    /// Holds requests of a bucket for this time.
     pub(crate) fn hold(&self, bucket: &str, pause: Duration) {
         let now = Instant::now();
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +41,7 @@ impl Limits {
         }
     }
 
-    /// Every request has to wait so long from now on.
+    /// Holds every request for this time.
     pub(crate) fn hold_all(&self, pause: Duration) {
         self.hold(GLOBAL, pause);
     }

@@ -1,11 +1,12 @@
 //! Sends finished parts: files first, then the text, into the draft when there is one.
 //!
-//! Every message of the ledger carries a nonce made of its key, and asks Discord to hold to it: a
-//! second one with the same nonce is dropped there for some minutes, and answered with the first.
-//! What may be lost has no key of its own, hence no nonce, and quotes nothing.
+//! Every message of the ledger carries an enforced nonce made of its key: for some minutes, Discord
+//! drops a second one with the same nonce and answers with the first. A message that may be lost
+//! has no key, and so no nonce and no quote.
 
 use nanobot_channel::{ChannelError, MessageId as SentId, OutboundPart, Sent};
 use nanobot_channel_kit::upload::{is_address, name_of};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serenity::builder::{
@@ -16,43 +17,43 @@ use serenity::model::channel::Nonce;
 use serenity::model::id::MessageId;
 use sha2::{Digest as _, Sha256};
 
-use crate::api::Body;
-use crate::channel::DiscordChannel;
+use crate::api::{Api, Body};
+use crate::channel::Discord;
 use crate::error::{CallError, Refusal};
-use crate::place::Place;
 use crate::route::Route;
+use crate::target::SendTarget;
 use crate::upload::{UploadError, form};
 
-/// How many rows of buttons a message takes, and how many buttons a row.
+/// Most rows of buttons of a message, and most buttons of a row.
 const ROWS: usize = 5;
-/// How long the text of a button may be, in characters.
+/// Limit of a button's label, in characters.
 const LABEL: usize = 80;
 
-/// What is needed of a message that was made.
+/// The used fields of a created message.
 #[derive(Debug, Deserialize)]
 struct Created {
     id: MessageId,
 }
 
-impl DiscordChannel {
+impl Discord {
     /// Sends one part.
     pub(crate) async fn send_part(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
         let message = &part.message;
-        let mut place = Place::new(&message.chat_id, &message.delivery)?;
+        let mut target = SendTarget::new(&message.chat_id, &message.delivery)?;
         let mut last = None;
         if part.index == 0 {
             if self.config.reply_to_message && message.kind.is_durable() {
-                place = place.quoting(&message.delivery);
+                target = target.quoting(&message.delivery);
             }
             for (index, media) in message.media.iter().enumerate() {
                 let file = named(CreateMessage::new(), part, &format!("/file/{index}"));
-                last = Some(self.send_file(&place, media, file).await?);
-                place = place.without_quote();
+                last = Some(self.send_file(&target, media, file).await?);
+                target = target.without_quote();
             }
         }
         let rows = button_rows(part);
         if !part.text.trim().is_empty() || !rows.is_empty() {
-            last = Some(self.send_text(part, &place, rows).await?);
+            last = Some(self.send_text(part, &target, rows).await?);
         }
         Ok(Sent {
             message_id: last.map(|id| SentId::from(id.to_string())),
@@ -61,18 +62,15 @@ impl DiscordChannel {
 
     async fn send_file(
         &self,
-        place: &Place,
+        target: &SendTarget,
         media: &nanobot_channel::MediaRef,
         message: CreateMessage,
     ) -> Result<MessageId, ChannelError> {
         if is_address(media) {
-            return Ok(self
-                .create_message(place, message.content(&media.location))
-                .await?);
+            return Ok(create_message(&self.api, target, message.content(&media.location)).await?);
         }
-        let uploaded = match form(media, json_of(&decorated(message.clone(), place))).await {
-            Ok(form) => self
-                .post(place, Body::Form(form))
+        let uploaded = match form(media, json_of(&decorated(message.clone(), target))).await {
+            Ok(form) => post(&self.api, target, Body::Form(form))
                 .await
                 .map_err(UploadError::Call),
             Err(error) => Err(error),
@@ -83,27 +81,27 @@ impl DiscordChannel {
             Err(Err(error)) => error,
         };
         let file = name_of(media);
-        tracing::warn!(channel = %self.name, %error, file, "a file could not be sent");
+        tracing::warn!(channel = %self.base.name, %error, file, "a file could not be sent");
         let note = format!("[attachment: {file} - send failed]");
-        Ok(self.create_message(place, message.content(note)).await?)
+        Ok(create_message(&self.api, target, message.content(note)).await?)
     }
 
     async fn send_text(
         &self,
         part: &OutboundPart,
-        place: &Place,
+        target: &SendTarget,
         rows: Vec<CreateActionRow>,
     ) -> Result<MessageId, ChannelError> {
         let stream = part.message.completes.as_ref().filter(|_| part.index == 0);
         if let Some(stream) = stream
-            && let Some(draft) = self.drafts.claim(stream).await
+            && let Some(draft) = self.base.drafts.claim(stream).await
         {
             let edit = EditMessage::new()
                 .content(&part.text)
                 .components(rows.clone());
-            match self.edit_message(place, draft, edit).await {
+            match edit_message(&self.api, target, draft, edit).await {
                 Ok(()) => return Ok(draft),
-                // Somebody took the draft away: the reply is a message of its own.
+                // The draft was deleted: the reply is a message of its own.
                 Err(error) if error.is(Refusal::is_about_a_lost_message) => {}
                 Err(error) => return Err(error.repeatable()),
             }
@@ -114,64 +112,60 @@ impl DiscordChannel {
         } else {
             message.components(rows)
         };
-        Ok(self.create_message(place, message).await?)
-    }
-
-    /// Makes a message that wakes nobody but those it names.
-    pub(crate) async fn create_message(
-        &self,
-        place: &Place,
-        message: CreateMessage,
-    ) -> Result<MessageId, CallError> {
-        self.post(place, Body::Json(json_of(&decorated(message, place))))
-            .await
-    }
-
-    async fn post(&self, place: &Place, body: Body) -> Result<MessageId, CallError> {
-        let created: Created = self
-            .api
-            .call(&Route::create_message(place.channel()), body)
-            .await?;
-        Ok(created.id)
-    }
-
-    /// Changes a message of the bot's.
-    pub(crate) async fn edit_message(
-        &self,
-        place: &Place,
-        id: MessageId,
-        edit: EditMessage,
-    ) -> Result<(), CallError> {
-        let edit = json_of(&edit.allowed_mentions(mentions()));
-        let route = Route::edit_message(place.channel(), id);
-        self.api
-            .call::<serde::de::IgnoredAny>(&route, Body::Json(edit))
-            .await
-            .map(drop)
+        Ok(create_message(&self.api, target, message).await?)
     }
 }
 
-/// The JSON of a request's body.
+/// Creates a message that mentions only the users it names.
+pub(crate) async fn create_message(
+    api: &Api,
+    target: &SendTarget,
+    message: CreateMessage,
+) -> Result<MessageId, CallError> {
+    let body = Body::Json(json_of(&decorated(message, target)));
+    post(api, target, body).await
+}
+
+async fn post(api: &Api, target: &SendTarget, body: Body) -> Result<MessageId, CallError> {
+    let route = Route::create_message(target.channel_id());
+    let created: Created = api.call(&route, body).await?;
+    Ok(created.id)
+}
+
+/// Edits a message of the bot.
+pub(crate) async fn edit_message(
+    api: &Api,
+    target: &SendTarget,
+    id: MessageId,
+    edit: EditMessage,
+) -> Result<(), CallError> {
+    let edit = json_of(&edit.allowed_mentions(mentions()));
+    let route = Route::edit_message(target.channel_id(), id);
+    let edited = api.call::<IgnoredAny>(&route, Body::Json(edit)).await;
+    edited.map(drop)
+}
+
+/// Returns the JSON of a request's body.
 pub(crate) fn json_of(body: &impl Serialize) -> Value {
     serde_json::to_value(body).unwrap_or_default()
 }
 
-fn decorated(message: CreateMessage, place: &Place) -> CreateMessage {
+fn decorated(message: CreateMessage, target: &SendTarget) -> CreateMessage {
     let message = message.allowed_mentions(mentions());
-    match place.reference() {
+    match target.reference() {
         Some(reference) => message.reference_message(reference),
         None => message,
     }
 }
 
-/// People by name, but neither everyone nor roles, nor the one who is quoted.
+/// Allows mentions of users, but not of everyone, of roles or of the quoted author.
 fn mentions() -> CreateAllowedMentions {
     CreateAllowedMentions::new()
         .all_users(true)
         .replied_user(false)
 }
 
-/// A message that is made once, however often this piece of a part is sent.
+/// Adds the nonce of this piece of a part.
 fn named(message: CreateMessage, part: &OutboundPart, piece: &str) -> CreateMessage {
     if !part.message.kind.is_durable() {
         return message;
@@ -182,7 +176,7 @@ fn named(message: CreateMessage, part: &OutboundPart, piece: &str) -> CreateMess
         .enforce_nonce(true)
 }
 
-/// A key in the 25 characters that a nonce may have.
+/// Returns a digest of a key in the 25 characters of a nonce.
 fn nonce(key: &str) -> String {
     let mut nonce: String = Sha256::digest(key.as_bytes())
         .iter()
@@ -192,7 +186,7 @@ fn nonce(key: &str) -> String {
     nonce
 }
 
-/// The choices below the last part. What Discord does not take as buttons is left to the text.
+/// Returns the choices below the last part, as far as Discord accepts them as buttons.
 fn button_rows(part: &OutboundPart) -> Vec<CreateActionRow> {
     if part.index + 1 < part.count {
         return Vec::new();

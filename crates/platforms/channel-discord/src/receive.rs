@@ -1,29 +1,33 @@
-//! Receives: keeps a connection to the gateway, and deals with what comes in its order.
+//! Receives: keeps a connection to the gateway, and handles events in order.
 //!
-//! Reading and dealing are two, with a bounded queue between them: heartbeats go on while a file is
-//! fetched or a message waits to be stored. A full queue stops the reading.
+//! Reading and handling are concurrent, with a bounded queue between them: heartbeats continue
+//! while a file is fetched or a message waits to be stored. A full queue pauses the reading.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{ChannelContext, ChannelError};
-use nanobot_channel_kit::intake::Next;
-use nanobot_channel_kit::{Handling, chance, jittered_backoff};
+use nanobot_channel_kit::intake::{self, Next};
+use nanobot_channel_kit::{Handling, Reconnect, chance, jittered_backoff};
 use tokio::sync::mpsc;
 
 use crate::catch_up::CatchUp;
-use crate::channel::DiscordChannel;
+use crate::channel::Discord;
 use crate::frame::RawMessage;
-use crate::gateway::{Connection, End, Job, Work};
+use crate::gateway::{ConnectionEnd, EventContent, GatewayConnection, GatewayEvent};
 use crate::interaction::channel_of;
 
-/// How many events may wait.
+/// Capacity of the queue of events.
 const QUEUE: usize = 256;
-/// How many connections in a row may come to nothing before the channel counts as down.
+/// Failed connections in a row after which the channel counts as down.
 const PATIENCE: u32 = 5;
 
-impl DiscordChannel {
-    /// Receives until the assistant goes down.
-    pub(crate) async fn receive(&self, context: &ChannelContext) -> Result<(), ChannelError> {
+impl Discord {
+    /// Receives until the run ends.
+    pub(crate) async fn receive_events(
+        self: &Arc<Self>,
+        context: &ChannelContext,
+    ) -> Result<(), ChannelError> {
         self.with_cursor(|cursor| cursor.rewind());
         self.marks.open(context.notes.as_ref()).await;
         let (queue, jobs) = mpsc::channel(QUEUE);
@@ -34,51 +38,61 @@ impl DiscordChannel {
         }
     }
 
-    /// Connects again and again. Returns when that does not help.
+    /// Reconnects until that does not help.
     async fn keep_connected(
-        &self,
+        self: &Arc<Self>,
         context: &ChannelContext,
-        queue: &mpsc::Sender<Job>,
+        queue: &mpsc::Sender<GatewayEvent>,
     ) -> ChannelError {
-        let mut failures = 0;
+        let first = Duration::from_secs_f64(self.config.reconnect_pause);
+        let mut reconnect = Reconnect::new("Discord", first, PATIENCE);
         loop {
             let (end, progress) = self.connect(context, queue).await;
-            failures = if progress > 0 { 0 } else { failures + 1 };
-            let (why, pause) = match end {
-                End::Lost(why) => (why, self.pause(failures)),
-                End::SessionOver(why) => {
-                    tracing::info!(channel = %self.name, why, "what is said meanwhile is fetched in the next session");
+            let (why, shortest) = match end {
+                ConnectionEnd::Lost(why) => (why, Duration::ZERO),
+                ConnectionEnd::SessionOver(why) => {
+                    tracing::info!(channel = %self.base.name, why, "messages until the next session will be fetched");
                     self.with_cursor(|cursor| cursor.forget());
-                    // Discord wants from one to five seconds before a new session.
-                    let wanted = Duration::from_secs(1) + Duration::from_secs(4).mul_f64(chance());
-                    (why, wanted.max(self.pause(failures)))
+                    // Discord requires one to five seconds before a new session.
+                    (
+                        why,
+                        Duration::from_secs(1) + Duration::from_secs(4).mul_f64(chance()),
+                    )
                 }
-                End::Down(error) => return error,
+                ConnectionEnd::Down(error) => return error,
             };
-            if failures >= PATIENCE {
-                return ChannelError::Unavailable(why);
-            }
-            tracing::info!(channel = %self.name, why, pause_ms = pause.as_millis(), "connecting to Discord again");
-            if failures > 0 {
-                context.progress.degraded(&why);
-            }
+            let pause = if progress > 0 {
+                reconnect.succeeded();
+                self.pause(0)
+            } else {
+                let error = ChannelError::Unavailable(why.clone());
+                match reconnect.failed(error, context.progress.as_ref()) {
+                    Ok(pause) => pause,
+                    Err(error) => return error,
+                }
+            };
+            let pause = pause.max(shortest);
+            tracing::info!(channel = %self.base.name, why, pause_ms = pause.as_millis(), "connecting to Discord again");
             tokio::time::sleep(pause).await;
         }
     }
 
-    /// The pause after so many failures in a row; a short one after none. Up to a quarter longer by
-    /// chance, so that many who failed together do not come back together.
+    /// Returns the jittered pause after this number of failures in a row; a short one after none.
     pub(crate) fn pause(&self, failures: u32) -> Duration {
-        let first = self.config.reconnect_pause();
+        let first = Duration::from_secs_f64(self.config.reconnect_pause);
         match failures.checked_sub(1) {
             Some(doublings) => jittered_backoff(first, doublings),
             None => jittered_backoff(first / 5, 0),
         }
     }
 
-    /// One connection. Also says how much came of it.
-    async fn connect(&self, context: &ChannelContext, queue: &mpsc::Sender<Job>) -> (End, u64) {
-        let mut connection = match Connection::open(self, context).await {
+    /// Keeps one connection. Returns its end and its progress.
+    async fn connect(
+        self: &Arc<Self>,
+        context: &ChannelContext,
+        queue: &mpsc::Sender<GatewayEvent>,
+    ) -> (ConnectionEnd, u64) {
+        let mut connection = match GatewayConnection::open(self, context).await {
             Ok(connection) => connection,
             Err(end) => return (end, 0),
         };
@@ -88,9 +102,8 @@ impl DiscordChannel {
         (end, progress)
     }
 
-    /// Deals with events in order, and with what was missed before them. Returns when the assistant goes
-    /// down.
-    async fn deal(&self, mut jobs: mpsc::Receiver<Job>, context: &ChannelContext) {
+    /// Handles events in order, after the missed ones of their channels. Returns if the run ends.
+    async fn deal(&self, mut jobs: mpsc::Receiver<GatewayEvent>, context: &ChannelContext) {
         let mut catch_up = CatchUp::new(self, context);
         loop {
             let next = tokio::select! {
@@ -109,19 +122,19 @@ impl DiscordChannel {
 
     async fn deal_with(
         &self,
-        job: Job,
+        job: GatewayEvent,
         catch_up: &mut CatchUp<'_>,
         context: &ChannelContext,
     ) -> Next {
-        let Job {
+        let GatewayEvent {
             epoch,
             number,
             work,
         } = job;
         let place = match &work {
-            Some(Work::Message(message)) => message.channel,
-            Some(Work::Interaction(interaction)) => channel_of(interaction),
-            Some(Work::Beginning) | None => None,
+            Some(EventContent::Message(message)) => message.channel,
+            Some(EventContent::Interaction(interaction)) => channel_of(interaction),
+            Some(EventContent::Beginning) | None => None,
         };
         if let Some(place) = place
             && catch_up.before(place).await == Next::Stop
@@ -129,12 +142,14 @@ impl DiscordChannel {
             return Next::Stop;
         }
         let next = match work {
-            Some(Work::Message(message)) => self.hear(&message, context).await,
-            Some(Work::Interaction(interaction)) => match self.command(&interaction).await {
-                Some(candidate) => self.take(&candidate, None, context).await,
-                None => Next::Confirm,
-            },
-            Some(Work::Beginning) => {
+            Some(EventContent::Message(message)) => self.hear(&message, context).await,
+            Some(EventContent::Interaction(interaction)) => {
+                match self.command(&interaction).await {
+                    Some(candidate) => intake::take(self, &candidate, None, context).await,
+                    None => Next::Confirm,
+                }
+            }
+            Some(EventContent::Beginning) => {
                 catch_up.begin();
                 Next::Confirm
             }
@@ -146,14 +161,15 @@ impl DiscordChannel {
         next
     }
 
-    /// Deals with a message, unless it came on the other way already: fetched, or by the gateway. Its try
-    /// is noted before it is read.
+    /// Handles a message, unless it is known from the gateway or from fetching. Its attempt is
+    /// noted before it is parsed.
     pub(crate) async fn hear(&self, raw: &RawMessage, context: &ChannelContext) -> Next {
         if self.recent().contains(&raw.id) {
             return Next::Confirm;
         }
         let key = raw.id.to_string();
         let admitted = self
+            .base
             .quarantine
             .admit(&key, raw.text.as_bytes(), context.progress.as_ref())
             .await;
@@ -177,12 +193,12 @@ impl DiscordChannel {
         let candidate = match raw.read() {
             Ok(message) => self.candidate(&message, context).await,
             Err(error) => {
-                tracing::warn!(channel = %self.name, %error, "a message could not be read and was skipped");
+                tracing::warn!(channel = %self.base.name, %error, "a message could not be read and was skipped");
                 None
             }
         };
         match candidate {
-            Some(candidate) => self.take(&candidate, Some(handling), context).await,
+            Some(candidate) => intake::take(self, &candidate, Some(handling), context).await,
             None => {
                 handling.end().await;
                 Next::Confirm

@@ -1,11 +1,11 @@
-//! The requests of the REST API that are used.
+//! Requests of the REST API.
 
 use std::fmt::Write as _;
 
 use reqwest::Method;
 use serenity::model::id::{ApplicationId, ChannelId, InteractionId, MessageId};
 
-/// A request: its verb, its path below the API's base, and whose allowance it uses.
+/// A request: its method, its path below the API's base, and its rate limit bucket.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     pub(crate) method: Method,
@@ -23,7 +23,7 @@ impl Route {
         }
     }
 
-    /// For requests that share an allowance, whatever is at the end of their paths.
+    /// A route whose rate limit does not depend on the end of its path.
     fn shared(method: Method, path: String, bucket: &str) -> Self {
         let bucket = format!("{method} {bucket}");
         Self {
@@ -49,7 +49,7 @@ impl Route {
         Self::new(Method::POST, format!("channels/{channel}/messages"))
     }
 
-    /// The messages of a channel that a query asks for.
+    /// Queries messages of a channel.
     pub(crate) fn messages(channel: ChannelId, query: &str) -> Self {
         let bucket = format!("channels/{channel}/messages");
         Self::shared(Method::GET, format!("{bucket}?{query}"), &bucket)
@@ -69,7 +69,7 @@ impl Route {
         Self::new(Method::POST, format!("channels/{channel}/typing"))
     }
 
-    /// Sets (`PUT`) or takes away (`DELETE`) the bot's own reaction.
+    /// Sets (`PUT`) or removes (`DELETE`) the bot's own reaction.
     pub(crate) fn reaction(
         method: Method,
         channel: ChannelId,
@@ -81,7 +81,7 @@ impl Route {
             encoded(emoji)
         );
         let bucket = format!("channels/{channel}/reactions");
-        // Setting and taking away have one allowance.
+        // Setting and removing share a rate limit.
         Self {
             bucket: format!("reactions {bucket}"),
             ..Self::new(method, path)

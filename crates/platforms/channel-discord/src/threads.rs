@@ -1,7 +1,6 @@
-//! Which channels are threads, and of which channel.
+//! Threads and their parent channels.
 //!
-//! A message says in which channel it was written, but not whether that is a thread. The API is
-//! asked once per channel.
+//! A message names its channel, but not its kind. The API is asked once per channel.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -15,18 +14,18 @@ use crate::api::{Api, Body};
 use crate::error::{CallError, is_transient};
 use crate::route::Route;
 
-/// How many channels are remembered.
+/// Most channels that are remembered.
 const REMEMBERED: usize = 4096;
-/// How often the API is asked about one.
+/// Attempts at asking the API about a channel.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What is known about channels.
+/// Known channels and their parents.
 #[derive(Debug, Default)]
-pub(crate) struct Threads(Mutex<VecDeque<(ChannelId, Option<ChannelId>)>>);
+pub(crate) struct ThreadParents(Mutex<VecDeque<(ChannelId, Option<ChannelId>)>>);
 
-impl Threads {
-    /// The channel that a thread is part of; `None` for what is no thread, or not known to be one.
+impl ThreadParents {
+    /// Returns the parent of a thread; `None` for other channels and for unknown ones.
     pub(crate) async fn parent_of(&self, channel: ChannelId, api: &Api) -> Option<ChannelId> {
         if let Some(known) = self.known(channel) {
             return known;
@@ -34,7 +33,7 @@ impl Threads {
         let asked = ask(channel, api).await;
         if let Err(error) = &asked {
             tracing::warn!(%channel, %error, "a channel cannot be looked up and counts as no thread");
-            // A passing trouble is no answer.
+            // A transient failure is no answer.
             if is_transient(error) {
                 return None;
             }
@@ -44,7 +43,7 @@ impl Threads {
         parent
     }
 
-    /// What is known without asking.
+    /// Returns the known parent of a channel.
     fn known(&self, channel: ChannelId) -> Option<Option<ChannelId>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known
@@ -54,7 +53,7 @@ impl Threads {
             .map(|(_, parent)| *parent)
     }
 
-    /// Notes what a channel is.
+    /// Records the parent of a channel.
     pub(crate) fn remember(&self, channel: ChannelId, parent: Option<ChannelId>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.iter().any(|(id, _)| *id == channel) {
@@ -90,7 +89,7 @@ async fn ask(channel: ChannelId, api: &Api) -> Result<Option<ChannelId>, CallErr
     }
 }
 
-/// The parent of a thread. Other channels have one as well: their category.
+/// Returns the parent of a thread. That of other channels is their category.
 pub(crate) fn parent_of_kind(kind: ChannelType, parent: Option<ChannelId>) -> Option<ChannelId> {
     let is_thread = matches!(
         kind,

@@ -10,7 +10,7 @@ use crate::error::Refusal;
 /// The largest file that is tried, in bytes. Servers with fewer boosts take less, and say so.
 const LARGEST: u64 = 25 << 20;
 
-/// Why a file did not go.
+/// The failure of sending a file.
 pub(crate) type UploadError = upload::UploadError<Refusal>;
 
 /// Returns a message with a file, as the body of a request.

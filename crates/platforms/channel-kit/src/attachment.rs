@@ -6,10 +6,10 @@ use nanobot_channel::{ChannelContext, MediaError, MediaRef};
 
 use crate::call::{CallError, Refusal};
 
-/// Why a file was not kept.
+/// The reason why a file was not kept.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError<R: Refusal> {
-    /// It is larger than what is kept.
+    /// It is larger than the limit.
     #[error("it is larger than the {limit} bytes that are allowed")]
     TooLarge {
         /// The limit.
@@ -55,9 +55,9 @@ pub struct Attachment {
     pub size: Option<u64>,
     /// By what the platform gives the file out: an address, or another id.
     pub source: Option<String>,
-    /// A model may be shown it.
+    /// `true` if a model may be shown it.
     pub is_image: bool,
-    /// It is a recording to be transcribed.
+    /// `true` for a recording to be transcribed.
     pub is_speech: bool,
 }
 
@@ -71,8 +71,8 @@ pub struct Kept {
 }
 
 impl Attachment {
-    /// Fetches and keeps the file, for a sender who may talk. A recording becomes its text, where it
-    /// can be transcribed. A failure is logged, and told in the text by `not_kept`.
+    /// Fetches and keeps the file, for a sender who may talk. A recording becomes its text, where
+    /// it can be transcribed. A failure is logged, and stated in the text by `not_kept`.
     pub async fn keep<R: Refusal>(
         &self,
         context: &ChannelContext,

@@ -1,15 +1,15 @@
-//! Work beside receiving: reactions, drafts, answers to presses.
+//! Work that runs concurrently with receiving: reactions, drafts, responses to buttons.
 //!
-//! Decision: it lives as long as the run of the channel and on the run's own tracker, so that
-//! stopping a channel stops all of it. Without a run it is not done at all.
+//! Decision: work runs on the tracker of a run and is cancelled with it, so that stopping a channel
+//! stops all of it. Without a run it is dropped.
 
 use std::sync::{Mutex, PoisonError};
 
 use nanobot_channel::{CancellationToken, ChannelContext, ChannelError, TaskTracker};
 
-/// Where work beside receiving is done while a channel runs.
+/// Spawns work while a channel runs.
 #[derive(Debug, Default)]
-pub struct Background(Mutex<Option<Tasks>>);
+pub struct BackgroundWork(Mutex<Option<Tasks>>);
 
 #[derive(Clone, Debug)]
 struct Tasks {
@@ -17,9 +17,9 @@ struct Tasks {
     cancel: CancellationToken,
 }
 
-impl Background {
-    /// Runs a channel: `receive`, until it ends or the run is cancelled, and meanwhile what is
-    /// [spawned](Self::spawn) here.
+impl BackgroundWork {
+    /// Runs `receive` until it ends or the run is cancelled; until then, work can be
+    /// [spawned](Self::spawn).
     ///
     /// # Errors
     /// Those of `receive`.
@@ -37,7 +37,7 @@ impl Background {
         outcome.unwrap_or(Ok(()))
     }
 
-    /// Does something without waiting for it, while the channel runs. Otherwise it is not done.
+    /// Spawns work if the channel runs; drops it otherwise.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let tasks = self
             .0
@@ -49,7 +49,7 @@ impl Background {
         }
     }
 
-    /// Whether the channel runs.
+    /// `true` if the channel runs.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.0

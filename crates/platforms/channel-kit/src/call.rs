@@ -20,10 +20,10 @@ pub trait Refusal: fmt::Display + fmt::Debug + Send + Sync + 'static {
     fn meaning(&self) -> ChannelError;
 }
 
-/// Why a call failed. Texts hold no secret.
+/// The failure of a call. Texts hold no secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError<R> {
-    /// The platform answered that it will not.
+    /// The platform refused.
     #[error("{0}")]
     Refused(R),
     /// The platform asks for a pause.
@@ -35,7 +35,7 @@ pub enum CallError<R> {
     /// The request may have arrived, but there is no answer.
     #[error("{0}")]
     Interrupted(String),
-    /// There is an answer that is none of the platform's.
+    /// There is an answer, but none of the platform's form.
     #[error("the answer cannot be understood: {0}")]
     Misunderstood(String),
     /// There is no client to make calls with.
@@ -75,14 +75,14 @@ impl<R: Refusal> CallError<R> {
         })
     }
 
-    /// Its meaning for a call that does no harm when it is made twice: not
+    /// Converts the failure of a call that may be repeated without harm: not
     /// [`ChannelError::Ambiguous`].
     #[must_use]
     pub fn repeatable(self) -> ChannelError {
         crate::repeatable(self.into())
     }
 
-    /// The same failure of a call that does no harm when it is made twice: not
+    /// Returns the failure of a call that may be repeated without harm: not
     /// [ambiguous](Self::is_ambiguous).
     #[must_use]
     pub fn unambiguous(self) -> Self {

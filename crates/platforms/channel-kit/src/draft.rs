@@ -16,29 +16,29 @@ use tokio::sync::watch;
 
 use crate::leftover::Leftovers;
 
-/// How many streams are remembered, finished ones included: what comes late must not begin anew.
+/// Number of streams that are remembered, finished ones included: a late delta begins no new draft.
 const REMEMBERED: usize = 128;
-/// How many are shown at a time.
+/// Most drafts that are shown at a time.
 const LIVE: usize = 32;
-/// How long a draft waits for more text.
+/// Time that a draft waits for more text.
 const LONGEST_SILENCE: Duration = Duration::from_mins(10);
-/// How long one call may take, and with it a reply that waits for it.
+/// Timeout of one call, and so the longest delay of a reply that waits for it.
 const CALL_TIME: Duration = Duration::from_secs(10);
 
-/// Where a draft is shown, and how.
+/// The place of a draft, and the calls that show it.
 pub trait DraftPlace: Send + Sync + 'static {
-    /// How the platform names a message.
+    /// The platform's name of a message.
     type Message: Clone + Send + Sync + 'static;
 
-    /// The text as the platform is to get it: what fits into one message, and escaped where the
-    /// platform would read it as markup. Text of nothing but blanks is not shown.
+    /// Returns the text that the platform gets: as much as fits into one message, and escaped where
+    /// the platform would read it as markup. Blank text is not shown.
     fn visible(&self, text: &str) -> String;
 
-    /// Sends a new message. `None` when the platform took it and did not say its name: then nothing
-    /// more is shown.
+    /// Sends a new message. `None` if the platform accepted it without a name: then nothing more is
+    /// shown.
     ///
     /// # Errors
-    /// Why it could not be sent.
+    /// The reason why it could not be sent.
     fn begin(
         &self,
         text: &str,
@@ -47,7 +47,7 @@ pub trait DraftPlace: Send + Sync + 'static {
     /// Replaces the text of the message.
     ///
     /// # Errors
-    /// Why it could not be edited; it is tried again with the text that comes next.
+    /// The reason why it could not be edited; the next text is another attempt.
     fn edit(
         &self,
         message: &Self::Message,
@@ -57,16 +57,46 @@ pub trait DraftPlace: Send + Sync + 'static {
     /// Deletes the message.
     ///
     /// # Errors
-    /// Why it could not be deleted; it is tried again at the next start.
+    /// The reason why it could not be deleted; the next start is another attempt.
     fn remove(
         &self,
         message: &Self::Message,
     ) -> impl Future<Output = Result<(), ChannelError>> + Send;
 
-    /// What finds the message after a restart: where it is, and what it is called there. Given to
-    /// whoever deletes it then ([`DraftBoard::recover`]). `None` where it cannot be deleted.
+    /// Returns the address of the message after a restart, which [`DraftBoard::recover`] passes on
+    /// for deletion. `None` if it cannot be deleted.
     fn trace(&self, _message: &Self::Message) -> Option<Value> {
         None
+    }
+
+    /// Returns the time between two edits in this place: the configured one, or a longer one that
+    /// the platform requires here.
+    fn interval(&self, configured: Duration) -> Duration {
+        configured
+    }
+}
+
+/// The place of a draft on a platform that shows none.
+#[derive(Clone, Copy, Debug)]
+pub enum NoDraft {}
+
+impl DraftPlace for NoDraft {
+    type Message = ();
+
+    fn visible(&self, _text: &str) -> String {
+        match *self {}
+    }
+
+    async fn begin(&self, _text: &str) -> Result<Option<()>, ChannelError> {
+        match *self {}
+    }
+
+    async fn edit(&self, _message: &(), _text: &str) -> Result<(), ChannelError> {
+        match *self {}
+    }
+
+    async fn remove(&self, _message: &()) -> Result<(), ChannelError> {
+        match *self {}
     }
 }
 
@@ -75,24 +105,24 @@ pub trait DraftPlace: Send + Sync + 'static {
 pub struct DraftBoard<M> {
     measure: Measure,
     limit: usize,
-    entries: Mutex<VecDeque<Entry<M>>>,
+    entries: Mutex<VecDeque<BoardEntry<M>>>,
     leftovers: Arc<Leftovers>,
 }
 
 #[derive(Debug)]
-struct Entry<M> {
+struct BoardEntry<M> {
     stream: StreamId,
     text: watch::Sender<Text>,
-    shown: watch::Receiver<Shown<M>>,
+    shown: watch::Receiver<ShownDraft<M>>,
 }
 
-impl<M> Entry<M> {
+impl<M> BoardEntry<M> {
     fn is_live(&self) -> bool {
         self.text.borrow().phase == Phase::Growing && !self.shown.borrow().is_over
     }
 }
 
-/// What shall be shown.
+/// The desired text.
 #[derive(Clone, Debug, Default)]
 struct Text {
     text: String,
@@ -102,30 +132,30 @@ struct Text {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
-    /// More may come.
+    /// More may follow.
     #[default]
     Growing,
-    /// Nothing more comes, and a reply takes the message over.
+    /// The text is complete, and a reply takes the message over.
     Closed,
-    /// Nothing more comes, and the message stays what it is.
+    /// The text is complete, and the message stays.
     Left,
-    /// Nothing more comes, and the message is to be deleted.
+    /// The message is to be deleted.
     Withdrawn,
-    /// The message belongs to the reply now.
+    /// The message belongs to the reply.
     Claimed,
 }
 
-/// What is shown.
+/// The shown message.
 #[derive(Clone, Debug)]
-struct Shown<M> {
+struct ShownDraft<M> {
     message: Option<M>,
     trace: Option<Value>,
     is_over: bool,
 }
 
 impl<M: Clone + Send + Sync> DraftBoard<M> {
-    /// A board without drafts. `limit` is how much fits into one message: of a longer text no more
-    /// than is needed to see where it is cut is kept.
+    /// A board without drafts. `limit` is the length of one message; longer texts are kept only as
+    /// far as the cut depends on them.
     #[must_use]
     pub fn new(measure: Measure, limit: usize) -> Self {
         Self {
@@ -136,12 +166,12 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
         }
     }
 
-    /// Notes drafts from now on, and deletes, beside the run of `context`, those that a kill left:
-    /// `delete` gets what [`DraftPlace::trace`] gave. It is asked a few times where the platform fails;
-    /// an error that says [to give up](SendRecovery::GiveUp) counts as done. `account` is who the
-    /// platform says we are: what was sent on behalf of another one is left alone.
+    /// Records drafts from now on, and deletes the orphans of a killed process in a task of
+    /// `context`. `delete` gets the [trace](DraftPlace::trace) of a draft. It is called a few times
+    /// if the platform fails; an error [to give up on](SendRecovery::GiveUp) counts as done.
+    /// `account` is the platform's name for the sender: drafts of another account are left alone.
     ///
-    /// To be called at the begin of every run, before drafts can begin.
+    /// To be called once per run, before its first draft.
     pub async fn recover<T, F>(
         &self,
         context: &ChannelContext,
@@ -166,8 +196,14 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
         });
     }
 
-    /// Adds text to a draft. `None`, unless this begins one: then its [`DraftSlot::run`] is to be kept
-    /// running.
+    /// `true` from the first [`Self::recover`] on.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.leftovers.is_open()
+    }
+
+    /// Adds text to a draft. `None`, unless this begins a draft: then the caller runs its
+    /// [`DraftSlot::run`].
     pub fn append(&self, stream: &StreamId, delta: &str) -> Option<DraftSlot<M>> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entry) = entries.iter().find(|entry| entry.stream == *stream) {
@@ -184,8 +220,8 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
         Some(self.insert(&mut entries, stream, text))
     }
 
-    /// Nothing more comes: what was not shown yet is shown. When the turn is `resuming` it stays as it
-    /// is, so that from now on it is no draft that a kill leaves; otherwise a reply is to take it over.
+    /// Completes a draft: the rest of its text is shown. If the turn is `resuming`, the message
+    /// stays and can no longer become an orphan; otherwise a reply takes it over.
     pub async fn close(&self, stream: &StreamId, resuming: bool) {
         let stays = {
             let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
@@ -210,8 +246,8 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
         }
     }
 
-    /// Deletes what is shown of a draft, after what is under way: no reply will take it over. Deletes
-    /// nothing that is a reply or was left.
+    /// Deletes what is shown of a draft, after what is under way: no reply will take it over.
+    /// Deletes nothing that is a reply or was left.
     pub fn withdraw(&self, stream: &StreamId) {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(entry) = entries.iter().find(|entry| entry.stream == *stream) else {
@@ -226,9 +262,9 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
         });
     }
 
-    /// Takes the message of a draft for the reply, after what is under way. Asked again it gives the
-    /// same message, because a reply may have to be sent again. `None` also when it could not be made
-    /// sure that the message is never deleted as what a kill left.
+    /// Takes the message of a draft for the reply, after the call that is under way. Repeated calls
+    /// return the same message, because a reply may have to be sent again. `None` also if the
+    /// record of orphans could not be updated, because the message might be deleted later.
     pub async fn claim(&self, stream: &StreamId) -> Option<M> {
         let mut shown = {
             let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
@@ -249,13 +285,13 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
             entry.text.send_modify(|text| text.phase = Phase::Claimed);
             entry.shown.clone()
         };
-        // A task that was ended from outside leaves what it last said.
+        // A cancelled task leaves its last value.
         let over = shown
             .wait_for(|shown| shown.is_over)
             .await
             .ok()
             .map(|shown| shown.clone());
-        let Shown { message, trace, .. } = over.unwrap_or_else(|| shown.borrow().clone());
+        let ShownDraft { message, trace, .. } = over.unwrap_or_else(|| shown.borrow().clone());
         match trace {
             Some(trace) if !self.leftovers.forget(&trace).await => None,
             _ => message,
@@ -264,7 +300,7 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
 
     fn insert(
         &self,
-        entries: &mut VecDeque<Entry<M>>,
+        entries: &mut VecDeque<BoardEntry<M>>,
         stream: &StreamId,
         text: Text,
     ) -> DraftSlot<M> {
@@ -272,12 +308,12 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
             entries.pop_front();
         }
         let (text, reader) = watch::channel(text);
-        let (writer, shown) = watch::channel(Shown {
+        let (writer, shown) = watch::channel(ShownDraft {
             message: None,
             trace: None,
             is_over: false,
         });
-        entries.push_back(Entry {
+        entries.push_back(BoardEntry {
             stream: stream.clone(),
             text,
             shown,
@@ -301,17 +337,17 @@ impl Text {
     }
 }
 
-/// The place of a new draft on the board.
+/// A new draft on the board.
 #[derive(Debug)]
 pub struct DraftSlot<M> {
     text: watch::Receiver<Text>,
-    shown: watch::Sender<Shown<M>>,
+    shown: watch::Sender<ShownDraft<M>>,
     leftovers: Arc<Leftovers>,
 }
 
 impl<M: Clone + Send + Sync> DraftSlot<M> {
-    /// Shows the text as it grows, until it is complete or claimed, with at least `interval` between
-    /// two calls, and longer where the platform asks for that.
+    /// Shows the text as it grows, until it is complete or claimed, with a pause of at least
+    /// `interval` between two calls, or of the time that the platform requires.
     pub async fn run<P: DraftPlace<Message = M>>(mut self, place: P, interval: Duration) {
         let mut visible = String::new();
         loop {
@@ -334,7 +370,7 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
                         pause = interval.max(after);
                     }
                 }
-                // Without its id there may be a message all the same: a second one would stay.
+                // Without an id there may still be a message, and a second one would stay.
                 if phase != Phase::Growing || self.shown.borrow().message.is_none() {
                     break;
                 }
@@ -350,10 +386,9 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
         self.outlive(&place).await;
     }
 
-    /// Waits for what becomes of a message that grows no more. What nobody takes over is no draft any
-    /// longer.
+    /// Waits for the fate of a complete message. One that no reply takes over is no draft any more.
     async fn outlive<P: DraftPlace<Message = M>>(mut self, place: &P) {
-        let Shown { message, trace, .. } = self.shown.borrow().clone();
+        let ShownDraft { message, trace, .. } = self.shown.borrow().clone();
         let closed = self.text.borrow().phase == Phase::Closed;
         let limit = if closed {
             LONGEST_SILENCE
@@ -363,7 +398,7 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
         let settled = self
             .text
             .wait_for(|text| matches!(text.phase, Phase::Claimed | Phase::Withdrawn));
-        // Whoever claims it forgets it; and a board that is gone leaves what it shows to the next one.
+        // A claim removes the record; a dropped board leaves its drafts to the next one.
         let is_withdrawn = match tokio::time::timeout(limit, settled).await {
             Ok(Ok(text)) if text.phase == Phase::Withdrawn => true,
             Ok(_) => return,
@@ -374,7 +409,7 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
             if let Err(error) =
                 removed.unwrap_or_else(|_| Err(ChannelError::Ambiguous("no answer".to_owned())))
             {
-                // Its note stays, so the next start deletes it.
+                // Its record stays, so the next start deletes it.
                 tracing::debug!(%error, "a draft that is no reply could not be deleted");
                 return;
             }
@@ -405,7 +440,7 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
         Ok(())
     }
 
-    /// Waits for the pause and then for news. `false` when none will come.
+    /// Waits for the pause, and then for a change. `false` if there will be none.
     async fn rest(&mut self, pause: Duration) -> bool {
         let mut watched = self.text.clone();
         tokio::select! {
@@ -466,7 +501,7 @@ mod tests {
         }
     }
 
-    /// A board that notes what it shows.
+    /// A board that records its drafts.
     async fn noting(paper: &Arc<Paper>) -> (DraftBoard<u8>, TaskTracker) {
         let (board, tasks) = (DraftBoard::new(Measure::CodePoints, 4), TaskTracker::new());
         board

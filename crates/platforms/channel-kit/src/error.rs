@@ -1,9 +1,9 @@
-//! What an error of a send means for a call that is none.
+//! Meaning of a send's error for calls that may be repeated.
 
 use nanobot_channel::ChannelError;
 
-/// The same error for a call that does no harm when it is made twice: what is unknown about it does
-/// not matter.
+/// Converts the error of a call that may be repeated without harm: an unknown outcome means that it
+/// was not made.
 #[must_use]
 pub fn repeatable(error: ChannelError) -> ChannelError {
     match error {

@@ -4,7 +4,7 @@
 //! connections speak HTTP/1.1, because one connection for all would let a dead one stop everything.
 //! The types are reqwest's: this is help for channels, not a layer over a client.
 //!
-//! What it does not do: retry, and read answers.
+//! It does not retry or parse answers.
 
 use std::fmt;
 use std::time::Duration;
@@ -45,8 +45,9 @@ pub enum Way {
 }
 
 impl Way {
-    /// The way out of the channel's own key `proxy`, else the one that all clients share: through that
-    /// proxy, or through none if it is empty. Hosts that the environment excepts are reached without it.
+    /// The way out of the channel's own key `proxy`, else the one that all clients share: through
+    /// that proxy, or through none if it is empty. Hosts that the environment excepts are reached
+    /// without it.
     ///
     /// # Errors
     /// [`ChannelError::Config`], when it is no address of a proxy.
@@ -69,7 +70,7 @@ impl Way {
         Ok(Self::Through(Box::new(proxy)))
     }
 
-    /// The same, and this name and password for its proxy.
+    /// Adds the name and the password for its proxy.
     #[must_use]
     pub fn with_login(self, name: &str, password: &str) -> Self {
         match self {
@@ -121,7 +122,7 @@ fn provide_cryptography() {
 /// A request without an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What happened, with its causes and without the address, which may hold a token. To be
+    /// The error with its causes and without the address, which may hold a token. To be
     /// scrubbed all the same.
     pub text: String,
     /// The server may have got the request.
@@ -140,7 +141,7 @@ impl From<reqwest::Error> for Failure {
 
 /// Reads the body of a JSON answer, at most [`json::BODY_LIMIT`] bytes of it.
 ///
-/// A longer answer is cut, so that it is no JSON: whatever reads it says so.
+/// A longer answer is cut; reading it as JSON fails then.
 ///
 /// # Errors
 /// If the connection breaks before the end of the answer.
@@ -159,7 +160,7 @@ pub async fn json_body(mut response: Response) -> Result<Vec<u8>, reqwest::Error
 /// The body of an answer; `None` when it is larger than `limit` bytes, of which no more is read.
 ///
 /// # Errors
-/// When the answer ends before its end.
+/// Fails if the answer is incomplete.
 pub async fn body_within(
     mut response: Response,
     limit: u64,

@@ -1,9 +1,9 @@
 //! From a candidate message to the assistant: access, files, text, delivery, retries.
 //!
-//! Decision: the order is the same for every platform and stands here once. A platform reads a wire
-//! event into a [`Candidate`] without fetching anything, and implements [`Source`] for the few steps
-//! that are its own. The attempt of a message in the [quarantine](crate::Quarantine) ends when the
-//! message was composed: whatever happens then is not its fault.
+//! Decision: the order is the same for every platform. A platform reads a wire event into a
+//! [`CandidateMessage`] without fetching anything, and implements [`IntakeSource`] for its own steps. The
+//! attempt of a message in the [quarantine](crate::Quarantine) ends when the message is composed,
+//! because later failures are not caused by its content.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,28 +18,28 @@ use crate::attachment::{Attachment, FetchError};
 use crate::call::Refusal;
 use crate::{Handling, backoff};
 
-/// The pause before a message that could not be stored is offered again; each is longer.
+/// The first pause before an unstored message is offered again.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 /// The consequence of an event for its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It was dealt with: confirm it to the platform.
+    /// It was handled: confirm it to the platform.
     Confirm,
-    /// The assistant is going down: it stays with the platform.
+    /// The run ends: the event stays with the platform.
     Stop,
 }
 
 /// A message that may be for the assistant; nothing has been fetched for it yet.
 #[derive(Clone, Debug)]
-pub struct Candidate<O> {
-    /// Who wrote it.
+pub struct CandidateMessage<O> {
+    /// The author.
     pub sender: SenderId,
-    /// Where.
+    /// The chat.
     pub chat: ChatId,
-    /// How it reached the assistant.
+    /// The kind of its arrival.
     pub arrival: Arrival,
-    /// The platform's id, by which it is known when it comes again.
+    /// The platform's id, by which a repetition is recognised.
     pub id: MessageId,
     /// Its content, in the order of the text.
     pub pieces: Vec<Piece>,
@@ -47,9 +47,9 @@ pub struct Candidate<O> {
     pub metadata: Map,
     /// The session, where it is not that of the chat.
     pub session: Option<SessionKey>,
-    /// Where the reply goes.
+    /// The address of the reply.
     pub delivery: DeliveryContext,
-    /// Facts that the platform needs afterwards.
+    /// Facts that the platform needs after the delivery.
     pub origin: O,
 }
 
@@ -62,12 +62,12 @@ pub enum Piece {
     File(Attachment),
     /// A file without a place in the text, such as the picture of a quoted message.
     Hidden(Attachment),
-    /// A file whose marker stands between two texts.
+    /// A file with its marker between two texts.
     Framed(String, Attachment, &'static str),
 }
 
 /// A platform's side of the intake.
-pub trait Source: Sync {
+pub trait IntakeSource: Sync {
     /// Facts of an event that the platform needs after its delivery.
     type Origin: Send + Sync;
     /// The platform's refusals of downloads.
@@ -85,26 +85,26 @@ pub trait Source: Sync {
         context: &ChannelContext,
     ) -> impl Future<Output = Result<Vec<u8>, FetchError<Self::Refusal>>> + Send;
 
-    /// Tells a text to a stranger in a direct chat.
+    /// Sends a notice to a stranger in a direct chat.
     fn tell(
         &self,
-        candidate: &Candidate<Self::Origin>,
+        candidate: &CandidateMessage<Self::Origin>,
         text: String,
     ) -> impl Future<Output = ()> + Send;
 
-    /// Called when the sender may talk, before anything is fetched. Returns texts that go before the
-    /// content, such as what was said in a thread before.
+    /// Called if the sender is allowed, before anything is fetched. Returns text that precedes the
+    /// content, such as earlier messages of a thread.
     fn allowed(
         &self,
-        _candidate: &Candidate<Self::Origin>,
+        _candidate: &CandidateMessage<Self::Origin>,
         _context: &ChannelContext,
     ) -> impl Future<Output = Option<String>> + Send {
         async { None }
     }
 
-    /// Called when a message was offered; `admission` is never [`Admission::TryLater`] nor
+    /// Called after a message was offered; `admission` is neither [`Admission::TryLater`] nor
     /// [`Admission::ShuttingDown`].
-    fn delivered(&self, _candidate: &Candidate<Self::Origin>, _admission: Admission) {}
+    fn delivered(&self, _candidate: &CandidateMessage<Self::Origin>, _admission: Admission) {}
 
     /// Returns the marker of a file that was not kept.
     fn not_kept(&self, file: &Attachment, _error: &FetchError<Self::Refusal>) -> String {
@@ -117,11 +117,10 @@ pub trait Source: Sync {
     }
 }
 
-/// Takes a candidate in. `handling` is over when this returns, and earlier if the message was
-/// composed.
-pub async fn take<S: Source>(
+/// Takes a candidate in. `handling` ends when the message is composed, or with this call.
+pub async fn take<S: IntakeSource>(
     source: &S,
-    candidate: &Candidate<S::Origin>,
+    candidate: &CandidateMessage<S::Origin>,
     handling: Option<Handling<'_>>,
     context: &ChannelContext,
 ) -> Next {
@@ -148,8 +147,8 @@ pub async fn take<S: Source>(
     }
 }
 
-/// Asks [`nanobot_channel::Access`], and has a stranger in a direct chat told the text of
-/// [`AccessDecision::Ask`].
+/// Asks [`nanobot_channel::Access`], and sends the text of [`AccessDecision::Ask`] to a stranger in
+/// a direct chat.
 pub async fn may_talk<F: Future<Output = ()>>(
     context: &ChannelContext,
     sender: &SenderId,
@@ -169,10 +168,10 @@ pub async fn may_talk<F: Future<Output = ()>>(
     }
 }
 
-/// Makes the message of a candidate, fetching its files. Only for senders who may talk.
-async fn compose<S: Source>(
+/// Composes the message of a candidate and fetches its files. Only for senders with access.
+async fn compose<S: IntakeSource>(
     source: &S,
-    candidate: &Candidate<S::Origin>,
+    candidate: &CandidateMessage<S::Origin>,
     before: Option<String>,
     context: &ChannelContext,
 ) -> InboundMessage {
@@ -211,8 +210,8 @@ async fn compose<S: Source>(
     message
 }
 
-/// Offers a message until there is an answer other than [`Admission::TryLater`]. Meanwhile the channel
-/// is degraded with the notice `waiting`, and `refused` counts the message.
+/// Offers a message until there is an answer other than [`Admission::TryLater`]. Meanwhile the
+/// channel is degraded with the notice `waiting`, and `refused` counts the message.
 pub async fn hand_over(
     context: &ChannelContext,
     message: InboundMessage,
@@ -286,7 +285,7 @@ mod tests {
         refused: AtomicUsize,
     }
 
-    impl Source for Platform {
+    impl IntakeSource for Platform {
         type Origin = ();
         type Refusal = No;
 
@@ -305,15 +304,15 @@ mod tests {
             }
         }
 
-        async fn tell(&self, _candidate: &Candidate<()>, text: String) {
+        async fn tell(&self, _candidate: &CandidateMessage<()>, text: String) {
             self.told.lock().unwrap().push(text);
         }
 
-        async fn allowed(&self, _: &Candidate<()>, _: &ChannelContext) -> Option<String> {
+        async fn allowed(&self, _: &CandidateMessage<()>, _: &ChannelContext) -> Option<String> {
             Some("before".to_owned())
         }
 
-        fn delivered(&self, _candidate: &Candidate<()>, admission: Admission) {
+        fn delivered(&self, _candidate: &CandidateMessage<()>, admission: Admission) {
             self.delivered.lock().unwrap().push(admission);
         }
 
@@ -346,8 +345,8 @@ mod tests {
         }
     }
 
-    fn candidate(sender: &str, arrival: Arrival, pieces: Vec<Piece>) -> Candidate<()> {
-        Candidate {
+    fn candidate(sender: &str, arrival: Arrival, pieces: Vec<Piece>) -> CandidateMessage<()> {
+        CandidateMessage {
             sender: sender.into(),
             chat: "room".into(),
             arrival,

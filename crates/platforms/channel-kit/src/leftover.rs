@@ -1,9 +1,9 @@
-//! Which drafts stand in chats, noted so that the next start can take away what a kill left.
+//! A record of the drafts in chats, by which the next start deletes orphans of a killed process.
 //!
-//! Decision: a draft is noted as soon as the platform said what it is called, and its note is gone
-//! from the disk before it becomes a reply. So nothing that is noted is a reply, and all of it may be
-//! deleted. What a kill leaves between the platform's taking a first text and the note stays in the
-//! chat: nobody knows what it is called.
+//! Decision: a draft is recorded as soon as its id is known, and its record is removed from the
+//! disk before it becomes a reply. So no record names a reply, and every recorded message may be
+//! deleted. A kill between the first text and its record leaves the draft in the chat, because its
+//! id is unknown.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,48 +16,48 @@ use tokio::sync::OwnedMutexGuard;
 
 /// The name of the note.
 const NOTE: &str = "drafts";
-/// How many drafts are noted.
+/// Most drafts that are recorded.
 const MOST: usize = 64;
-/// How often the platform is asked to delete one before that is left to the next start.
+/// Attempts at deleting a draft before it is left to the next start.
 const TRIES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// A longer pause that a platform asks for is left to the next start.
+/// Longest pause that a platform may require; longer ones are left to the next start.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// How long one call may take.
+/// Timeout of one call.
 const CALL_TIME: Duration = Duration::from_secs(30);
 
-/// The drafts that stand in chats. Before [`Self::open`] none are noted.
+/// The record of drafts. Before [`Self::open`] nothing is recorded.
 #[derive(Debug, Default)]
-pub(crate) struct Leftovers(Mutex<Option<Keeper>>);
+pub(crate) struct Leftovers(Mutex<Option<RecordKeeper>>);
 
-/// Where they are noted.
+/// The note of the record.
 #[derive(Clone, Debug)]
-struct Keeper {
+struct RecordKeeper {
     notes: Arc<dyn Notes>,
     tasks: TaskTracker,
-    /// Held while the note is written, so that the last change is what stands there.
-    standing: Arc<tokio::sync::Mutex<Standing>>,
+    /// Locked while the note is written, so that the last change is written last.
+    standing: Arc<tokio::sync::Mutex<DraftRecord>>,
 }
 
 #[derive(Debug)]
-struct Standing {
+struct DraftRecord {
     account: String,
-    /// What an earlier program left.
+    /// Orphans of an earlier process.
     left: VecDeque<Value>,
-    /// What this one shows.
+    /// Drafts of this process.
     own: Vec<Value>,
 }
 
-/// What the note says.
+/// The content of the note.
 #[derive(Debug, Serialize, Deserialize)]
-struct Note {
-    /// On whose behalf the drafts were sent: another account may call other messages the same.
+struct DraftsNote {
+    /// The sender of the drafts: another account may have other messages of the same name.
     account: String,
     drafts: VecDeque<Value>,
 }
 
 impl Leftovers {
-    /// Notes drafts from now on, and returns those that an earlier program left.
+    /// Records drafts from now on, and returns the orphans of an earlier process.
     pub(crate) async fn open(
         &self,
         notes: Arc<dyn Notes>,
@@ -67,11 +67,11 @@ impl Leftovers {
         let standing = match self.keeper() {
             Some(keeper) => keeper.standing,
             None => Arc::new(tokio::sync::Mutex::new(
-                Standing::read(notes.as_ref(), account).await,
+                DraftRecord::read(notes.as_ref(), account).await,
             )),
         };
         let left = standing.lock().await.left.clone();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Keeper {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(RecordKeeper {
             notes,
             tasks,
             standing,
@@ -79,9 +79,9 @@ impl Leftovers {
         left
     }
 
-    /// A draft stands there now.
+    /// Records a draft.
     pub(crate) async fn note(&self, draft: Value) {
-        let Some(Keeper {
+        let Some(RecordKeeper {
             notes,
             tasks,
             standing,
@@ -95,10 +95,10 @@ impl Leftovers {
         }
     }
 
-    /// The draft is none any more. Whether that is on disk: otherwise it must not become anything
-    /// that is to stay.
+    /// Removes the record of a draft. `false` if that is not on disk: then the draft must not
+    /// become a message that stays.
     pub(crate) async fn forget(&self, draft: &Value) -> bool {
-        let Some(Keeper {
+        let Some(RecordKeeper {
             notes,
             tasks,
             standing,
@@ -113,7 +113,7 @@ impl Leftovers {
             .unwrap_or(false)
     }
 
-    /// Deletes what an earlier program left, one draft after the other.
+    /// Deletes orphans, one after the other.
     pub(crate) async fn take_away<T, F>(
         &self,
         left: VecDeque<Value>,
@@ -133,7 +133,12 @@ impl Leftovers {
         }
     }
 
-    fn keeper(&self) -> Option<Keeper> {
+    /// `true` after [`Self::open`].
+    pub(crate) fn is_open(&self) -> bool {
+        self.keeper().is_some()
+    }
+
+    fn keeper(&self) -> Option<RecordKeeper> {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -141,10 +146,10 @@ impl Leftovers {
     }
 }
 
-// What is begun here is finished, whoever waits for it, and before the next begins: half a change would
-// be written later than the next one.
+// Changes run on tasks, so that each is complete before the next begins, even if its caller is
+// dropped.
 
-async fn note(mut standing: OwnedMutexGuard<Standing>, notes: Arc<dyn Notes>, draft: Value) {
+async fn note(mut standing: OwnedMutexGuard<DraftRecord>, notes: Arc<dyn Notes>, draft: Value) {
     while standing.left.len() + standing.own.len() >= MOST {
         if standing.left.pop_front().is_none() {
             return;
@@ -157,7 +162,7 @@ async fn note(mut standing: OwnedMutexGuard<Standing>, notes: Arc<dyn Notes>, dr
 }
 
 async fn forget(
-    mut standing: OwnedMutexGuard<Standing>,
+    mut standing: OwnedMutexGuard<DraftRecord>,
     notes: Arc<dyn Notes>,
     draft: Value,
 ) -> bool {
@@ -174,13 +179,13 @@ async fn forget(
     written.is_ok()
 }
 
-impl Standing {
+impl DraftRecord {
     async fn read(notes: &dyn Notes, account: &str) -> Self {
         let text = notes.read(NOTE).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "what an earlier program left in chats cannot be read");
             None
         });
-        let note: Option<Note> = text.and_then(|text| serde_json::from_str(&text).ok());
+        let note: Option<DraftsNote> = text.and_then(|text| serde_json::from_str(&text).ok());
         let left = note
             .filter(|note| note.account == account)
             .map(|note| note.drafts)
@@ -197,7 +202,7 @@ impl Standing {
             return notes.remove(NOTE).await;
         }
         let drafts = self.left.iter().chain(&self.own).cloned().collect();
-        let note = Note {
+        let note = DraftsNote {
             account: self.account.clone(),
             drafts,
         };
@@ -206,7 +211,7 @@ impl Standing {
     }
 }
 
-/// Deletes a draft. Whether there is nothing more to be done about it.
+/// Deletes a draft. `true` if nothing is left to do.
 async fn is_deleted<T, F>(draft: T, delete: &(impl Fn(T) -> F + Send)) -> bool
 where
     T: Clone + Send,
@@ -222,7 +227,7 @@ where
         };
         tracing::debug!(%error, "a draft that was left in a chat could not be deleted");
         let wanted = match error.recovery() {
-            // It is gone, or nobody may delete it.
+            // It is gone, or it must not be deleted.
             SendRecovery::GiveUp => return !error.is_permanent(),
             SendRecovery::Retry { after } => after.unwrap_or(pause),
             SendRecovery::Uncertain => pause,
@@ -304,7 +309,7 @@ pub(crate) mod tests {
         (leftovers, left)
     }
 
-    /// What is asked for while the platform answers with `answers`, and then takes all.
+    /// Returns the calls made while the platform answers with `answers`, and then accepts all.
     async fn asked(
         leftovers: &Leftovers,
         left: VecDeque<Value>,

@@ -2,32 +2,32 @@
 //!
 //! Decision: an addition to the contract, not a part of it. A channel needs [`nanobot_channel`] alone;
 //! this is for platforms that are like most others: a token, a section of keys, an API over HTTP,
-//! messages that can be edited. Each part can be used alone, and none of them knows a platform:
+//! messages that can be edited. [`Platform`] combines the parts; each of them can be used alone, and
+//! none depends on a platform:
 //!
+//! - [`Platform`], [`PlatformChannel`], [`PlatformFactory`]: the contract, derived from the
+//!   platform's own code.
+//! - [`settings!`], [`read_section`], [`wrong`]: configuration keys, declared once.
 //! - [`Secret`]: a token or a password that no log and no error shows.
-//! - [`settings!`]: configuration keys, declared once.
-//! - [`read_section`] and [`wrong`]: settings out of a section, and what to say about a key.
-//! - [`Background`]: work beside receiving that ends with it.
-//! - [`DraftBoard`] and [`DraftPlace`]: text that is shown while it grows, in one message that is
-//!   edited until the reply takes it over, and deleted when a kill left it.
-//! - [`LateNote`]: a value that changes with every message, written to a note at intervals.
-//! - [`catch_up`]: marks of conversations, and the delivery of messages that were missed.
-//! - [`http`]: the client for an API that holds a token, and what its failures mean to a send.
-//! - [`others_words`]: the mark of what the sender did not write.
-//! - [`Quarantine`]: what ends the process each time it is handled is set aside after a few tries.
-//! - [`Trouble`]: signs of life that say what keeps the channel from working fully.
-//! - [`backoff()`] and [`jittered_backoff`]: the pause before the next try.
-//! - [`repeatable`]: the error of a call that does no harm when it is made twice.
-//! - [`rest`] and [`call`]: calls of a REST API, and one enum for what goes wrong with them.
+//! - [`rest`], [`call`], [`http`]: calls of a REST API, and one enum for their failures.
 //! - [`websocket`]: a WebSocket through the same client.
-//! - [`upload`]: files on their way out.
-//! - [`intake`]: from a candidate message to the assistant, with its [files](attachment).
-//! - [`Lanes`]: work of one chat in order, several chats at once.
+//! - [`Reconnect`], [`backoff()`], [`jittered_backoff`]: the pace of attempts.
+//! - [`Lanes`]: order within a chat, several chats at once.
 //! - [`Recent`]: a bounded set against duplicates.
-//! - [`Attempts`]: progress of parts that have to be sent again.
+//! - [`catch_up`]: marks of conversations, and the delivery of missed messages.
+//! - [`intake`]: from a candidate message to the assistant, with its [files](attachment).
+//! - [`others_words`]: the mark of text that the sender did not write.
+//! - [`Quarantine`]: sets messages aside that end the process repeatedly.
+//! - [`upload`], [`Attempts`]: outgoing files, and progress of parts that are sent again.
+//! - [`DraftBoard`], [`DraftPlace`]: text that is shown while it grows, in one message that is edited
+//!   until the reply takes it over, and deleted if a killed process left it.
+//! - [`Reactions`]: reactions from the receipt of a message to the end of its turn.
+//! - [`BackgroundWork`]: work that runs concurrently with receiving and ends with it.
+//! - [`LateNote`]: a note that changes often and is written with a delay.
+//! - [`Trouble`]: signs of life that report why the channel is impaired.
+//! - [`repeatable`]: the error of a call that may be repeated without harm.
 //!
-//! What it does not do: read the words of a platform's refusals, limit the rate of calls, and decide
-//! who may talk.
+//! It does not parse the platform's refusals, limit the rate of calls, or decide who has access.
 
 pub mod attachment;
 mod attempts;
@@ -43,8 +43,11 @@ mod lanes;
 mod late_note;
 mod leftover;
 mod others;
+mod platform;
 mod quarantine;
+mod reaction;
 mod recent;
+mod reconnect;
 pub mod rest;
 mod secret;
 mod section;
@@ -54,16 +57,19 @@ pub mod upload;
 pub mod websocket;
 
 pub use attempts::Attempts;
-pub use background::Background;
+pub use background::BackgroundWork;
 pub use backoff::{backoff, chance, jittered_backoff};
 pub use call::{CallError, Refusal};
-pub use draft::{DraftBoard, DraftPlace, DraftSlot};
+pub use draft::{DraftBoard, DraftPlace, DraftSlot, NoDraft};
 pub use error::repeatable;
 pub use lanes::Lanes;
 pub use late_note::{LateNote, Noted};
 pub use others::others_words;
+pub use platform::{ChannelBase, DraftMessage, Platform, PlatformChannel, PlatformFactory};
 pub use quarantine::{Handling, Quarantine};
+pub use reaction::{ReactionEmoji, Reactions, Reactor};
 pub use recent::Recent;
+pub use reconnect::Reconnect;
 pub use rest::Rest;
 pub use secret::Secret;
 pub use section::{read_section, wrong};

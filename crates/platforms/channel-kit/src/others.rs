@@ -1,12 +1,12 @@
-//! Words in a message that its sender did not write: forwarded, quoted, sent through another bot.
+//! Text in a message that its sender did not write: forwarded, quoted, sent through another bot.
 //!
-//! Decision: they are marked in one form on every platform, and so that they cannot end their own
+//! Decision: it is marked in one form on every platform, and escaped so that it cannot end its own
 //! mark. A message that begins with the mark is no command.
 
 /// Longest name that is shown, in characters.
 const NAME_LIMIT: usize = 64;
 
-/// Returns `text` marked as what `kind` says (`forwarded from`, `Reply to`), followed by `name`.
+/// Returns `text` with a mark of `kind` (`forwarded from`, `Reply to`) and `name`.
 /// Several lines, or text that could end the mark, are quoted line by line.
 #[must_use]
 pub fn others_words(kind: &str, name: &str, text: &str) -> String {

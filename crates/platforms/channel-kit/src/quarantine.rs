@@ -1,17 +1,17 @@
-//! Poison messages: what ends the process each time it is handled is set aside after a few tries.
+//! Dead letters: a message that ends the process each time it is handled is set aside after a few
+//! attempts.
 //!
-//! Decision: a try is noted before anything of its content is parsed, and taken back when the
-//! content became a message. The note is a small file that outlives the process and is not synced:
-//! no parser ends a machine, and a sync for every event of a busy chat would cost more than all of
-//! its handling. What several events of one batch were tried for together is tried one at a time in
-//! the next process, so that none is blamed for another; nor for a turn that was at work, because
-//! suspects of both kinds take one permit. A turn may work for long, so the wait for it ends with the
-//! first minute. A note that cannot be written keeps no
-//! event waiting; it is only not counted then.
+//! Decision: an attempt is noted before any content is parsed, and removed when the content became
+//! a message. The note is a small file that outlives the process and is not synced: no parser ends
+//! a machine, and a sync for every event of a busy chat would cost more than its handling. Events
+//! of one batch are handled one at a time by the next process, so that none is blamed for another,
+//! or for a turn at the same time, because suspects of both kinds take one permit. A turn may run
+//! for long, so the wait for it is limited to the first minute. A note that cannot be written
+//! delays no event; the attempt does not count then.
 //!
-//! A channel stays `degraded` until a person has removed the files that were set aside.
+//! A channel is `degraded` until the operator has removed the files of set-aside messages.
 //!
-//! It does not parse, and confirms nothing to a platform.
+//! It does not parse messages and does not confirm them to a platform.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,16 +45,16 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Quarantine {
     channel: ChannelName,
-    known: Mutex<Known>,
+    known: Mutex<AttemptLog>,
     /// Held while the note is written, so that the last change stays.
     pen: tokio::sync::Mutex<()>,
     turns: Semaphore,
-    /// Why the channel is degraded.
+    /// The reason why the channel is degraded.
     trouble: Arc<Trouble>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct AttemptLog {
     notes: Option<Arc<dyn Notes>>,
     others: Option<Others>,
     /// The oldest first.
@@ -73,13 +73,13 @@ struct Others {
 /// Tries of one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tries {
-    /// Those of earlier processes.
+    /// Attempts of earlier processes.
     before: u32,
     is_under_way: bool,
 }
 
-/// Something that is being handled. Dropped without [`Self::end`], its try counts when the process
-/// ends without a word.
+/// A message that is being handled. If it is dropped without [`Self::end`], its attempt counts when
+/// the process is killed.
 #[derive(Debug)]
 #[must_use = "its try goes on until it is ended"]
 pub struct Handling<'a> {
@@ -103,8 +103,8 @@ impl Quarantine {
         }
     }
 
-    /// Begins to count, with what earlier processes noted. The channel goes on with the context that
-    /// is returned, whose signs of life say what was set aside.
+    /// Begins to count, with the attempts of earlier processes. The channel uses the returned
+    /// context, whose signs of life report set-aside messages.
     pub async fn open(&self, context: &ChannelContext) -> ChannelContext {
         let is_first = self.known().notes.is_none();
         if is_first {
@@ -132,7 +132,8 @@ impl Quarantine {
         }
     }
 
-    /// `true` if earlier processes ended while it was handled, or something beside it.
+    /// `true` if earlier processes ended while it, or another message at the same time, was
+    /// handled.
     #[must_use]
     pub fn is_suspect(&self, key: &str) -> bool {
         self.before(key) > 0
@@ -150,8 +151,8 @@ impl Quarantine {
         self.mark(&keys, true).await;
     }
 
-    /// Waits until these may be handled, and notes the try. A suspect is handled while nothing else of
-    /// this channel is, and in the first minute no suspect elsewhere.
+    /// Waits until these may be handled, and notes the try. A suspect is handled while nothing else
+    /// of this channel is, and in the first minute no suspect elsewhere.
     pub async fn enter(&self, keys: &[String]) -> Handling<'_> {
         let keys: Vec<String> = keys.iter().map(|key| bounded(key)).collect();
         let is_suspect = keys.iter().any(|key| self.before(key) > 0);
@@ -188,8 +189,8 @@ impl Quarantine {
         Some(self.enter(&[key.to_owned()]).await)
     }
 
-    /// Keeps the bytes of an event that is not to be handled any more. Returns when they are on disk,
-    /// however long that takes.
+    /// Keeps the bytes of an event that is not to be handled any more. Returns when they are on
+    /// disk, however long that takes.
     pub async fn set_aside(&self, key: &str, bytes: &[u8], progress: &dyn Liveness) {
         let Some(notes) = self.known().notes.clone() else {
             return;
@@ -209,7 +210,7 @@ impl Quarantine {
         self.look().await;
     }
 
-    /// The program ends as it should: what is under way was not at fault.
+    /// Removes the attempts under way, because the process ends regularly.
     pub async fn close(&self) {
         {
             let mut known = self.known();
@@ -261,14 +262,15 @@ impl Quarantine {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, AttemptLog> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Handling<'_> {
-    /// It was handled without harm: its tries are forgotten. Those of a suspect are forgotten on disk,
-    /// too; others with the next write, because nothing brings them again but a kill.
+    /// Forgets the attempts, because the message was handled without harm. Those of a suspect are
+    /// removed from the disk at once, others with the next write, because only a kill brings them
+    /// back.
     pub async fn end(self) {
         {
             let mut known = self.quarantine.known();
@@ -282,8 +284,8 @@ impl Handling<'_> {
         }
     }
 
-    /// It is handled later. The try of a suspect is taken back until then, so that the next one is not
-    /// blamed on it.
+    /// Postpones the handling. The attempt of a suspect is removed until then, so that it is not
+    /// blamed for the next one.
     pub async fn pause(self) {
         if self.is_suspect {
             self.quarantine.mark(&self.keys, false).await;
@@ -307,7 +309,7 @@ impl Others {
     }
 }
 
-impl Known {
+impl AttemptLog {
     fn mark(&mut self, keys: &[String], is_under_way: bool) {
         for key in keys {
             match self.tries.iter_mut().find(|(noted, _)| noted == key) {
@@ -354,8 +356,8 @@ fn read(text: &str) -> VecDeque<(String, Tries)> {
     text.lines().filter_map(line).take(COUNTED).collect()
 }
 
-/// The key, or a digest of one that is too long for a line. Notes outlive an upgrade, so it is one that
-/// never changes: the first half of its SHA-256.
+/// The key, or a digest of one that is too long for a line. Notes outlive an upgrade, so it is one
+/// that never changes: the first half of its SHA-256.
 fn bounded(key: &str) -> String {
     if key.len() <= LONGEST_KEY && !key.contains(char::is_control) {
         return key.to_owned();

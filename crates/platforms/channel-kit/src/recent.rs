@@ -3,8 +3,8 @@
 use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
 
-/// The newest names of what was dealt with. Bounded, and in memory only: the ledger drops repetitions
-/// for good, and this spares fetching and reacting twice.
+/// The newest names of handled events. Bounded, and in memory only: the ledger drops duplicates for
+/// good, and this avoids fetching and reacting twice.
 #[derive(Clone, Debug)]
 pub struct Recent<T> {
     limit: usize,

@@ -1,7 +1,7 @@
 //! Calls of a REST API that holds a token: one lazy HTTP client, a base address, answers in JSON.
 //!
-//! Decision: an answer is judged once, into a [`CallError`], and nothing is retried: retries belong to
-//! the caller of a send. The client is built on first use, because roots of trust take time and
+//! Decision: an answer is judged once, into a [`CallError`], and nothing is retried: retries belong
+//! to the caller of a send. The client is built on first use, because roots of trust take time and
 //! memory. Every error text is scrubbed of the secrets.
 
 use std::fmt;
@@ -44,7 +44,7 @@ impl fmt::Debug for Rest {
 
 /// An answer, read to its end.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct RestAnswer {
     /// The HTTP status.
     pub status: StatusCode,
     /// The headers.
@@ -54,7 +54,7 @@ pub struct Answer {
 }
 
 impl Rest {
-    /// A server by the key `apiBase`, of which `example` shows the form. Opens nothing.
+    /// Creates a server from the key `apiBase`, of which `example` shows the form. Does no I/O.
     ///
     /// # Errors
     /// [`ChannelError::Config`], if the address is none.
@@ -74,20 +74,20 @@ impl Rest {
         })
     }
 
-    /// The same, with this secret taken out of every error.
+    /// Adds a secret, which is removed from every error.
     #[must_use]
     pub fn hiding(self, secret: &Secret) -> Self {
         self.hiding_part(secret, |_| None)
     }
 
-    /// The same, with this secret and the part of it that `part` finds taken out of every error.
+    /// Adds a secret; it and the part of it that `part` finds are removed from every error.
     #[must_use]
     pub fn hiding_part(mut self, secret: &Secret, part: SecretPart) -> Self {
         self.secrets.push((secret.clone(), part));
         self
     }
 
-    /// The same, with a client that is configured further.
+    /// Adds settings of the client.
     #[must_use]
     pub fn configured(
         mut self,
@@ -154,13 +154,13 @@ impl Rest {
     ///
     /// # Errors
     /// As [`Self::send`].
-    pub async fn answer<R>(&self, request: RequestBuilder) -> Result<Answer, CallError<R>> {
+    pub async fn answer<R>(&self, request: RequestBuilder) -> Result<RestAnswer, CallError<R>> {
         let response = self.send(request).await?;
         let (status, headers) = (response.status(), response.headers().clone());
         let body = http::json_body(response)
             .await
             .map_err(|error| self.failure(error))?;
-        Ok(Answer {
+        Ok(RestAnswer {
             status,
             headers,
             body,

@@ -1,10 +1,10 @@
-//! A text that must not be seen.
+//! A secret text.
 
 use std::fmt;
 
 use serde::Deserialize;
 
-/// What takes the place of a secret.
+/// Replacement of a secret in texts.
 const HIDDEN: &str = "<secret>";
 
 /// A secret text: a token, a password, or an address that may hold one. Never shown, never
@@ -19,22 +19,21 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The text without the blanks around it, which come along when a token is copied. Only for
-    /// where it has to be used.
+    /// Returns the text without surrounding blanks, which are often copied with a token. Only for
+    /// use in requests.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.trim()
     }
 
-    /// The text with the blanks around it, which may be part of a password. Only for where it has to
-    /// be used.
+    /// Returns the text with surrounding blanks, which may be part of a password. Only for use in
+    /// requests.
     #[must_use]
     pub fn expose_exact(&self) -> &str {
         &self.0
     }
 
-    /// Whether this is it, found out in a time that says nothing about how much of it is right.
-    /// Nothing is the empty secret.
+    /// `true` if `shown` is this secret. Compares in constant time. An empty secret equals nothing.
     #[must_use]
     pub fn is(&self, shown: &[u8]) -> bool {
         let own = self.expose().as_bytes();
@@ -45,14 +44,14 @@ impl Secret {
         difference == 0
     }
 
-    /// `text` without the secret: servers repeat what they were sent.
+    /// Returns `text` without the secret: servers repeat what they were sent.
     #[must_use]
     pub fn scrub(&self, text: &str) -> String {
         hide(text, self.expose())
     }
 
-    /// `text` without the secret, nor the part of it that `part` finds: some tokens consist of a name
-    /// that everybody may know and of a key.
+    /// Returns `text` without the secret and without the part of it that `part` finds: some tokens
+    /// consist of a public name and a key.
     #[must_use]
     pub fn scrub_with(&self, text: &str, part: impl FnOnce(&str) -> Option<&str>) -> String {
         let text = self.scrub(text);
@@ -69,7 +68,7 @@ fn hide(text: &str, secret: &str) -> String {
 }
 
 impl fmt::Debug for Secret {
-    /// Says only whether there is one.
+    /// Shows only if there is one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.expose().is_empty() {
             "<none>"

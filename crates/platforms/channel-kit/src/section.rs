@@ -1,17 +1,17 @@
-//! Settings out of a section of the configuration.
+//! Reading of a section of the configuration.
 //!
-//! Decision: a section is read leniently where nobody can mean anything else (both spellings of a
-//! key, `null` for a key that says nothing, keys that belong to somebody else), and what cannot be
-//! read is told by its key and never by its value, which may be a secret in the wrong place.
+//! Decision: a section is read leniently where it is unambiguous (both spellings of a key, `null`
+//! for an absent key, keys of other readers). An unreadable value is reported by its key and never
+//! by its value, which may be a secret in the wrong place.
 
 use nanobot_channel::{ChannelError, Map, Value};
 use serde::de::DeserializeOwned;
 
-/// Reads settings whose keys are in camelCase; the section may have them in `snake_case` as well. For
-/// a key that does not read, `expected` says what to write, and gets the key in camelCase.
+/// Reads settings with keys in camelCase; `snake_case` is accepted, too. `expected` returns the
+/// advice for an unreadable key, which it gets in camelCase.
 ///
 /// # Errors
-/// [`ChannelError::Config`] naming the key as it stands in the section.
+/// [`ChannelError::Config`] naming the key as it is written in the section.
 pub fn read_section<C: DeserializeOwned>(
     section: &Value,
     expected: fn(&str) -> &'static str,
@@ -30,7 +30,7 @@ pub fn read_section<C: DeserializeOwned>(
         .map_err(|error| blame::<C>(keys, expected, &error))
 }
 
-/// An error about one key.
+/// Returns an error about one key.
 #[must_use]
 pub fn wrong(key: &str, message: &str) -> ChannelError {
     ChannelError::Config {
@@ -54,7 +54,7 @@ pub(crate) fn camel_case(key: &str) -> String {
     camel
 }
 
-/// Finds the key that does not read.
+/// Finds the key that cannot be read.
 fn blame<C: DeserializeOwned>(
     keys: &Map,
     expected: fn(&str) -> &'static str,

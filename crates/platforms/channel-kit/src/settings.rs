@@ -1,11 +1,11 @@
 //! Configuration keys, declared once.
 //!
-//! Decision: one declaration per key gives the field, its default, its check, the advice for a value
-//! that does not read, the section of a new configuration and the row of the documentation. A platform
-//! declares its section by [`settings!`](crate::settings!); checks of several keys together stay
-//! ordinary code.
+//! Decision: one declaration per key gives the field, its default, its check, the advice for an
+//! unreadable value, the credential with its prompt, the section of a new configuration and the row
+//! of the documentation. A platform declares its section by [`settings!`](crate::settings!); checks
+//! of several keys together are ordinary code.
 
-use nanobot_channel::{ChannelError, Map, Value};
+use nanobot_channel::{ChannelError, Credential, Map, Value};
 
 use crate::section::camel_case;
 use crate::{Secret, wrong};
@@ -19,12 +19,12 @@ pub struct Key {
     pub default: Value,
     /// Its meaning, in Markdown.
     pub help: String,
-    /// The advice for a value that does not read.
+    /// The advice for an unreadable value.
     pub expected: &'static str,
 }
 
 impl Key {
-    /// A key by the name of its field, for [`settings!`](crate::settings!).
+    /// Creates a key from the name of its field, for [`settings!`](crate::settings!).
     #[must_use]
     pub fn new(field: &str, default: Value, help: &[&str], expected: &'static str) -> Self {
         let help: Vec<&str> = help.iter().map(|line| line.trim()).collect();
@@ -49,7 +49,7 @@ impl Key {
     }
 }
 
-/// Returns the section that a new configuration gets.
+/// Returns the section of a new configuration.
 #[must_use]
 pub fn default_section(keys: Vec<Key>) -> Map {
     let entries = keys.into_iter().map(|key| (key.name, key.default));
@@ -73,6 +73,32 @@ pub fn check(field: &str, is_within: bool, message: &str) -> Result<(), ChannelE
     } else {
         Err(wrong(&camel_case(field), message))
     }
+}
+
+/// A section of the configuration, as [`settings!`](crate::settings!) declares it.
+pub trait ConfigSection: Sized {
+    /// Returns the keys of the section, as they are documented.
+    fn keys() -> Vec<Key>;
+
+    /// Returns the values that a person is asked for, in the order of their keys.
+    fn credentials() -> &'static [Credential];
+
+    /// Reads and checks a section.
+    ///
+    /// # Errors
+    /// [`ChannelError::Config`] naming the key.
+    fn from_section(section: &Value) -> Result<Self, ChannelError>;
+}
+
+/// Returns the credential of a field, for [`settings!`](crate::settings!). Its name lives as long
+/// as the program: call this once per field.
+#[must_use]
+pub fn credential(
+    create: fn(&'static str, &'static str) -> Credential,
+    field: &str,
+    prompt: &'static str,
+) -> Credential {
+    create(camel_case(field).leak(), prompt)
 }
 
 /// A type of settings.
@@ -137,9 +163,11 @@ impl<T: Setting> Setting for Option<T> {
 /// - `keys() -> Vec<Key>`: what [`default_section`] and [`markdown`] take,
 /// - `read(section) -> Result<Self, ChannelError>`: reads a section and checks the ranges.
 ///
-/// The documentation of a field is its help text. `expects` is the advice for a value that does not
-/// read, where it is not that of the field's [`Setting`] type; `within` is the range of a value, and
-/// the message for one outside of it.
+/// The documentation of a field is its help text. `expects` is the advice for a value that cannot
+/// be read, unless it is that of the field's [`Setting`] type; `within` is the range of a value,
+/// and the message for one outside of it; `credential` is the kind of a [`Credential`] and its
+/// prompt. With `validate` after the struct, checks of several keys follow, and the struct gets
+/// `from_section` and implements [`ConfigSection`].
 ///
 /// ```
 /// use nanobot_channel::json;
@@ -168,8 +196,10 @@ macro_rules! settings {
             $(#[doc = $help:literal])+
             $field:ident: $type:ty = $default:expr
             $(, expects $expected:literal)?
-            $(, within $range:expr => $wrong:literal)?;
+            $(, within $range:expr => $wrong:literal)?
+            $(, credential $kind:ident $prompt:literal)?;
         )+}
+        $(validate $validate:path;)?
     ) => {
         $(#[$attribute])*
         $visible struct $name {$(
@@ -200,8 +230,8 @@ macro_rules! settings {
                 }),+]
             }
 
-            /// Reads a section and checks the range of each key. `null` says nothing, unknown keys are
-            /// left alone.
+            /// Reads a section and checks the range of each key. `null` says nothing, unknown keys
+            /// are left alone.
             ///
             /// # Errors
             /// [`nanobot_channel::ChannelError::Config`] naming the key.
@@ -220,6 +250,47 @@ macro_rules! settings {
                     $wrong,
                 )?;)?)+
                 Ok(settings)
+            }
+
+            $(
+                /// Reads a section and checks it. `null` counts as absent, unknown keys are
+                /// ignored.
+                ///
+                /// # Errors
+                /// [`nanobot_channel::ChannelError::Config`] naming the key.
+                $visible fn from_section(
+                    section: &nanobot_channel::Value,
+                ) -> Result<Self, nanobot_channel::ChannelError> {
+                    $validate(Self::read(section)?)
+                }
+            )?
+        }
+
+        $crate::settings!(@section $name, [$($validate)?], [$($($kind $field $prompt,)?)+]);
+    };
+    (@section $name:ident, [], [$($credential:tt)*]) => {};
+    (@section $name:ident, [$validate:path], [$($kind:ident $field:ident $prompt:literal,)*]) => {
+        impl $crate::settings::ConfigSection for $name {
+            fn keys() -> Vec<$crate::settings::Key> {
+                Self::keys()
+            }
+
+            fn credentials() -> &'static [nanobot_channel::Credential] {
+                static CREDENTIALS: std::sync::LazyLock<Vec<nanobot_channel::Credential>> =
+                    std::sync::LazyLock::new(|| {
+                        vec![$($crate::settings::credential(
+                            nanobot_channel::Credential::$kind,
+                            stringify!($field),
+                            $prompt,
+                        )),*]
+                    });
+                &CREDENTIALS
+            }
+
+            fn from_section(
+                section: &nanobot_channel::Value,
+            ) -> Result<Self, nanobot_channel::ChannelError> {
+                Self::from_section(section)
             }
         }
     };

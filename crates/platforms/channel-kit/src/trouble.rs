@@ -1,16 +1,16 @@
-//! Signs of life that keep showing what is wrong.
+//! Signs of life that keep reporting a problem.
 
 use std::sync::Arc;
 
 use nanobot_channel::Liveness;
 use tokio::sync::watch;
 
-/// Why a channel does not work fully, kept over connections.
+/// The reason why a channel is impaired, kept over connections.
 #[derive(Debug, Default)]
 pub struct Trouble(watch::Sender<Option<String>>);
 
 impl Trouble {
-    /// Sets what is wrong, unless something was before. `true` if nothing was.
+    /// Sets the reason, unless there is one. `true` if there was none.
     pub fn begin(&self, why: &str) -> bool {
         self.0.send_if_modified(|known| {
             let is_first = known.is_none();
@@ -19,7 +19,7 @@ impl Trouble {
         })
     }
 
-    /// Replaces what is wrong; `None` when nothing is any more.
+    /// Replaces the reason; `None` if the channel works again.
     pub fn set(&self, why: Option<String>) {
         self.0.send_if_modified(|known| {
             let is_new = *known != why;
@@ -28,16 +28,16 @@ impl Trouble {
         });
     }
 
-    /// Returns when something is wrong, at once if something is.
+    /// Waits until there is a reason.
     pub async fn begun(&self) {
-        // It is its own sender, so it cannot be closed.
+        // This is the sender, so it cannot be closed.
         drop(self.0.subscribe().wait_for(Option::is_some).await);
     }
 
-    /// Makes signs of life that say it to `supervisor` for as long as it lasts.
+    /// Wraps `supervisor`, so that signs of life report the reason while there is one.
     #[must_use]
     pub fn shown_to(self: &Arc<Self>, supervisor: &Arc<dyn Liveness>) -> Arc<dyn Liveness> {
-        Arc::new(Standing {
+        Arc::new(ImpairedLiveness {
             supervisor: Arc::clone(supervisor),
             trouble: Arc::clone(self),
         })
@@ -48,13 +48,13 @@ impl Trouble {
     }
 }
 
-/// The supervisor's [`Liveness`], whose signs of life say what is wrong.
-struct Standing {
+/// The supervisor's [`Liveness`], with the reason added to signs of life.
+struct ImpairedLiveness {
     supervisor: Arc<dyn Liveness>,
     trouble: Arc<Trouble>,
 }
 
-impl Liveness for Standing {
+impl Liveness for ImpairedLiveness {
     fn alive(&self) {
         match self.trouble.now() {
             Some(why) => self.supervisor.impaired(&why),

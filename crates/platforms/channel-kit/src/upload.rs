@@ -6,19 +6,19 @@ use nanobot_channel::MediaRef;
 
 use crate::call::{CallError, Refusal};
 
-/// Why a file was not sent.
+/// The reason why a file was not sent.
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError<R: Refusal> {
     /// It cannot be read here.
     #[error("it cannot be read: {0}")]
     Unreadable(#[source] io::Error),
-    /// It is empty, which the platform does not take.
+    /// It is empty, which the platform does not accept.
     #[error("it is empty")]
     Empty,
     /// Its address is not of the public internet, and the platform would fetch it from elsewhere.
     #[error("its address is none of the public internet")]
     Inside,
-    /// It is larger than the platform takes.
+    /// It is larger than the platform accepts.
     #[error("it is larger than the {limit} bytes that {platform} takes")]
     TooLarge {
         /// The limit.
@@ -33,7 +33,7 @@ pub enum UploadError<R: Refusal> {
 
 impl<R: Refusal> UploadError<R> {
     /// Returns the failure of the call, if it concerns more than this file: the rest of the message
-    /// cannot be sent either. The others are told in the file's place.
+    /// cannot be sent either. Other failures are reported in the file's place.
     ///
     /// # Errors
     /// The failure of the file alone.
@@ -45,8 +45,8 @@ impl<R: Refusal> UploadError<R> {
     }
 }
 
-/// `true` if a file is at an `http` or `https` address: platforms show it from there, and nothing is
-/// fetched here.
+/// `true` if a file is at an `http` or `https` address: platforms show it from there, and nothing
+/// is fetched here.
 #[must_use]
 pub fn is_address(media: &MediaRef) -> bool {
     ["http://", "https://"]

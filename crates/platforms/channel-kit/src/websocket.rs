@@ -1,11 +1,13 @@
 //! A WebSocket to a platform.
 //!
-//! Decision: it is an upgraded request of the HTTP client that makes all other calls, so that proxies,
-//! roots of trust and timeouts are the same for both. Messages are bounded to [`json::BODY_LIMIT`]; the
-//! library's own limit is eight times that. Pings of the other side are answered by the library.
+//! Decision: it is an upgraded request of the HTTP client that makes all other calls, so that
+//! proxies, roots of trust and timeouts are the same for both. Messages are bounded to
+//! [`json::BODY_LIMIT`]; the library's own limit is eight times that. Pings of the other side are
+//! answered by the library.
 //!
-//! What it does not do: connect again. That is a loop with [`jittered_backoff`](crate::jittered_backoff), because only
-//! the platform knows which ends of a connection are normal.
+//! It does not reconnect. That is a loop with
+//! [`jittered_backoff`](crate::jittered_backoff), because only the platform knows which ends of a
+//! connection are normal.
 
 use std::time::Duration;
 
@@ -51,7 +53,7 @@ pub struct WebSocket {
     pings: Option<Pings>,
 }
 
-/// How dead connections are found.
+/// Detection of dead connections.
 #[derive(Debug)]
 struct Pings {
     every: Duration,
@@ -64,8 +66,8 @@ impl WebSocket {
     /// Connects to a `ws` or `wss` address within `patience`.
     ///
     /// # Errors
-    /// Why there is no connection. Never [ambiguous](CallError::is_ambiguous): opening one changes
-    /// nothing.
+    /// The reason why there is no connection. Never [ambiguous](CallError::is_ambiguous): opening
+    /// one changes nothing.
     pub async fn open<R>(
         rest: &Rest,
         address: &str,
@@ -87,8 +89,8 @@ impl WebSocket {
         })
     }
 
-    /// The same connection, which pings the other side and is over after `longest_silence` without
-    /// any frame. For protocols without a heartbeat of their own.
+    /// Enables pings; the connection is over after `longest_silence` without any frame. For
+    /// protocols without a heartbeat of their own.
     #[must_use]
     pub fn pinging(mut self, every: Duration, longest_silence: Duration) -> Self {
         let now = Instant::now();
@@ -104,7 +106,7 @@ impl WebSocket {
     /// Waits for the next event. Cancel safe.
     ///
     /// # Errors
-    /// Why the connection is over, in words that may hold what the other side said.
+    /// The reason why the connection is over, which may quote the other side.
     pub async fn next(&mut self) -> Result<Incoming, String> {
         loop {
             let (silent, ping) = self.pings.as_ref().map_or((None, None), |pings| {
@@ -143,7 +145,7 @@ impl WebSocket {
     /// Sends a text frame.
     ///
     /// # Errors
-    /// Why the connection is over, in words.
+    /// The reason why the connection is over.
     pub async fn send(&mut self, text: String) -> Result<(), String> {
         self.push(Message::text(text)).await
     }
@@ -151,7 +153,7 @@ impl WebSocket {
     /// Sends a binary frame.
     ///
     /// # Errors
-    /// Why the connection is over, in words.
+    /// The reason why the connection is over.
     pub async fn send_binary(&mut self, bytes: Vec<u8>) -> Result<(), String> {
         self.push(Message::binary(bytes)).await
     }
@@ -176,7 +178,7 @@ impl WebSocket {
     }
 }
 
-/// Waits until then; for ever for `None`.
+/// Waits until this time; for ever for `None`.
 async fn at(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
@@ -184,7 +186,7 @@ async fn at(time: Option<Instant>) {
     }
 }
 
-/// Asks the server to speak WebSocket from here on (RFC 6455, section 4.1).
+/// Upgrades a request to a WebSocket (RFC 6455, section 4.1).
 async fn upgrade<R>(rest: &Rest, address: &str) -> Result<Upgraded, CallError<R>> {
     let key = generate_key();
     // Without a timeout: it would hold for the connection, too.
@@ -217,7 +219,7 @@ async fn upgrade<R>(rest: &Rest, address: &str) -> Result<Upgraded, CallError<R>
         .map_err(|error| rest.failure(error))
 }
 
-/// The address to ask for an upgrade. The error does not repeat it: it may hold a ticket.
+/// Returns the HTTP address for an upgrade. The error does not repeat it: it may hold a ticket.
 fn http_address<R>(address: &str) -> Result<Url, CallError<R>> {
     let unusable = || CallError::Unreachable("the address of the socket cannot be used".to_owned());
     let address = match address.trim().split_once("://") {

@@ -1,8 +1,8 @@
 //! Calls of the Web API.
 //!
 //! Redirects are never followed by the client itself, so that a token goes to no host that was not
-//! looked at. Of answers only what is needed is read: Slack adds to them all the time, and a message
-//! that was taken must not look refused for that.
+//! looked at. Of answers only what is needed is read: Slack adds to them all the time, and a
+//! message that was taken must not look refused for that.
 
 use nanobot_channel::ChannelError;
 use nanobot_channel_kit::Rest;
@@ -26,7 +26,7 @@ pub(crate) struct Api {
 
 /// An answer of which nothing matters.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Done {}
+pub(crate) struct NoContent {}
 
 impl Api {
     /// The API by its configuration; opens nothing.
@@ -85,7 +85,7 @@ impl Api {
         if answer.status == StatusCode::TOO_MANY_REQUESTS {
             return Err(CallError::RateLimited(pause));
         }
-        let verdict: Verdict = match self.rest.read(&answer.body) {
+        let verdict: ApiVerdict = match self.rest.read(&answer.body) {
             Err(_) if !answer.status.is_success() => {
                 return Err(Rest::not_from("Slack", answer.status));
             }
@@ -107,7 +107,7 @@ impl Api {
 
 /// The part of every answer that says whether the call was made.
 #[derive(Debug, Deserialize)]
-struct Verdict {
+struct ApiVerdict {
     ok: bool,
     error: Option<String>,
     needed: Option<String>,

@@ -13,23 +13,23 @@ use reqwest::{Method, Response, Url};
 use crate::api::Api;
 use crate::error::Refusal;
 use crate::text::head;
-use crate::wire::File;
+use crate::wire::SlackFile;
 
 /// Hosts that get the token, and every host below them.
 const HOSTS: &[&str] = &["slack.com", "slack-edge.com", "slack-files.com"];
-/// How often a download may be sent elsewhere.
+/// Most redirects of a download.
 const REDIRECTS: usize = 3;
 const ELSEWHERE: &str = "it is not at Slack";
 const WEB_PAGE: &str = "Slack gave a web page instead; the app may need the scope files:read";
 
 type FetchError = attachment::FetchError<Refusal>;
 
-/// Most of a name that stands in a text, in code points.
+/// Limit of a file's name in a text, in code points.
 const NAME_LIMIT: usize = 100;
 
 /// Reads a file as the event describes it, however badly.
 pub(crate) fn of(described: &Value) -> Attachment {
-    let file: File = serde_json::from_value(described.clone()).unwrap_or_default();
+    let file: SlackFile = serde_json::from_value(described.clone()).unwrap_or_default();
     let family = file
         .mimetype
         .as_deref()

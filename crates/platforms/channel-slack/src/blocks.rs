@@ -10,15 +10,15 @@ use slack_morphism::blocks::{
 use crate::candidate::BUTTON;
 use crate::text::head;
 
-/// How much text fits into a section, in code points.
+/// Limit of a section's text, in code points.
 pub(crate) const SECTION_LIMIT: usize = 3000;
-/// How much of a label a button shows, in code points.
+/// Limit of a button's shown label, in code points.
 const LABEL_LIMIT: usize = 75;
-/// How much of a label comes back, in code points.
+/// Limit of a button's value, in code points.
 const VALUE_LIMIT: usize = 2000;
-/// How many buttons fit into a row.
+/// Most buttons of a row.
 const ROW: usize = 25;
-/// How many blocks a message has.
+/// Most blocks of a message.
 const BLOCKS: usize = 50;
 
 /// A text, if there is one, with rows of buttons below it.
@@ -41,8 +41,8 @@ fn section(text: &str) -> SlackBlock {
     SlackSectionBlock::new().with_text(text.into()).into()
 }
 
-/// Slack takes no cell without text, and cuts what is not wrapped. Cells are rich text, because Slack's
-/// servers were seen to fail over cells of raw text.
+/// Slack takes no cell without text, and cuts what is not wrapped. Cells are rich text, because
+/// Slack's servers were seen to fail over cells of raw text.
 fn table(table: &Table) -> SlackBlock {
     let cell = |cell: &String| {
         let text = SlackRichTextSection::from(if cell.is_empty() { " " } else { cell.as_str() });

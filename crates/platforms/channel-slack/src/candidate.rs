@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::SlackConfig;
 use crate::attachment;
-use crate::place::Place;
+use crate::target::SendTarget;
 use crate::text::{head, mentions, readable, without_mention};
 use crate::wire::{Event, Interaction, SlashCommand};
 
@@ -34,11 +34,11 @@ pub(crate) struct Identity {
 }
 
 /// A message that may be for the assistant.
-pub(crate) type Candidate = nanobot_channel_kit::intake::Candidate<Origin>;
+pub(crate) type CandidateMessage = nanobot_channel_kit::intake::CandidateMessage<SlackOrigin>;
 
 /// Facts that are needed after the delivery.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Origin {
+pub struct SlackOrigin {
     /// The message that a reaction can be put on.
     pub(crate) message: Option<String>,
     /// The thread in which it was said.
@@ -48,7 +48,11 @@ pub(crate) struct Origin {
 }
 
 /// Reads a message. `None` when it is not for the assistant.
-pub(crate) fn of_event(config: &SlackConfig, me: &Identity, event: &Event) -> Option<Candidate> {
+pub(crate) fn of_event(
+    config: &SlackConfig,
+    me: &Identity,
+    event: &Event,
+) -> Option<CandidateMessage> {
     let is_mention = event.kind == "app_mention";
     if !is_mention && event.kind != "message" {
         return None;
@@ -95,7 +99,7 @@ pub(crate) fn of_event(config: &SlackConfig, me: &Identity, event: &Event) -> Op
         .chain(files.map(attachment::of).map(Piece::File))
         .collect();
     candidate.delivery.reply_to = Some(MessageId::from(ts.as_str()));
-    candidate.origin = Origin {
+    candidate.origin = SlackOrigin {
         message: Some(ts),
         said_in,
         pressed: None,
@@ -104,7 +108,7 @@ pub(crate) fn of_event(config: &SlackConfig, me: &Identity, event: &Event) -> Op
 }
 
 /// Reads a press of a button. `None` when the button is not one of ours.
-pub(crate) fn of_interaction(interaction: Interaction) -> Option<Candidate> {
+pub(crate) fn of_interaction(interaction: Interaction) -> Option<CandidateMessage> {
     let Interaction {
         kind,
         user,
@@ -134,7 +138,10 @@ pub(crate) fn of_interaction(interaction: Interaction) -> Option<Candidate> {
 
 /// Reads a slash command: a command of the assistant by its own name, or anything else after a name
 /// that only the workspace knows (`/nanobot new`, `/nanobot how are you?`).
-pub(crate) fn of_command(command: SlashCommand, commands: &[CommandInfo]) -> Option<Candidate> {
+pub(crate) fn of_command(
+    command: SlashCommand,
+    commands: &[CommandInfo],
+) -> Option<CandidateMessage> {
     let SlashCommand {
         command,
         text,
@@ -163,8 +170,8 @@ fn candidate(
     id: String,
     thread: Option<String>,
     facts: &Value,
-) -> Candidate {
-    Candidate {
+) -> CandidateMessage {
+    CandidateMessage {
         metadata: metadata(facts, thread.as_deref(), kind),
         sender: SenderId::from(user),
         chat: ChatId::from(chat),
@@ -179,16 +186,16 @@ fn candidate(
             thread,
             ..DeliveryContext::default()
         },
-        origin: Origin::default(),
+        origin: SlackOrigin::default(),
     }
 }
 
 /// Returns where a candidate was said and its `ts`, if it is a message.
-pub(crate) fn said(candidate: &Candidate) -> Option<(Place, String)> {
-    let Origin {
+pub(crate) fn said(candidate: &CandidateMessage) -> Option<(SendTarget, String)> {
+    let SlackOrigin {
         message, said_in, ..
     } = &candidate.origin;
-    let place = Place {
+    let place = SendTarget {
         chat: candidate.chat.to_string(),
         thread: said_in.clone(),
     };
@@ -196,7 +203,7 @@ pub(crate) fn said(candidate: &Candidate) -> Option<(Place, String)> {
 }
 
 /// Returns the conversation, and the thread that goes on with it, up to right before a candidate.
-pub(crate) fn heard_in(candidate: &Candidate) -> Vec<(Place, String)> {
+pub(crate) fn heard_in(candidate: &CandidateMessage) -> Vec<(SendTarget, String)> {
     let Some(ts) = &candidate.origin.message else {
         return Vec::new();
     };
@@ -207,7 +214,7 @@ pub(crate) fn heard_in(candidate: &Candidate) -> Vec<(Place, String)> {
         } else {
             right_before(ts)
         };
-        let place = Place {
+        let place = SendTarget {
             chat: candidate.chat.to_string(),
             thread: thread.cloned(),
         };
@@ -260,7 +267,7 @@ fn right_before(ts: &str) -> Option<String> {
     Some(format!("{}.{:06}", at / 1_000_000, at % 1_000_000))
 }
 
-/// Who else hears what is said there. Where Slack does not say it, the id does.
+/// Returns the kind of a chat, from its id if Slack does not report it.
 fn chat_kind(channel_type: Option<&str>, chat: &str) -> ChatKind {
     let is_direct = channel_type.map_or_else(|| chat.starts_with('D'), |kind| kind == "im");
     if is_direct {

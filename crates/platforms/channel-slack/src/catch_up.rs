@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::candidate::{Identity, of_event};
-use crate::channel::SlackChannel;
+use crate::channel::Slack;
 use crate::error::{CallError, Refusal};
 use crate::history::Extent;
-use crate::place::Place;
+use crate::target::SendTarget;
 use crate::wire::{Event, said_key};
 
 /// Maximum number of conversations with a mark, and of threads.
@@ -58,7 +58,7 @@ impl MarkNote for HeardNote {
     const NAME: &'static str = "heard";
     const LIMIT: usize = MARKED;
     type Account = String;
-    type Place = Place;
+    type Place = SendTarget;
     type Facts = ();
     type Cursor = String;
 
@@ -66,18 +66,18 @@ impl MarkNote for HeardNote {
         Self {
             account: account.clone(),
             places: marks
-                .map(|(Place { chat, thread }, (), last)| (chat, thread, last))
+                .map(|(SendTarget { chat, thread }, (), last)| (chat, thread, last))
                 .collect(),
         }
     }
 
     fn into_parts(self) -> (String, Vec<NotedMark<Self>>) {
         let marks = self.places.into_iter();
-        let marks = marks.map(|(chat, thread, last)| (Place { chat, thread }, (), last));
+        let marks = marks.map(|(chat, thread, last)| (SendTarget { chat, thread }, (), last));
         (self.account, marks.collect())
     }
 
-    fn is_same_class(one: &Place, other: &Place) -> bool {
+    fn is_same_class(one: &SendTarget, other: &SendTarget) -> bool {
         one.thread.is_some() == other.thread.is_some()
     }
 }
@@ -90,7 +90,7 @@ struct MessageHead {
     latest_reply: Option<String>,
 }
 
-impl SlackChannel {
+impl Slack {
     /// Fetches the missed messages of a conversation and its threads, and takes them in.
     pub(crate) async fn catch_up(
         &self,
@@ -110,14 +110,14 @@ impl SlackChannel {
             biased;
             missed = self.missed(lags, context) => missed,
             () = self.waited_too_long(chat) => {
-                tracing::warn!(channel = %self.name, chat, "fetching missed messages took too long; the next connection tries again");
+                tracing::warn!(channel = %self.base.name, chat, "fetching missed messages took too long; the next connection tries again");
                 return Next::Confirm;
             }
         };
         if !missed.messages.is_empty() {
-            tracing::info!(channel = %self.name, chat, messages = missed.messages.len(), "missed messages were fetched");
+            tracing::info!(channel = %self.base.name, chat, messages = missed.messages.len(), "missed messages were fetched");
         }
-        let take = async |place: Place, ts: String, message: Box<RawValue>| {
+        let take = async |place: SendTarget, ts: String, message: Box<RawValue>| {
             self.take_missed(me, &place, &ts, message.get(), context)
                 .await
         };
@@ -128,13 +128,14 @@ impl SlackChannel {
     async fn take_missed(
         &self,
         me: &Identity,
-        place: &Place,
+        place: &SendTarget,
         ts: &str,
         message: &str,
         context: &ChannelContext,
     ) -> Next {
         let (key, progress) = (said_key(&place.chat, ts), context.progress.as_ref());
         let Some(handling) = self
+            .base
             .quarantine
             .admit(&key, message.as_bytes(), progress)
             .await
@@ -142,7 +143,7 @@ impl SlackChannel {
             return Next::Confirm;
         };
         let event = event(&place.chat, message).inspect_err(|error| {
-            tracing::warn!(channel = %self.name, %error, "a malformed message was skipped");
+            tracing::warn!(channel = %self.base.name, %error, "a malformed message was skipped");
         });
         match event
             .ok()
@@ -165,7 +166,7 @@ impl SlackChannel {
     /// Fetches the missed messages of a conversation and its threads, new threads included.
     async fn missed(&self, lags: Vec<Lag<HeardNote>>, context: &ChannelContext) -> MissedMessages {
         let mut missed = MissedMessages::default();
-        let marked: Vec<Place> = lags.iter().map(|lag| lag.place.clone()).collect();
+        let marked: Vec<SendTarget> = lags.iter().map(|lag| lag.place.clone()).collect();
         let mut lags = VecDeque::from(lags);
         let mut new_threads = 0;
         while let Some(lag) = lags.pop_front() {
@@ -190,7 +191,7 @@ impl SlackChannel {
                 let Some(ts) = head.ts.filter(is_missed) else {
                     continue;
                 };
-                let thread = Place {
+                let thread = SendTarget {
                     thread: Some(ts.clone()),
                     ..place.clone()
                 };
@@ -212,7 +213,7 @@ impl SlackChannel {
     /// removed if the place is gone.
     async fn fetch(
         &self,
-        place: &Place,
+        place: &SendTarget,
         oldest: &str,
         context: &ChannelContext,
     ) -> Option<Vec<Box<RawValue>>> {
@@ -230,7 +231,7 @@ impl SlackChannel {
                     Ok((messages, is_all)) => {
                         if !is_all {
                             tracing::warn!(
-                                channel = %self.name, chat = place.chat,
+                                channel = %self.base.name, chat = place.chat,
                                 "more than 1000 messages were missed, and some of them are not fetched"
                             );
                         }
@@ -255,7 +256,7 @@ impl SlackChannel {
                     tokio::time::sleep(backoff(FIRST_PAUSE, tries - 1)).await;
                 }
                 CallError::Refused(refusal) if refusal.is_about_the_place() => {
-                    tracing::info!(channel = %self.name, chat = place.chat, %error, "a conversation is gone");
+                    tracing::info!(channel = %self.base.name, chat = place.chat, %error, "a conversation is gone");
                     // The threads of a conversation go with it.
                     self.marks.remove(|other| {
                         other == place || place.thread.is_none() && other.chat == place.chat
@@ -267,7 +268,7 @@ impl SlackChannel {
                     return Some(Vec::new());
                 }
                 _ => {
-                    tracing::warn!(channel = %self.name, chat = place.chat, %error, "missed messages cannot be fetched now");
+                    tracing::warn!(channel = %self.base.name, chat = place.chat, %error, "missed messages cannot be fetched now");
                     return None;
                 }
             }
@@ -275,7 +276,7 @@ impl SlackChannel {
     }
 
     /// Reports a scope that fetching needs, once per scope.
-    fn ask_for_scope(&self, place: &Place, needed: Option<&str>, context: &ChannelContext) {
+    fn ask_for_scope(&self, place: &SendTarget, needed: Option<&str>, context: &ChannelContext) {
         let usual = if place.chat.starts_with('D') {
             "im:history"
         } else {
@@ -287,7 +288,7 @@ impl SlackChannel {
                 "what is said while nanobot is away cannot be fetched: the app needs the scope {scope}; add it and \
                  install the app again"
             );
-            tracing::warn!(channel = %self.name, why, "a scope is missing");
+            tracing::warn!(channel = %self.base.name, why, "a scope is missing");
             context.progress.degraded(&why);
         }
     }
@@ -319,8 +320,8 @@ mod tests {
 
     use super::*;
 
-    fn place(chat: &str, thread: Option<&str>) -> Place {
-        Place {
+    fn place(chat: &str, thread: Option<&str>) -> SendTarget {
+        SendTarget {
             chat: chat.to_owned(),
             thread: thread.map(str::to_owned),
         }

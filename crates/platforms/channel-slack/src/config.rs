@@ -1,19 +1,19 @@
 //! The section of the configuration.
 //!
-//! Who may talk, in which groups and when (`allowFrom`, `groupPolicy`, `groupAllowFrom`, `dm`) is not
-//! here: whoever runs the channel reads that, and answers through [`nanobot_channel::Access`].
-//! `webhookPath` and `userTokenReadOnly` of older configurations mean nothing in Socket Mode; they are
-//! known as keys that are kept and not read.
+//! Rules of access (`allowFrom`, `groupPolicy`, `groupAllowFrom`, `dm`) are not here: the
+//! supervisor reads them, and answers through [`nanobot_channel::Access`]. `webhookPath` and
+//! `userTokenReadOnly` of older configurations have no meaning in Socket Mode; these keys are kept
+//! and not read.
 
 use std::time::Duration;
 
-use nanobot_channel::{ChannelError, Value};
+use nanobot_channel::ChannelError;
 use nanobot_channel_kit::{settings, wrong};
 use serde::Deserialize;
 
 use crate::Secret;
 
-/// Where Slack's Web API is.
+/// The address of Slack's Web API.
 pub(crate) const API_BASE: &str = "https://slack.com/api";
 
 settings! {
@@ -26,12 +26,14 @@ settings! {
         /// The way of events; Socket Mode is the only one.
         mode: String = "socket".to_owned();
         /// The Bot User OAuth Token, `xoxb-…`.
-        bot_token: Secret = Secret::default();
+        bot_token: Secret = Secret::default(),
+            credential secret "the Bot User OAuth Token (xoxb-…) of the app's page \"OAuth & Permissions\"";
         /// The App-Level Token with the scope `connections:write`, `xapp-…`.
-        app_token: Secret = Secret::default();
-        /// An HTTP or SOCKS5 proxy for this channel, the socket included; `""` is none at all. Without
-        /// the key `tools.web.proxy` counts, then the environment (`HTTPS_PROXY`). Hosts in `NO_PROXY`
-        /// are reached without it.
+        app_token: Secret = Secret::default(),
+            credential token "an App-Level Token (xapp-…) with connections:write, of the page \"Basic Information\"";
+        /// An HTTP or SOCKS5 proxy for this channel, the socket included; `""` is none at all.
+        /// Without the key `tools.web.proxy` counts, then the environment (`HTTPS_PROXY`). Hosts in
+        /// `NO_PROXY` are reached without it.
         proxy: Option<Secret> = None;
         /// The Web API, without the slash before the method.
         api_base: String = API_BASE.to_owned();
@@ -55,17 +57,10 @@ settings! {
         request_timeout: f64 = 30.0,
             within 0.1..=3600.0 => "has to be a number of seconds from 0.1 up";
     }
+    validate Self::validated;
 }
 
 impl SlackConfig {
-    /// Reads a section. `null` says nothing, unknown keys are left alone.
-    ///
-    /// # Errors
-    /// [`ChannelError::Config`] naming the key.
-    pub fn from_section(section: &Value) -> Result<Self, ChannelError> {
-        Self::read(section)?.validated()
-    }
-
     fn validated(mut self) -> Result<Self, ChannelError> {
         if !self.mode.trim().eq_ignore_ascii_case("socket") {
             return Err(wrong(
@@ -104,10 +99,6 @@ impl SlackConfig {
         Ok(self)
     }
 
-    pub(crate) fn edit_interval(&self) -> Duration {
-        Duration::from_secs_f64(self.stream_edit_interval)
-    }
-
     pub(crate) fn request_timeout(&self) -> Duration {
         Duration::from_secs_f64(self.request_timeout)
     }
@@ -115,6 +106,7 @@ impl SlackConfig {
 
 #[cfg(test)]
 mod tests {
+    use nanobot_channel::{ChannelFactory as _, Value};
     use serde_json::json;
 
     use super::*;
@@ -152,6 +144,14 @@ mod tests {
         for section in [camel, snake] {
             assert_eq!(SlackConfig::from_section(&section).unwrap(), expected);
         }
+    }
+
+    #[test]
+    fn the_section_of_a_new_configuration_holds_the_defaults() {
+        let mut section = crate::SlackFactory::new().default_config();
+        section["botToken"] = json!("xoxb-1");
+        section["appToken"] = json!("xapp-1");
+        assert_eq!(SlackConfig::from_section(&section).unwrap(), tokens());
     }
 
     #[test]

@@ -1,24 +1,24 @@
-//! Finds out whether a message arrived when nobody said so.
+//! Searches for messages whose delivery is uncertain.
 //!
-//! When a connection breaks after a message was on its way, or the program ends meanwhile, the
-//! channel looks for its name in the conversation: what is there was sent, what is surely not can be
-//! sent again. A message of ours that shows no name means that the app may not read names, unless
-//! another one shows its name, and then what is not found proves nothing. Files have no names: only
-//! what follows a file tells that it was sent.
+//! After a broken connection or a crash during a send, the channel searches the conversation for
+//! the key of the message: a found message was sent, a missing one can be sent again. If none of
+//! the app's messages shows a key, the app may lack the scope to read keys, and a missing message
+//! proves nothing. Files have no keys: only a later message of the part proves that a file was
+//! sent.
 
 use std::time::{Duration, SystemTime};
 
 use nanobot_channel::{OutboundPart, Value};
 use slack_morphism::SlackMessageContent;
 
-use crate::channel::SlackChannel;
+use crate::channel::Slack;
 use crate::error::{CallError, named as named_refusal};
 use crate::history::Extent;
 use crate::outbound::{METADATA, named, post};
-use crate::place::Place;
+use crate::target::SendTarget;
 use crate::thread::ThreadMessage;
 
-/// The pauses before the looks for a message that may have been sent.
+/// Pauses before the searches for a message.
 const LOOKS: [Duration; 5] = [
     Duration::from_millis(500),
     Duration::from_secs(1),
@@ -26,44 +26,44 @@ const LOOKS: [Duration; 5] = [
     Duration::from_secs(4),
     Duration::from_secs(8),
 ];
-/// How many looks in vain prove that it was not sent.
+/// Unsuccessful searches that prove that a message was not sent.
 const PROOF: usize = 2;
-/// How far back is looked for what was sent just now; clocks may differ.
+/// Time before now that is searched for a recent message; clocks may differ.
 const LOOK_BACK: Duration = Duration::from_mins(15);
-/// How many messages are asked for at a time.
+/// Number of messages of a page.
 const PAGE: &str = "1000";
-/// How often that many are looked through.
+/// Most pages that are searched.
 const PAGES: usize = 5;
 
-/// How far a part came that has to be sent again.
+/// Progress of a part that has to be sent again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Attempt {
-    /// Number of steps that are done for good.
+pub(crate) struct SendProgress {
+    /// Number of steps that are certainly done.
     pub(crate) done: usize,
-    /// `true` if the next step may be done too.
+    /// `true` if the next step may be done, too.
     pub(crate) is_open: bool,
 }
 
 /// One of the messages that a part is made of, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
-    /// Its name, which a file does not show.
+pub(crate) struct SendStep {
+    /// Its key, which a file does not show.
     pub(crate) name: String,
-    /// Whether it is a file.
+    /// `true` for a file.
     pub(crate) is_file: bool,
 }
 
-impl SlackChannel {
-    /// How many of the steps of a part are done that may have been sent before, also by a program
-    /// that has ended since; `done` of them are known to be. The `ts` is of the last one found.
+impl Slack {
+    /// Returns the number of steps of a part that were sent before, also by an earlier process, and
+    /// the `ts` of the last one that was found. At least `done` are known.
     pub(crate) async fn steps_done(
         &self,
-        place: &Place,
+        place: &SendTarget,
         part: &OutboundPart,
-        steps: &[Step],
+        steps: &[SendStep],
         done: usize,
     ) -> Result<(usize, Option<String>), CallError> {
-        // Nobody knows when it was sent, but an answer comes after its question.
+        // The time of sending is unknown, but a reply is later than its question.
         let question = part.message.delivery.reply_to.as_ref();
         let since = question
             .and_then(|ts| seconds(ts.as_str()))
@@ -80,14 +80,14 @@ impl SlackChannel {
         Ok((done, last))
     }
 
-    /// Sends a text, unless an earlier try turns out to have sent it.
+    /// Sends a text, unless an earlier attempt has sent it.
     pub(crate) async fn post_once(
         &self,
-        place: &Place,
+        place: &SendTarget,
         content: SlackMessageContent,
         name: &str,
         key: &str,
-        attempt: &mut Attempt,
+        attempt: &mut SendProgress,
     ) -> Result<Option<String>, CallError> {
         let now = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
@@ -102,7 +102,7 @@ impl SlackChannel {
             Err(error) if error.is_ambiguous() => error,
             outcome => return outcome,
         };
-        tracing::warn!(channel = %self.name, %error, "a message may have been sent; it is looked for");
+        tracing::warn!(channel = %self.base.name, %error, "a message may have been sent; it is looked for");
         match self.search(place, &[name], since).await {
             Ok(Some((_, ts))) => Ok(Some(ts)),
             Ok(None) => {
@@ -116,10 +116,10 @@ impl SlackChannel {
         }
     }
 
-    /// Looks until one of the messages is there or is proved not to be.
+    /// Searches until one of the messages is found or its absence is proved.
     async fn search(
         &self,
-        place: &Place,
+        place: &SendTarget,
         names: &[&str],
         since: u64,
     ) -> Result<Option<(usize, String)>, CallError> {
@@ -130,7 +130,7 @@ impl SlackChannel {
             outcome = self.look(place, names, since).await;
             match &outcome {
                 Ok(None) => in_vain += 1,
-                // The app may not look there: nobody will ever know.
+                // The app may not search there, so the outcome stays unknown.
                 Ok(Some(_)) | Err(CallError::Refused(_)) => break,
                 Err(_) => {}
             }
@@ -139,7 +139,7 @@ impl SlackChannel {
             }
         }
         match outcome {
-            // Seen missing once only, which proves nothing.
+            // A single unsuccessful search proves nothing.
             Ok(None) => Err(CallError::Unreachable(
                 "it could not be looked for often enough".to_owned(),
             )),
@@ -147,11 +147,11 @@ impl SlackChannel {
         }
     }
 
-    /// Looks once for messages of ours by their names. The last one of the names that is there and
-    /// its `ts`; `None` when none is there, as far as one look can tell.
+    /// Searches once for the app's messages by their keys. Returns the index of the last found key
+    /// and its `ts`; `None` if none was found.
     async fn look(
         &self,
-        place: &Place,
+        place: &SendTarget,
         names: &[&str],
         since: u64,
     ) -> Result<Option<(usize, String)>, CallError> {
@@ -176,8 +176,12 @@ impl SlackChannel {
         Ok(None)
     }
 
-    /// Everything that was said in a place since a second of the epoch.
-    async fn said_since(&self, place: &Place, since: u64) -> Result<Vec<ThreadMessage>, CallError> {
+    /// Returns all messages of a conversation since a second of the epoch.
+    async fn said_since(
+        &self,
+        place: &SendTarget,
+        since: u64,
+    ) -> Result<Vec<ThreadMessage>, CallError> {
         let oldest = format!("{since}.000000");
         let extent = Extent {
             oldest: &oldest,
@@ -192,7 +196,8 @@ impl SlackChannel {
     }
 }
 
-/// Who may not look knows nothing of the message; who could not may look again.
+/// Converts the failure of a search: a refusal leaves the outcome unknown, other failures may be
+/// retried.
 fn undecided(error: CallError) -> CallError {
     match error {
         CallError::Refused(_) => {
@@ -202,7 +207,7 @@ fn undecided(error: CallError) -> CallError {
     }
 }
 
-/// The name that a message of ours shows.
+/// Returns the key in the metadata of a message.
 fn name_of(message: &ThreadMessage) -> Option<&str> {
     let text = |pointer: &str| message.metadata.pointer(pointer).and_then(Value::as_str);
     text("/event_payload/key").filter(|_| text("/event_type") == Some(METADATA))
@@ -215,13 +220,13 @@ fn seconds(ts: &str) -> Option<u64> {
         .and_then(|seconds| seconds.parse().ok())
 }
 
-/// Where the app's own user is not known, any bot may be it.
+/// `true` for messages of the app; if its own user is unknown, for those of any bot.
 fn is_ours(message: &ThreadMessage, user: Option<&str>) -> bool {
     message.bot_id.is_some() && user.is_none_or(|user| message.user.as_deref() == Some(user))
 }
 
-/// Whether messages of ours have text, as files have not, and none of them has a name. The first
-/// message of a thread comes along however old it is.
+/// `true` if some of the app's messages have text, as files have not, and none shows a key. The
+/// first message of a thread is included whatever its age.
 fn hides_names<'a>(ours: impl Iterator<Item = &'a ThreadMessage>, since: u64) -> bool {
     let mut is_hidden = false;
     for message in ours {

@@ -1,28 +1,25 @@
-//! Where a draft is shown on Slack.
+//! Drafts on Slack.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use nanobot_channel::{ChannelContext, ChannelError, Value};
+use nanobot_channel::{ChannelError, Value};
 use nanobot_channel_kit::DraftPlace;
 use serde_json::json;
 use slack_morphism::SlackMessageContent;
 
 use crate::api::Api;
-use crate::channel::SlackChannel;
-use crate::error::CallError;
 use crate::outbound::{EDIT_LIMIT, delete, named, post, update};
-use crate::place::Place;
+use crate::target::SendTarget;
 use crate::text::{escaped, head};
 
-/// A conversation, and what it is written to with.
+/// The place of a draft.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub struct SlackDraft {
     pub(crate) api: Arc<Api>,
-    pub(crate) place: Place,
+    pub(crate) target: SendTarget,
 }
 
-impl DraftPlace for Draft {
+impl DraftPlace for SlackDraft {
     type Message = String;
 
     fn visible(&self, text: &str) -> String {
@@ -30,37 +27,19 @@ impl DraftPlace for Draft {
     }
 
     async fn begin(&self, text: &str) -> Result<Option<String>, ChannelError> {
-        Ok(post(&self.api, &self.place, named(content(text), "draft")).await?)
+        Ok(post(&self.api, &self.target, named(content(text), "draft")).await?)
     }
 
     async fn edit(&self, message: &String, text: &str) -> Result<(), ChannelError> {
-        Ok(update(&self.api, &self.place, message, content(text)).await?)
+        Ok(update(&self.api, &self.target, message, content(text)).await?)
     }
 
     async fn remove(&self, message: &String) -> Result<(), ChannelError> {
-        Ok(delete(&self.api, &self.place, message).await?)
+        Ok(delete(&self.api, &self.target, message).await?)
     }
 
     fn trace(&self, message: &String) -> Option<Value> {
-        Some(json!((&self.place.chat, message)))
-    }
-}
-
-impl SlackChannel {
-    /// Takes away what a kill left of drafts, and notes new ones from now on; until then there are
-    /// none.
-    pub(crate) async fn recover_drafts(&self, account: &str, context: &ChannelContext) {
-        let api = Arc::clone(&self.api);
-        let delete = move |(chat, message): (String, String)| {
-            let (api, place) = (Arc::clone(&api), Place { chat, thread: None });
-            async move {
-                delete(&api, &place, &message)
-                    .await
-                    .map_err(CallError::repeatable)
-            }
-        };
-        self.drafts.recover(context, account, delete).await;
-        self.may_draft.store(true, Ordering::Relaxed);
+        Some(json!((&self.target.chat, message)))
     }
 }
 
@@ -68,7 +47,8 @@ fn content(text: &str) -> SlackMessageContent {
     SlackMessageContent::new().with_text(text.to_owned())
 }
 
-/// As Slack shows it: nothing in it is a mention, or a link of Slack's kind.
+/// Escapes a text, so that nothing in it is a mention or a link, and cuts it to what an edit
+/// accepts.
 fn visible(text: &str) -> String {
     let mut limit = EDIT_LIMIT;
     loop {

@@ -44,19 +44,22 @@ const LATER: &[&str] = &[
 /// Failures in the middle of the work: some of it may be done.
 const HALFWAY: &[&str] = &["fatal_error", "internal_error"];
 
-/// Why a call failed.
+/// The failure of a call.
 pub(crate) type CallError = nanobot_channel_kit::CallError<Refusal>;
+
+/// Refusals in Slack's own terms.
+pub(crate) type Refusal = SlackRefusal;
 
 /// A refusal in Slack's word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub struct SlackRefusal {
     /// Slack's word for it.
     pub(crate) code: String,
     /// The scope that the token would need.
     pub(crate) needed: Option<String>,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for SlackRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let code = &self.code;
         match &self.needed {
@@ -69,7 +72,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl Refusal {
+impl SlackRefusal {
     /// `true` if the message cannot be edited (any more).
     pub(crate) fn is_not_editable(&self) -> bool {
         self.is_one_of(&[
@@ -106,7 +109,7 @@ impl Refusal {
     }
 }
 
-impl nanobot_channel_kit::Refusal for Refusal {
+impl nanobot_channel_kit::Refusal for SlackRefusal {
     fn meaning(&self) -> ChannelError {
         let text = self.to_string();
         if self.is_one_of(TOKEN) {
@@ -121,7 +124,7 @@ impl nanobot_channel_kit::Refusal for Refusal {
     }
 }
 
-/// Returns the failure that Slack's word stands for.
+/// Returns the failure for Slack's error word.
 pub(crate) fn named(code: String, needed: Option<String>) -> CallError {
     match code.as_str() {
         "ratelimited" | "rate_limited" => CallError::RateLimited(USUAL_PAUSE),

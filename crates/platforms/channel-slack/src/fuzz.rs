@@ -5,14 +5,14 @@ use nanobot_channel::{Value, json};
 use crate::SlackConfig;
 use crate::candidate::{Identity, of_command, of_event, of_interaction};
 use crate::text::{escaped, head, readable, without_mention};
-use crate::wire::{Event, Frame, Origin};
+use crate::wire::{Event, PayloadOrigin, SocketFrame};
 
 /// Reads an envelope in every way in which one is read; `true` when something is said in it.
 pub fn envelope(text: &str) -> bool {
-    let Ok(frame) = Frame::find(text) else {
+    let Ok(frame) = SocketFrame::find(text) else {
         return false;
     };
-    Origin::find(frame.payload());
+    PayloadOrigin::find(frame.payload());
     let Ok(payload) = json::from_str::<Value>(frame.payload()) else {
         return false;
     };

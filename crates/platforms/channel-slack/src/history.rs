@@ -4,9 +4,9 @@ use nanobot_channel_kit::catch_up::read_pages;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::channel::SlackChannel;
+use crate::channel::Slack;
 use crate::error::CallError;
-use crate::place::{Cursor, Place};
+use crate::target::{NextPage, SendTarget};
 
 /// A page of messages.
 #[derive(Debug, Deserialize)]
@@ -14,7 +14,7 @@ pub(crate) struct MessagePage<M> {
     #[serde(default = "Vec::new")]
     pub(crate) messages: Vec<M>,
     #[serde(default)]
-    response_metadata: Cursor,
+    response_metadata: NextPage,
 }
 
 /// The range of a history, and its limits.
@@ -30,11 +30,11 @@ pub(crate) struct Extent<'a> {
     pub(crate) has_metadata: bool,
 }
 
-impl SlackChannel {
+impl Slack {
     /// Returns messages in no particular order, and `true` if that is all of them.
     pub(crate) async fn said<M: DeserializeOwned + Send>(
         &self,
-        place: &Place,
+        place: &SendTarget,
         extent: Extent<'_>,
     ) -> Result<(Vec<M>, bool), CallError> {
         let mut query = vec![

@@ -1,44 +1,29 @@
-//! The steps of the intake that are Slack's own.
+//! Slack's steps of the intake.
 
 use std::sync::Arc;
 
 use nanobot_channel::{Admission, ChannelContext, ChannelName, SessionKey, Value};
 use nanobot_channel_kit::Handling;
 use nanobot_channel_kit::attachment::{Attachment, FetchError};
-use nanobot_channel_kit::intake::{self, Next, Source};
+use nanobot_channel_kit::intake::{self, IntakeSource, Next};
 use serde_json::json;
-use tokio::time::Instant;
+use slack_morphism::{SlackChannelId, SlackTs};
 
-use crate::api::Done;
+use crate::api::NoContent;
 use crate::attachment;
-use crate::candidate::{Candidate, Origin, heard_in, said};
-use crate::channel::SlackChannel;
+use crate::candidate::{CandidateMessage, SlackOrigin, heard_in, said};
+use crate::channel::Slack;
 use crate::error::Refusal;
 use crate::outbound::EDIT_LIMIT;
 use crate::text::{escaped, head};
 
-/// An envelope, or a catch-up, that was dealt with.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    /// The connection it came through.
-    pub(crate) connection: u64,
-    /// The envelope to acknowledge, if it came in one.
-    pub(crate) envelope: Option<String>,
-    pub(crate) received: Instant,
-    pub(crate) next: Next,
-}
-
-/// The channel, as the intake sees it.
-#[derive(Debug)]
-struct SlackSource<'a>(&'a SlackChannel);
-
-impl Source for SlackSource<'_> {
-    type Origin = Origin;
+impl IntakeSource for Slack {
+    type Origin = SlackOrigin;
     type Refusal = Refusal;
     const WAITING: &'static str = "messages cannot be stored now; they are kept and offered again";
 
     fn name(&self) -> &ChannelName {
-        &self.0.name
+        &self.base.name
     }
 
     async fn fetch(
@@ -46,46 +31,59 @@ impl Source for SlackSource<'_> {
         file: &Attachment,
         context: &ChannelContext,
     ) -> Result<Vec<u8>, FetchError<Refusal>> {
-        attachment::fetch(&self.0.api, file, context.media.limit()).await
+        attachment::fetch(&self.api, file, context.media.limit()).await
     }
 
     fn not_kept(&self, file: &Attachment, _error: &FetchError<Refusal>) -> String {
         attachment::not_kept(file)
     }
 
-    async fn tell(&self, candidate: &Candidate, text: String) {
+    async fn tell(&self, candidate: &CandidateMessage, text: String) {
         let (chat, delivery) = (&candidate.chat, &candidate.delivery);
-        if let Err(error) = self.0.say(chat, delivery, &escaped(&text)).await {
-            tracing::warn!(channel = %self.0.name, %error, "a notice could not be sent");
+        if let Err(error) = self.notify(chat, delivery, &escaped(&text)).await {
+            tracing::warn!(channel = %self.base.name, %error, "a notice could not be sent");
         }
     }
 
-    async fn allowed(&self, candidate: &Candidate, _context: &ChannelContext) -> Option<String> {
+    async fn allowed(
+        &self,
+        candidate: &CandidateMessage,
+        _context: &ChannelContext,
+    ) -> Option<String> {
         for (place, ts) in heard_in(candidate) {
-            self.0.marks.add(&place, (), ts);
+            self.marks.add(&place, (), ts);
         }
-        self.0.thread_context(candidate).await
+        self.thread_context(candidate).await
     }
 
-    fn delivered(&self, candidate: &Candidate, admission: Admission) {
+    fn delivered(&self, candidate: &CandidateMessage, admission: Admission) {
         if admission != Admission::NotAllowed {
-            self.0.note_context(candidate);
+            self.note_context(candidate);
         }
-        if admission == Admission::Accepted {
-            self.0.begin_reaction(candidate);
-            if let Some((message, label)) = &candidate.origin.pressed {
-                self.0.show_choice(candidate.chat.as_str(), message, label);
-            }
+        if admission != Admission::Accepted {
+            return;
+        }
+        let (chat, delivery) = (&candidate.chat, &candidate.delivery);
+        if let Some(ts) = &candidate.origin.message {
+            let message = (
+                SlackChannelId::new(chat.to_string()),
+                SlackTs::new(ts.clone()),
+            );
+            let background = &self.base.background;
+            self.reactions.begin(chat, delivery, message, background);
+        }
+        if let Some((message, label)) = &candidate.origin.pressed {
+            self.show_choice(chat.as_str(), message, label);
         }
     }
 }
 
-impl SlackChannel {
-    /// Deals with a candidate, unless that was done before.
+impl Slack {
+    /// Handles a candidate, unless it is known.
     pub(crate) async fn take(
         &self,
         event: &str,
-        mut candidate: Candidate,
+        mut candidate: CandidateMessage,
         handling: Handling<'_>,
         context: &ChannelContext,
     ) -> Next {
@@ -98,8 +96,8 @@ impl SlackChannel {
         }
         let thread = candidate.delivery.thread.as_ref();
         candidate.session =
-            thread.map(|thread| SessionKey::from(format!("{}:{chat}:{thread}", self.name)));
-        let next = intake::take(&SlackSource(self), &candidate, Some(handling), context).await;
+            thread.map(|thread| SessionKey::from(format!("{}:{chat}:{thread}", self.base.name)));
+        let next = intake::take(self, &candidate, Some(handling), context).await;
         if next == Next::Confirm {
             for name in names {
                 self.recent().insert(name);
@@ -111,7 +109,7 @@ impl SlackChannel {
         next
     }
 
-    /// Puts the choice in place of the buttons, without waiting for it.
+    /// Replaces the buttons by the choice, in the background.
     fn show_choice(&self, chat: &str, message: &Value, label: &str) {
         let Some(ts) = message.get("ts").and_then(Value::as_str) else {
             return;
@@ -130,9 +128,9 @@ impl SlackChannel {
         // The blocks say it all; the text is for notifications.
         let update =
             json!({"channel": chat, "ts": ts, "text": head(text, EDIT_LIMIT), "blocks": blocks});
-        let (api, name) = (Arc::clone(&self.api), self.name.clone());
-        self.in_background(async move {
-            if let Err(error) = api.call::<_, Done>("chat.update", &update).await {
+        let (api, name) = (Arc::clone(&self.api), self.base.name.clone());
+        self.base.background.spawn(async move {
+            if let Err(error) = api.call::<_, NoContent>("chat.update", &update).await {
                 tracing::debug!(channel = %name, %error, "a choice could not be shown");
             }
         });

@@ -1,12 +1,12 @@
 //! Slack: events over Socket Mode, everything else over the Web API.
 //!
-//! Decision: requests and blocks have slack-morphism's types, but neither its client nor its listener
-//! is used. Its listener acknowledges what nobody has stored, connects again at once for ever, and
-//! keeps the socket's signs of life to itself; its client hides whether a request that failed may
-//! have been taken. Here an envelope is acknowledged only after
-//! [`nanobot_channel::Intake::deliver`] has the message, and a failed call says what follows.
+//! Decision: requests and blocks have slack-morphism's types, but neither its client nor its
+//! listener is used. Its listener acknowledges unstored events, reconnects at once for ever, and
+//! does not report the socket's signs of life; its client hides if a failed request may have been
+//! accepted. Here an envelope is acknowledged only after [`nanobot_channel::Intake::deliver`] has
+//! the message, and the failure of a call states its consequence.
 //!
-//! What it does not do: events over HTTP, several connections for one app, a typing indicator (the
+//! Not supported: events over HTTP, several connections for one app, a typing indicator (the
 //! reaction says that work is under way), canvases and modals.
 
 mod api;
@@ -19,7 +19,6 @@ mod config;
 mod doubt;
 mod draft;
 mod error;
-mod factory;
 mod fetch_queue;
 #[doc(hidden)]
 pub mod fuzz;
@@ -27,17 +26,16 @@ mod history;
 mod intake;
 mod markup;
 mod outbound;
-mod place;
-mod reactions;
+mod reaction;
 mod receive;
 mod socket;
+mod target;
 mod text;
 mod thread;
 mod upload;
 mod wire;
 
-pub use channel::SlackChannel;
+pub use channel::{Slack, SlackChannel, SlackFactory};
 pub use config::SlackConfig;
-pub use factory::SlackFactory;
 pub use markup::Mrkdwn;
 pub use nanobot_channel_kit::Secret;

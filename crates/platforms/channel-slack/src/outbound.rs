@@ -1,6 +1,6 @@
 //! Sends finished parts: files first, then the text, into the draft when there is one.
 //!
-//! Every message carries the key of its part as message metadata, by which it can be found.
+//! Every message carries the key of its part as message metadata, by which it is searched.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,37 +15,37 @@ use slack_morphism::api::{
 };
 use slack_morphism::{SlackMessageContent, SlackMessageMetadata, SlackTs};
 
-use crate::api::{Api, Done};
+use crate::api::{Api, NoContent};
 use crate::blocks::{SECTION_LIMIT, in_words, with_buttons, with_table};
-use crate::channel::SlackChannel;
-use crate::doubt::{Attempt, Step};
+use crate::channel::Slack;
+use crate::doubt::{SendProgress, SendStep};
 use crate::error::{CallError, Refusal};
-use crate::place::Place;
+use crate::target::SendTarget;
 use crate::text::{escaped, head};
 use crate::upload::{address_of, send_file};
 
-/// How much text an edit takes, in code points; a new message takes ten times as much.
+/// Limit of an edit's text, in code points; that of a new message is ten times as large.
 pub(crate) const EDIT_LIMIT: usize = 4000;
-/// The name of our metadata.
+/// The type of the metadata.
 pub(crate) const METADATA: &str = "nanobot_part";
-/// What Slack says about a message it took.
+/// Slack's answer to a new message.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Posted {
     pub(crate) ts: Option<String>,
 }
 
-impl SlackChannel {
-    /// Says something on the channel's own behalf.
-    pub(crate) async fn say(
+impl Slack {
+    /// Sends a notice of the channel itself.
+    pub(crate) async fn notify(
         &self,
         chat: &ChatId,
         delivery: &DeliveryContext,
         text: &str,
     ) -> Result<(), ChannelError> {
-        let place = self.place(chat, delivery).await?;
+        let target = self.target(chat, delivery).await?;
         post(
             &self.api,
-            &place,
+            &target,
             named(
                 SlackMessageContent::new().with_text(text.to_owned()),
                 "notice",
@@ -57,22 +57,22 @@ impl SlackChannel {
 
     /// Sends one part.
     pub(crate) async fn send_part(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
-        let place = self
-            .place(&part.message.chat_id, &part.message.delivery)
+        let target = self
+            .target(&part.message.chat_id, &part.message.delivery)
             .await?;
         let key = part.idempotency_key();
-        let ts = self.send_steps(part, &place, &key).await?;
+        let ts = self.send_steps(part, &target, &key).await?;
         self.attempts.forget(&key);
         Ok(Sent {
             message_id: ts.map(MessageId::from),
         })
     }
 
-    /// Does what is not done yet: each file is a step, and so is each text.
+    /// Sends the missing steps: each file is one, and each text.
     async fn send_steps(
         &self,
         part: &OutboundPart,
-        place: &Place,
+        target: &SendTarget,
         key: &str,
     ) -> Result<Option<String>, CallError> {
         let mut attempt = self.attempts.of(key);
@@ -85,9 +85,9 @@ impl SlackChannel {
         let mut found = None;
         if part.in_doubt {
             let steps = steps(key, media, texts.len());
-            let (done, last) = self.steps_done(place, part, &steps, attempt.done).await?;
+            let (done, last) = self.steps_done(target, part, &steps, attempt.done).await?;
             (attempt, found) = (
-                Attempt {
+                SendProgress {
                     done,
                     is_open: false,
                 },
@@ -97,21 +97,24 @@ impl SlackChannel {
         }
         for (number, file) in media.iter().enumerate().skip(attempt.done) {
             let name = file_name(key, number);
-            if let Some(text) = self.send_media(place, file).await? {
+            if let Some(text) = self.send_media(target, file).await? {
                 let content = SlackMessageContent::new().with_text(text);
-                self.post_once(place, content, &name, key, &mut attempt)
+                self.post_once(target, content, &name, key, &mut attempt)
                     .await?;
             }
-            attempt = Attempt {
+            attempt = SendProgress {
                 done: attempt.done + 1,
                 is_open: false,
             };
             self.attempts.remember(key, attempt);
         }
-        let sent = match self.send_texts(part, place, key, texts, &mut attempt).await {
+        let sent = match self
+            .send_texts(part, target, key, texts, &mut attempt)
+            .await
+        {
             Err(error) if error.is(Refusal::is_about_blocks) && !part.blocks.is_empty() => {
-                tracing::warn!(channel = %self.name, %error, "a table was refused; it is sent as text");
-                self.send_texts(part, place, key, self::texts(part, false), &mut attempt)
+                tracing::warn!(channel = %self.base.name, %error, "a table was refused; it is sent as text");
+                self.send_texts(part, target, key, self::texts(part, false), &mut attempt)
                     .await?
             }
             sent => sent?,
@@ -119,14 +122,14 @@ impl SlackChannel {
         Ok(sent.or(found))
     }
 
-    /// Sends the texts that are not sent yet. The `ts` of the last one.
+    /// Sends the missing texts. Returns the `ts` of the last one.
     async fn send_texts(
         &self,
         part: &OutboundPart,
-        place: &Place,
+        target: &SendTarget,
         key: &str,
         texts: Vec<SlackMessageContent>,
-        attempt: &mut Attempt,
+        attempt: &mut SendProgress,
     ) -> Result<Option<String>, CallError> {
         let files = if part.index == 0 {
             part.message.media.len()
@@ -146,20 +149,20 @@ impl SlackChannel {
                 .as_ref()
                 .filter(|_| part.index == 0 && number == 0)
             {
-                Some(stream) => self.drafts.claim(stream).await,
+                Some(stream) => self.base.drafts.claim(stream).await,
                 None => None,
             };
             last = match draft {
-                Some(draft) if self.becomes(place, &draft, &content, &name).await? => Some(draft),
+                Some(draft) if self.becomes(target, &draft, &content, &name).await? => Some(draft),
                 draft => {
-                    let posted = self.post_once(place, content, &name, key, attempt).await?;
+                    let posted = self.post_once(target, content, &name, key, attempt).await?;
                     if let Some(draft) = draft {
-                        self.take_away(place.clone(), draft);
+                        self.take_away(target.clone(), draft);
                     }
                     posted
                 }
             };
-            *attempt = Attempt {
+            *attempt = SendProgress {
                 done: attempt.done + 1,
                 is_open: false,
             };
@@ -168,16 +171,16 @@ impl SlackChannel {
         Ok(last)
     }
 
-    /// Sends a file. What it cannot send it returns in words.
+    /// Sends a file. Returns a note if it cannot be sent.
     async fn send_media(
         &self,
-        place: &Place,
+        target: &SendTarget,
         media: &MediaRef,
     ) -> Result<Option<String>, CallError> {
         if let Some(address) = address_of(media) {
             return Ok(Some(format!("<{}>", escaped(address))));
         }
-        match send_file(&self.api, place, media).await {
+        match send_file(&self.api, target, media).await {
             Ok(()) => Ok(None),
             Err(error) => {
                 let error = match error.into_call() {
@@ -185,17 +188,17 @@ impl SlackChannel {
                     Err(error) => error,
                 };
                 let file = name_of(media);
-                tracing::warn!(channel = %self.name, %error, file, "a file could not be sent");
+                tracing::warn!(channel = %self.base.name, %error, file, "a file could not be sent");
                 Ok(Some(escaped(&format!("[Failed to send: {file}]"))))
             }
         }
     }
 
-    /// Turns a draft into the reply. `false` when the reply does not fit, or the draft cannot be
+    /// Turns a draft into the reply. `false` if the reply does not fit, or the draft cannot be
     /// edited (any more).
     async fn becomes(
         &self,
-        place: &Place,
+        target: &SendTarget,
         draft: &str,
         content: &SlackMessageContent,
         name: &str,
@@ -209,7 +212,7 @@ impl SlackChannel {
             // The blocks say it all; the text is for notifications.
             content.text = Some(head(text, EDIT_LIMIT).to_owned());
         }
-        match update(&self.api, place, draft, named(content, name)).await {
+        match update(&self.api, target, draft, named(content, name)).await {
             Ok(()) => Ok(true),
             Err(error) if error.is(Refusal::is_not_editable) => Ok(false),
             // An edit does no harm when it is made twice.
@@ -217,57 +220,61 @@ impl SlackChannel {
         }
     }
 
-    /// Takes away a draft that the reply did not become, without waiting for it.
-    fn take_away(&self, place: Place, draft: String) {
-        let (api, channel) = (Arc::clone(&self.api), self.name.clone());
-        self.in_background(async move {
-            if let Err(error) = delete(&api, &place, &draft).await {
+    /// Deletes a draft that did not become the reply, in the background.
+    fn take_away(&self, target: SendTarget, draft: String) {
+        let (api, channel) = (Arc::clone(&self.api), self.base.name.clone());
+        self.base.background.spawn(async move {
+            if let Err(error) = delete(&api, &target, &draft).await {
                 tracing::debug!(%channel, %error, "a draft could not be taken away");
             }
         });
     }
 }
 
-/// Sends a new message. Its `ts`, where Slack says it.
+/// Sends a new message. Returns its `ts`, if Slack reports it.
 pub(crate) async fn post(
     api: &Api,
-    place: &Place,
+    target: &SendTarget,
     content: SlackMessageContent,
 ) -> Result<Option<String>, CallError> {
-    let request = SlackApiChatPostMessageRequest::new(place.channel_id(), content)
-        .opt_thread_ts(place.thread_ts());
+    let request = SlackApiChatPostMessageRequest::new(target.channel_id(), content)
+        .opt_thread_ts(target.thread_ts());
     api.call::<_, Posted>("chat.postMessage", &request)
         .await
         .map(|posted| posted.ts)
 }
 
-/// Changes a message.
+/// Edits a message.
 pub(crate) async fn update(
     api: &Api,
-    place: &Place,
+    target: &SendTarget,
     ts: &str,
     content: SlackMessageContent,
 ) -> Result<(), CallError> {
     let request =
-        SlackApiChatUpdateRequest::new(place.channel_id(), content, SlackTs::new(ts.to_owned()));
-    api.call::<_, Done>("chat.update", &request).await.map(drop)
+        SlackApiChatUpdateRequest::new(target.channel_id(), content, SlackTs::new(ts.to_owned()));
+    api.call::<_, NoContent>("chat.update", &request)
+        .await
+        .map(drop)
 }
 
-/// Takes a message away.
-pub(crate) async fn delete(api: &Api, place: &Place, ts: &str) -> Result<(), CallError> {
-    let request = SlackApiChatDeleteRequest::new(place.channel_id(), SlackTs::new(ts.to_owned()));
-    api.call::<_, Done>("chat.delete", &request).await.map(drop)
+/// Deletes a message.
+pub(crate) async fn delete(api: &Api, target: &SendTarget, ts: &str) -> Result<(), CallError> {
+    let request = SlackApiChatDeleteRequest::new(target.channel_id(), SlackTs::new(ts.to_owned()));
+    api.call::<_, NoContent>("chat.delete", &request)
+        .await
+        .map(drop)
 }
 
-/// The same with a name by which it can be found.
+/// Adds the key of a message as metadata.
 pub(crate) fn named(content: SlackMessageContent, name: &str) -> SlackMessageContent {
     let payload = HashMap::from([("key".to_owned(), name.to_owned())]);
     content
         .with_metadata(SlackMessageMetadata::new(METADATA.to_owned()).with_event_payload(payload))
 }
 
-/// The texts of a part: one, and one more for buttons that do not fit below it. With its table as
-/// one, it is one message in any case.
+/// Returns the texts of a part: one, and another for buttons that do not fit below it. A table is
+/// always one message.
 fn texts(part: &OutboundPart, shows_table: bool) -> Vec<SlackMessageContent> {
     let content = |text: &str| SlackMessageContent::new().with_text(text.to_owned());
     let rows = &part.message.buttons;
@@ -307,17 +314,17 @@ fn text_name(key: &str, number: usize) -> String {
     format!("{key}/{number}")
 }
 
-/// The messages that a part is made of. Files that are addresses go as text.
-fn steps(key: &str, media: &[MediaRef], texts: usize) -> Vec<Step> {
+/// Returns the messages of a part. Files with a web address are sent as text.
+fn steps(key: &str, media: &[MediaRef], texts: usize) -> Vec<SendStep> {
     let files = media.iter().enumerate().map(|(number, file)| {
         let is_file = address_of(file).is_none();
-        Step {
+        SendStep {
             name: file_name(key, number),
             is_file,
         }
     });
     files
-        .chain((0..texts).map(|number| Step {
+        .chain((0..texts).map(|number| SendStep {
             name: text_name(key, number),
             is_file: false,
         }))

@@ -1,119 +1,123 @@
-//! Receives: one connection after the other, acknowledging nothing that is not stored.
+//! Receives: keeps a connection, and acknowledges envelopes after they are stored.
 //!
-//! Slack wants an acknowledgement within three seconds and sends again what it does not get one for.
-//! What is stored in time is acknowledged; what takes longer is left to come again, and is known then.
-//! What cannot be stored now is kept and offered again here, so that it does not depend on how often
-//! Slack tries.
+//! Slack repeats an envelope without an acknowledgement within three seconds. An envelope that is
+//! stored in time is acknowledged; a later one is repeated, and recognised then. A message that
+//! cannot be stored now is kept and offered again here, so that it does not depend on the number of
+//! Slack's attempts.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{ChannelContext, ChannelError, Value, json};
 use nanobot_channel_kit::catch_up::Lag;
 use nanobot_channel_kit::intake::Next;
-use nanobot_channel_kit::{Lanes, jittered_backoff};
+use nanobot_channel_kit::{Lanes, Platform as _, Reconnect, jittered_backoff};
 use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::candidate::{Candidate, Identity, of_command, of_event, of_interaction};
+use crate::candidate::{CandidateMessage, Identity, of_command, of_event, of_interaction};
 use crate::catch_up::MARKED;
-use crate::channel::SlackChannel;
+use crate::channel::Slack;
 use crate::error::{CallError, fundamental};
-use crate::intake::Ended;
-use crate::place::Place;
-use crate::socket::{Heard, Socket};
-use crate::wire::{Event, Frame, Origin};
+use crate::socket::{Socket, SocketEvent};
+use crate::target::SendTarget;
+use crate::wire::{Event, PayloadOrigin, SocketFrame};
 
-/// After that Slack has given up waiting, or is about to.
+/// Time limit of an acknowledgement, before Slack's timeout.
 const ACKNOWLEDGE_WITHIN: Duration = Duration::from_millis(2500);
-/// How long the greeting of a new connection may take.
+/// Timeout of the greeting of a new connection.
 const GREETING: Duration = Duration::from_secs(20);
-/// How many connections may fail in a row before the channel counts as down.
+/// Failed connections in a row after which the channel counts as down.
 const PATIENCE: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// A connection that lasted so long was a good one, whether or not it brought anything.
+/// A connection that lasted this long counts as good, even without an envelope.
 const GOOD: Duration = Duration::from_secs(30);
-/// How much may be under way before no more is read. The conversations that are caught up with are among
-/// it, and are not to keep others waiting.
+/// Jobs after which reading pauses. The conversations of a catch-up are included, and should not
+/// delay others.
 const BUSY: usize = 256 + 2 * MARKED;
 
-/// Events after which it has to be seen whether the tokens still work.
+/// Events after which the token is checked.
 const LEAVING: &[&str] = &["app_uninstalled", "tokens_revoked"];
 
-/// Why Slack wants a new connection in place of one that still works.
+/// Reasons of Slack to replace a working connection.
 const REFRESHING: &[&str] = &["refresh_requested", "warning"];
 
-type Work<'a> = Lanes<'a, String, Ended>;
+type EnvelopeLanes<'a> = Lanes<'a, String, Ended>;
 
-/// How a connection ended.
+/// An envelope, or fetched messages, that were dealt with.
 #[derive(Debug)]
-enum End {
-    /// The assistant is going down.
+struct Ended {
+    /// The connection it came through.
+    connection: u64,
+    /// The envelope to acknowledge, if it came in one.
+    envelope: Option<String>,
+    received: Instant,
+    next: Next,
+}
+
+/// The end of a connection.
+#[derive(Debug)]
+enum ConnectionEnd {
+    /// The run ends.
     Stop,
-    /// It is over; it brought something, or lasted.
+    /// It brought an envelope, or lasted.
     Used(String),
-    /// It is over and was of no use.
+    /// It was of no use.
     Useless(String),
 }
 
-impl SlackChannel {
-    /// Receives until the assistant goes down.
-    pub(crate) async fn receive(&self, context: &ChannelContext) -> Result<(), ChannelError> {
-        let mut work = Work::new(BUSY);
+impl Slack {
+    /// Receives until the run ends.
+    pub(crate) async fn receive_envelopes(
+        self: &Arc<Self>,
+        context: &ChannelContext,
+    ) -> Result<(), ChannelError> {
+        let mut work = EnvelopeLanes::new(BUSY);
         let mut connection = 0;
-        // Whether something may have been said that nobody will tell.
+        // `true` if messages may have been missed.
         let (mut is_behind, mut is_recovered) = (true, false);
-        let (mut failures, mut useless) = (0, 0);
+        let mut reconnect = Reconnect::new("Slack", FIRST_PAUSE, PATIENCE);
+        let mut useless = 0;
         loop {
             connection += 1;
             let end = match self.connect(&mut work).await {
                 Ok((me, socket)) => {
-                    failures = 0;
+                    reconnect.succeeded();
                     if !std::mem::replace(&mut is_recovered, true) {
                         self.recover_drafts(&me.user, context).await;
                     }
                     self.listen(&me, socket, connection, &mut is_behind, &mut work, context)
                         .await?
                 }
-                Err(CallError::RateLimited(pause)) => {
-                    is_behind = true;
-                    context
-                        .progress
-                        .degraded(&format!("Slack asks for a pause of {} s", pause.as_secs()));
+                Err(error) => {
+                    let pause = reconnect.failed(fundamental(error), context.progress.as_ref())?;
+                    // Useless connections before it count, too.
+                    let pause = pause.max(jittered_backoff(FIRST_PAUSE, useless));
+                    (is_behind, useless) = (true, useless + 1);
                     self.meanwhile(&mut work, tokio::time::sleep(pause)).await;
                     continue;
                 }
-                Err(error) => match fundamental(error) {
-                    ChannelError::Unavailable(why) if failures + 1 < PATIENCE => {
-                        is_behind = true;
-                        failures += 1;
-                        End::Useless(why)
-                    }
-                    error => return Err(error),
-                },
             };
             match end {
-                End::Stop => return Ok(()),
-                End::Used(why) => {
+                ConnectionEnd::Stop => return Ok(()),
+                ConnectionEnd::Used(why) => {
                     useless = 0;
-                    tracing::debug!(channel = %self.name, why, "a new connection is opened");
+                    tracing::debug!(channel = %self.base.name, why, "a new connection is opened");
                 }
-                End::Useless(why) => {
+                ConnectionEnd::Useless(why) => {
                     context.progress.degraded(&why);
-                    self.meanwhile(
-                        &mut work,
-                        tokio::time::sleep(jittered_backoff(FIRST_PAUSE, useless)),
-                    )
-                    .await;
+                    let pause = jittered_backoff(FIRST_PAUSE, useless);
+                    self.meanwhile(&mut work, tokio::time::sleep(pause)).await;
                     useless += 1;
                 }
             }
         }
     }
 
-    /// Finds out who the app is, every time anew because tokens can be revoked, and opens a
+    /// Asks for the app's identity, each time because tokens can be revoked, and opens a
     /// connection.
-    async fn connect(&self, work: &mut Work<'_>) -> Result<(Identity, Socket), CallError> {
+    async fn connect(&self, work: &mut EnvelopeLanes<'_>) -> Result<(Identity, Socket), CallError> {
         let opened = self.meanwhile(work, async {
             let me = self.identify().await?;
             Ok((me, Socket::open(&self.api).await?))
@@ -121,7 +125,7 @@ impl SlackChannel {
         opened.await
     }
 
-    /// Who Slack says the bot is.
+    /// Asks Slack for the bot's identity.
     pub(crate) async fn identify(&self) -> Result<Identity, CallError> {
         #[derive(Deserialize)]
         struct Me {
@@ -144,28 +148,32 @@ impl SlackChannel {
         })
     }
 
-    /// Waits for something else while the work goes on.
-    async fn meanwhile<R>(&self, work: &mut Work<'_>, other: impl Future<Output = R>) -> R {
+    /// Waits for `other` while work continues.
+    async fn meanwhile<R>(
+        &self,
+        work: &mut EnvelopeLanes<'_>,
+        other: impl Future<Output = R>,
+    ) -> R {
         let mut other = std::pin::pin!(other);
         loop {
             tokio::select! {
                 result = &mut other => return result,
-                // Its connection is gone: Slack will send it again, and it is known then.
+                // Its connection is closed: Slack repeats it, and it is recognised then.
                 _ = work.next() => {}
             }
         }
     }
 
-    /// Takes what one connection brings.
+    /// Handles the frames of one connection.
     async fn listen<'a>(
         &'a self,
         me: &Identity,
         mut socket: Socket,
         connection: u64,
         is_behind: &mut bool,
-        work: &mut Work<'a>,
+        work: &mut EnvelopeLanes<'a>,
         context: &'a ChannelContext,
-    ) -> Result<End, ChannelError> {
+    ) -> Result<ConnectionEnd, ChannelError> {
         let began = Instant::now();
         let mut refused = self.refused.subscribe();
         let mut state = Listening {
@@ -178,7 +186,7 @@ impl SlackChannel {
             let is_free = work.len() < BUSY;
             tokio::select! {
                 ended = work.next() => match ended.next {
-                    Next::Stop => return Ok(End::Stop),
+                    Next::Stop => return Ok(ConnectionEnd::Stop),
                     Next::Confirm => {
                         let in_time = ended.connection == connection && ended.received.elapsed() < ACKNOWLEDGE_WITHIN;
                         match ended.envelope {
@@ -187,7 +195,7 @@ impl SlackChannel {
                                     break why;
                                 }
                             }
-                            Some(_) => tracing::debug!(channel = %self.name, "it is too late to acknowledge an envelope"),
+                            Some(_) => tracing::debug!(channel = %self.base.name, "it is too late to acknowledge an envelope"),
                             None => {}
                         }
                     }
@@ -198,8 +206,8 @@ impl SlackChannel {
                 }
                 heard = socket.next(), if is_free => match heard {
                     Err(why) => break why,
-                    Ok(Heard::Life) => context.progress.alive(),
-                    Ok(Heard::Frame(text)) => {
+                    Ok(SocketEvent::Life) => context.progress.alive(),
+                    Ok(SocketEvent::Frame(text)) => {
                         context.progress.alive();
                         if let Some(why) = self.take_frame(me, &text, connection, &mut state, work, context) {
                             break why;
@@ -211,26 +219,26 @@ impl SlackChannel {
         *is_behind = state.is_behind || !state.makes_way;
         let why = format!("the connection to Slack ended: {why}");
         Ok(if state.brought || began.elapsed() >= GOOD {
-            End::Used(why)
+            ConnectionEnd::Used(why)
         } else {
-            End::Useless(why)
+            ConnectionEnd::Useless(why)
         })
     }
 
-    /// Deals with one frame. Returns why the connection is over, if it is.
+    /// Handles one frame. Returns the reason if the connection is over.
     fn take_frame<'a>(
         &'a self,
         me: &Identity,
         text: &str,
         connection: u64,
         state: &mut Listening,
-        work: &mut Work<'a>,
+        work: &mut EnvelopeLanes<'a>,
         context: &'a ChannelContext,
     ) -> Option<String> {
-        let frame = match Frame::find(text) {
+        let frame = match SocketFrame::find(text) {
             Ok(frame) => frame,
             Err(error) => {
-                tracing::warn!(channel = %self.name, %error, "a frame could not be read and was passed over");
+                tracing::warn!(channel = %self.base.name, %error, "a frame could not be read and was passed over");
                 return None;
             }
         };
@@ -240,7 +248,7 @@ impl SlackChannel {
                 if std::mem::take(&mut state.is_behind) {
                     self.add_missed(me, connection, work, context);
                 }
-                tracing::info!(channel = %self.name, bot = me.name, team = me.team, "receiving from Slack");
+                tracing::info!(channel = %self.base.name, bot = me.name, team = me.team, "receiving from Slack");
                 if connection == 1 && frame.num_connections.is_some_and(|count| count > 1) {
                     self.warn_of_others(context);
                 }
@@ -250,17 +258,17 @@ impl SlackChannel {
                 let reason = frame
                     .reason
                     .unwrap_or_else(|| "no reason was given".to_owned());
-                // What comes meanwhile is told to the next connection.
+                // Later events are sent to the next connection.
                 state.makes_way = REFRESHING.contains(&reason.as_str());
                 return Some(reason);
             }
             _ => {}
         }
         let Some(envelope) = frame.envelope_id.clone() else {
-            tracing::debug!(channel = %self.name, kind = frame.kind, "a frame without an envelope was passed over");
+            tracing::debug!(channel = %self.base.name, kind = frame.kind, "a frame without an envelope was passed over");
             return None;
         };
-        let origin = Origin::find(frame.payload());
+        let origin = PayloadOrigin::find(frame.payload());
         if LEAVING.contains(&origin.kind.as_str()) {
             self.check_token();
         }
@@ -284,27 +292,28 @@ impl SlackChannel {
         None
     }
 
-    /// Deals with the content of an envelope, which is read after its try was noted. Slack tells of it
-    /// again until it is acknowledged, and what is no longer told is in the history: both are the same
-    /// to the tries.
+    /// Handles the content of an envelope, which is parsed after its attempt was noted. Slack
+    /// repeats it until it is acknowledged, and older messages are in the history: both have the
+    /// same key in the quarantine.
     async fn take_envelope(
         &self,
         me: &Identity,
         kind: &str,
-        origin: Origin,
+        origin: PayloadOrigin,
         payload: &str,
         context: &ChannelContext,
     ) -> Next {
         let admitted = self
+            .base
             .quarantine
             .admit(&origin.key, payload.as_bytes(), context.progress.as_ref())
             .await;
         let Some(handling) = admitted else {
-            let Origin {
+            let PayloadOrigin {
                 chat, thread, ts, ..
             } = origin;
             if let Some(ts) = ts {
-                self.marks.dealt_with(&Place { chat, thread }, &ts);
+                self.marks.dealt_with(&SendTarget { chat, thread }, &ts);
             }
             return Next::Confirm;
         };
@@ -317,12 +326,12 @@ impl SlackChannel {
         }
     }
 
-    /// Puts what was missed before what comes now, in every conversation that the assistant knows.
+    /// Adds a catch-up to the lane of every known conversation, before later events.
     fn add_missed<'a>(
         &'a self,
         me: &Identity,
         connection: u64,
-        work: &mut Work<'a>,
+        work: &mut EnvelopeLanes<'a>,
         context: &'a ChannelContext,
     ) {
         self.marks.open_gap(&me.user);
@@ -344,28 +353,28 @@ impl SlackChannel {
         }
     }
 
-    /// Says that the messages are shared. Slack counts a connection of a moment ago too, so this is
-    /// said at the first connection alone.
+    /// Reports that another program shares the messages. Slack counts recent connections, too, so
+    /// this is reported at the first connection only.
     fn warn_of_others(&self, context: &ChannelContext) {
-        tracing::warn!(channel = %self.name, "another program is connected with the same appToken");
+        tracing::warn!(channel = %self.base.name, "another program is connected with the same appToken");
         context.progress.degraded(
             "another program is connected with this appToken, and Slack gives each only a part of the messages; stop \
              it, or give it an app of its own",
         );
     }
 
-    /// The event's name and what it is about. `None` when there is nothing to do.
+    /// Returns the event's name and its candidate. `None` if there is nothing to do.
     fn open_envelope(
         &self,
         me: &Identity,
         kind: &str,
         payload: &str,
         context: &ChannelContext,
-    ) -> Option<(String, Candidate)> {
+    ) -> Option<(String, CandidateMessage)> {
         let payload: Value = match json::from_str(payload) {
             Ok(payload) => payload,
             Err(error) => {
-                tracing::warn!(channel = %self.name, %error, kind, "an envelope could not be read and was passed over");
+                tracing::warn!(channel = %self.base.name, %error, kind, "an envelope could not be read and was passed over");
                 return None;
             }
         };
@@ -384,33 +393,33 @@ impl SlackChannel {
             "slash_commands" => serde_json::from_value(payload)
                 .map(|command| of_command(command, &context.commands)),
             _ => {
-                tracing::debug!(channel = %self.name, kind, "an envelope of an unknown kind was passed over");
+                tracing::debug!(channel = %self.base.name, kind, "an envelope of an unknown kind was passed over");
                 return None;
             }
         };
         match read {
             Ok(candidate) => candidate.map(|candidate| (event_id, candidate)),
             Err(error) => {
-                tracing::warn!(channel = %self.name, %error, kind, "an envelope could not be read and was passed over");
+                tracing::warn!(channel = %self.base.name, %error, kind, "an envelope could not be read and was passed over");
                 None
             }
         }
     }
 }
 
-/// What is known of a connection.
+/// State of a connection.
 #[derive(Debug)]
 struct Listening {
     is_greeted: bool,
-    /// Whether it brought an envelope.
+    /// `true` if it brought an envelope.
     brought: bool,
-    /// Whether Slack wants another one in its place.
+    /// `true` if Slack replaces it.
     makes_way: bool,
-    /// Whether something may have been said before it that nobody will tell.
+    /// `true` if messages before it may have been missed.
     is_behind: bool,
 }
 
-/// Waits until Slack does not accept the bot's token any more, and says why.
+/// Waits until Slack rejects the bot's token. Returns the reason.
 async fn refusal(refused: &mut watch::Receiver<Option<String>>) -> String {
     let why = refused
         .wait_for(Option::is_some)

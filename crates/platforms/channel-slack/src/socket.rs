@@ -1,7 +1,7 @@
 //! The WebSocket of Socket Mode.
 //!
-//! Decision: slack-morphism's own listener is not used: it acknowledges when it likes, connects again
-//! at once for ever, shows the ticket in its log and keeps the socket's signs of life to itself.
+//! Decision: slack-morphism's own listener is not used: it acknowledges before events are stored,
+//! reconnects at once for ever, logs the ticket and does not report the socket's signs of life.
 
 use std::time::Duration;
 
@@ -19,16 +19,16 @@ const PING_EVERY: Duration = Duration::from_secs(15);
 /// Silence after which a connection is dead.
 const LONGEST_SILENCE: Duration = Duration::from_secs(50);
 
-/// What a connection gives.
+/// The next event of a connection.
 #[derive(Debug)]
-pub(crate) enum Heard {
-    /// A frame of Slack's.
+pub(crate) enum SocketEvent {
+    /// A frame of Slack.
     Frame(String),
     /// A sign of life.
     Life,
 }
 
-/// An open connection. It is closed without ceremony when dropped.
+/// An open connection. Dropping it closes it.
 #[derive(Debug)]
 pub(crate) struct Socket(WebSocket);
 
@@ -43,19 +43,19 @@ impl Socket {
     /// Waits for what comes next. Cancel safe.
     ///
     /// # Errors
-    /// Why the connection is over, in words.
-    pub(crate) async fn next(&mut self) -> Result<Heard, String> {
+    /// The reason why the connection is over.
+    pub(crate) async fn next(&mut self) -> Result<SocketEvent, String> {
         match self.0.next().await? {
-            Incoming::Text(text) => Ok(Heard::Frame(text)),
-            Incoming::Binary(_) | Incoming::Life => Ok(Heard::Life),
+            Incoming::Text(text) => Ok(SocketEvent::Frame(text)),
+            Incoming::Binary(_) | Incoming::Life => Ok(SocketEvent::Life),
             Incoming::Closed(_) => Err("Slack closed it".to_owned()),
         }
     }
 
-    /// Tells Slack that it may forget an envelope.
+    /// Acknowledges an envelope.
     ///
     /// # Errors
-    /// Why the connection is over, in words.
+    /// The reason why the connection is over.
     pub(crate) async fn acknowledge(&mut self, envelope: &str) -> Result<(), String> {
         self.0
             .send(json!({"envelope_id": envelope}).to_string())

@@ -2,7 +2,7 @@
 //!
 //! People are left as `<@U…>`, because that is also how the assistant mentions them.
 
-/// `text` without the mentions of one person and the blanks behind them.
+/// Returns `text` without the mentions of one person and the blanks after them.
 pub(crate) fn without_mention(text: &str, user: &str) -> String {
     let opening = format!("<@{user}");
     let mut kept = String::with_capacity(text.len());
@@ -25,7 +25,7 @@ pub(crate) fn without_mention(text: &str, user: &str) -> String {
     kept.trim().to_owned()
 }
 
-/// Whether a text mentions a person.
+/// `true` if a text mentions a person.
 pub(crate) fn mentions(text: &str, user: &str) -> bool {
     text.contains(&format!("<@{user}>")) || text.contains(&format!("<@{user}|"))
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use nanobot_channel_kit::{LateNote, Noted, Recent};
 use serde::Deserialize;
 
-use crate::candidate::Candidate;
-use crate::channel::SlackChannel;
+use crate::candidate::CandidateMessage;
+use crate::channel::Slack;
 use crate::error::CallError;
 use crate::history::MessagePage;
 use crate::text::{head, readable};
@@ -50,7 +50,7 @@ impl Noted for ThreadNames {
 }
 
 /// Returns the name of the thread in which a message is answered.
-fn name(candidate: &Candidate) -> Option<String> {
+fn name(candidate: &CandidateMessage) -> Option<String> {
     candidate
         .delivery
         .thread
@@ -70,9 +70,9 @@ pub(crate) struct ThreadMessage {
     pub(crate) metadata: serde_json::Value,
 }
 
-impl SlackChannel {
+impl Slack {
     /// Notes the thread of a message that is stored with its context.
-    pub(crate) fn note_context(&self, candidate: &Candidate) {
+    pub(crate) fn note_context(&self, candidate: &CandidateMessage) {
         if let Some(name) = name(candidate) {
             self.threads_with_context
                 .update(|threads| threads.0.insert(name));
@@ -81,7 +81,7 @@ impl SlackChannel {
 
     /// Returns the last messages of a thread before this one as text, once per thread. A thread that
     /// begins with this message has none.
-    pub(crate) async fn thread_context(&self, candidate: &Candidate) -> Option<String> {
+    pub(crate) async fn thread_context(&self, candidate: &CandidateMessage) -> Option<String> {
         let (chat, before) = (candidate.chat.as_str(), candidate.id.as_str());
         let thread = candidate
             .origin
@@ -118,7 +118,7 @@ impl SlackChannel {
                 usize::try_from(limit).unwrap_or(usize::MAX),
             ),
             Err(error) => {
-                tracing::warn!(channel = %self.name, %error, "the context of a thread could not be fetched");
+                tracing::warn!(channel = %self.base.name, %error, "the context of a thread could not be fetched");
                 None
             }
         }

@@ -9,14 +9,14 @@ use serde::Deserialize;
 use slack_morphism::SlackFileId;
 use slack_morphism::api::{SlackApiFilesComplete, SlackApiFilesCompleteUploadExternalRequest};
 
-use crate::api::{Api, Done};
+use crate::api::{Api, NoContent};
 use crate::error::{CallError, Refusal};
-use crate::place::Place;
+use crate::target::SendTarget;
 
 /// The largest file that Slack takes, in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// Why a file did not go.
+/// The failure of sending a file.
 pub(crate) type UploadError = upload::UploadError<Refusal>;
 
 /// Returns the address of a file that is elsewhere; Slack shows what it finds there.
@@ -27,7 +27,7 @@ pub(crate) fn address_of(media: &MediaRef) -> Option<&str> {
 /// Sends a local file as a message of its own.
 pub(crate) async fn send_file(
     api: &Api,
-    place: &Place,
+    target: &SendTarget,
     media: &MediaRef,
 ) -> Result<(), UploadError> {
     #[derive(Deserialize)]
@@ -41,7 +41,7 @@ pub(crate) async fn send_file(
     }
     let name = upload::name_of(media);
     let query = [("filename", name), ("length", &length.to_string())];
-    // Nobody sees anything of the file before the last step, so the others can be repeated.
+    // The file is not visible before the last step, so the others can be repeated.
     let ticket: Ticket = api
         .ask("files.getUploadURLExternal", &query)
         .await
@@ -69,14 +69,14 @@ pub(crate) async fn send_file(
     let complete =
         SlackApiFilesComplete::new(SlackFileId::new(ticket.file_id)).with_title(name.to_owned());
     let request = SlackApiFilesCompleteUploadExternalRequest::new(vec![complete])
-        .with_channel_id(place.channel_id())
-        .opt_thread_ts(place.thread_ts());
-    api.call::<_, Done>("files.completeUploadExternal", &request)
+        .with_channel_id(target.channel_id())
+        .opt_thread_ts(target.thread_ts());
+    api.call::<_, NoContent>("files.completeUploadExternal", &request)
         .await?;
     Ok(())
 }
 
-/// The failure of a step that leaves nothing behind.
+/// Converts the failure of a step without an effect.
 fn closed(error: CallError) -> UploadError {
     UploadError::Call(error.unambiguous())
 }

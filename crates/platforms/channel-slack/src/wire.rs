@@ -1,8 +1,8 @@
-//! What comes over the socket, as far as it is needed.
+//! Frames and payloads of the socket, as far as they are used.
 //!
 //! Decision: read leniently, by hand. slack-morphism's event types drop what they do not know (the
-//! size of a file, the author of a thread) and refuse a whole message over one odd block; a person's
-//! message has to arrive whatever Slack adds to it.
+//! size of a file, the author of a thread) and refuse a whole message over one odd block; a
+//! person's message has to arrive whatever Slack adds to it.
 
 use nanobot_channel::Value;
 use serde::Deserialize;
@@ -11,20 +11,20 @@ use serde_json::value::RawValue;
 /// One frame, of whose payload nothing was read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct SocketFrame<'a> {
     #[serde(rename = "type")]
     pub(crate) kind: String,
-    /// What to acknowledge; frames about the connection have none.
+    /// The envelope to acknowledge; frames about the connection have none.
     pub(crate) envelope_id: Option<String>,
     #[serde(borrow)]
     payload: Option<&'a RawValue>,
-    /// Why the connection ends.
+    /// The reason why the connection ends.
     pub(crate) reason: Option<String>,
-    /// How many connections the app has, this one included.
+    /// Number of connections of the app, this one included.
     pub(crate) num_connections: Option<u64>,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> SocketFrame<'a> {
     /// Finds the parts of a frame. Builds no value of the payload and does not recurse into it.
     pub(crate) fn find(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
@@ -35,26 +35,26 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Where a payload belongs, as far as it says so where every other one does.
+/// The conversation and the key of a payload.
 #[derive(Debug, Default)]
-pub(crate) struct Origin {
-    /// What happened, for an event.
+pub(crate) struct PayloadOrigin {
+    /// The type of an event.
     pub(crate) kind: String,
     pub(crate) chat: String,
     pub(crate) thread: Option<String>,
     /// The message's `ts`, if it is one.
     pub(crate) ts: Option<String>,
-    /// The name of its tries: the same however often and on whichever way Slack tells of it.
+    /// Its key in the quarantine: the same for repetitions and for the history.
     pub(crate) key: String,
 }
 
-impl Origin {
-    /// Finds out where a payload belongs. Builds no value of the rest and does not recurse into it.
+impl PayloadOrigin {
+    /// Finds the conversation of a payload. Does not parse the rest and does not recurse into it.
     pub(crate) fn find(payload: &str) -> Self {
-        if let Ok(Told {
+        if let Ok(EventPayload {
             event_id,
             event:
-                Some(Happened {
+                Some(EventFields {
                     kind,
                     channel,
                     ts,
@@ -92,7 +92,7 @@ impl Origin {
                 .map(|pressed| pressed.channel.id)
         };
         let command = || {
-            serde_json::from_str::<Command>(payload)
+            serde_json::from_str::<CommandPayload>(payload)
                 .ok()
                 .map(|command| command.channel_id)
         };
@@ -104,17 +104,17 @@ impl Origin {
     }
 }
 
-/// The places in a payload that say where it belongs.
+/// The fields of a payload that name its conversation.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Told {
+struct EventPayload {
     event_id: Option<String>,
-    event: Option<Happened>,
+    event: Option<EventFields>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Happened {
+struct EventFields {
     #[serde(rename = "type")]
     kind: String,
     channel: String,
@@ -122,7 +122,7 @@ struct Happened {
     thread_ts: Option<String>,
 }
 
-/// An event whose place is no text (`channel_created`).
+/// An event whose channel is no text (`channel_created`).
 #[derive(Deserialize)]
 struct Numbered {
     event_id: String,
@@ -142,16 +142,16 @@ struct Pressed {
 }
 
 #[derive(Deserialize)]
-struct Command {
+struct CommandPayload {
     channel_id: String,
 }
 
-/// The name of a message's tries.
+/// Returns the key of a message in the quarantine.
 pub(crate) fn said_key(chat: &str, ts: &str) -> String {
     format!("{chat}/{ts}")
 }
 
-/// What happened in the workspace.
+/// An event of the workspace.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Event {
@@ -166,7 +166,7 @@ pub(crate) struct Event {
     pub(crate) text: Option<String>,
     pub(crate) ts: Option<String>,
     pub(crate) thread_ts: Option<String>,
-    /// Who began the thread.
+    /// The author of the thread's first message.
     pub(crate) parent_user_id: Option<String>,
     pub(crate) files: Option<Vec<Value>>,
     /// Messages that were shared with this one, and previews of links.
@@ -176,7 +176,7 @@ pub(crate) struct Event {
 /// A file of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub(crate) struct File {
+pub(crate) struct SlackFile {
     pub(crate) id: String,
     pub(crate) name: Option<String>,
     pub(crate) title: Option<String>,
@@ -187,7 +187,7 @@ pub(crate) struct File {
     pub(crate) url_private_download: Option<String>,
 }
 
-/// Somebody pressed something.
+/// A use of an interactive element.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Interaction {
@@ -197,10 +197,10 @@ pub(crate) struct Interaction {
     pub(crate) channel: Named,
     /// The message with the buttons, as it is now.
     pub(crate) message: Value,
-    pub(crate) actions: Vec<Action>,
+    pub(crate) actions: Vec<ButtonAction>,
 }
 
-/// Something with an id.
+/// An object with an id.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Named {
@@ -210,7 +210,7 @@ pub(crate) struct Named {
 /// A pressed button.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Action {
+pub(crate) struct ButtonAction {
     #[serde(rename = "type")]
     pub(crate) kind: String,
     pub(crate) action_id: String,

@@ -1,11 +1,11 @@
-//! Whom a message is for: mentions, replies and commands.
+//! The addressee of a message: mentions, replies and commands.
 
 use std::sync::Arc;
 
 use nanobot_channel::CommandInfo;
 use teloxide::types::{Message, MessageEntity, MessageEntityKind, MessageKind};
 
-/// Who the bot is.
+/// The identity of the bot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BotIdentity {
     pub(crate) id: u64,
@@ -15,44 +15,44 @@ pub(crate) struct BotIdentity {
     pub(crate) commands: Arc<[CommandInfo]>,
 }
 
-/// What a text is as a command.
+/// The command in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
-    /// None, or one that the assistant does not know; this is the text without the bot's name.
+pub(crate) enum TextCommand {
+    /// No command, or an unknown one; the text without the bot's name.
     No(String),
-    /// One the assistant knows, without the bot's name.
+    /// A command of the assistant, without the bot's name.
     Known(String),
-    /// One that another bot is meant by.
+    /// A command for another bot.
     Foreign,
 }
 
 impl BotIdentity {
     /// Reads a text as a command: `/name`, `/name@bot`, and what follows.
-    pub(crate) fn command(&self, text: &str) -> Command {
+    pub(crate) fn command(&self, text: &str) -> TextCommand {
         let first = text.split_whitespace().next().unwrap_or_default();
         let rest = text.strip_prefix(first);
         let (Some(word), Some(rest)) = (first.strip_prefix('/'), rest) else {
-            return Command::No(text.to_owned());
+            return TextCommand::No(text.to_owned());
         };
         let (name, bot) = word
             .split_once('@')
             .map_or((word, None), |(name, bot)| (name, Some(bot)));
         let is_word = |word: &str| !word.is_empty() && word.chars().all(is_name_character);
         if !is_word(name) || !bot.is_none_or(is_word) {
-            return Command::No(text.to_owned());
+            return TextCommand::No(text.to_owned());
         }
         if bot.is_some_and(|bot| !bot.eq_ignore_ascii_case(&self.username)) {
-            return Command::Foreign;
+            return TextCommand::Foreign;
         }
         let text = format!("/{name}{rest}");
         if self.commands.iter().any(|known| known.is_named(name)) {
-            Command::Known(text)
+            TextCommand::Known(text)
         } else {
-            Command::No(text)
+            TextCommand::No(text)
         }
     }
 
-    /// Whether a message of a group means the bot.
+    /// `true` if a message of a group is addressed to the bot.
     pub(crate) fn is_meant_by(&self, message: &Message) -> bool {
         let text = message.text().or(message.caption()).unwrap_or_default();
         let entities = message
@@ -66,7 +66,7 @@ impl BotIdentity {
                 .is_some_and(|original| self.is_author_of(original))
     }
 
-    /// Whether the bot wrote a message. Service messages (a topic it created) do not count: every
+    /// `true` if the bot wrote a message. Service messages (a topic it created) do not count: every
     /// message of a topic is a reply to the one that began it.
     pub(crate) fn is_author_of(&self, message: &Message) -> bool {
         matches!(message.kind, MessageKind::Common(_))
@@ -86,7 +86,7 @@ impl BotIdentity {
         }
     }
 
-    /// Whether `@name` stands anywhere in a text, also where the platform saw no mention.
+    /// `true` if a text contains `@name`, also where the platform found no mention.
     fn is_named_in(&self, text: &str) -> bool {
         text.split('@').skip(1).any(|after| {
             let end = after
@@ -155,16 +155,16 @@ mod tests {
 
     #[test]
     fn commands_lose_the_bot_s_name_and_others_are_foreign() {
-        let known = |text: &str| Command::Known(text.to_owned());
-        let no = |text: &str| Command::No(text.to_owned());
+        let known = |text: &str| TextCommand::Known(text.to_owned());
+        let no = |text: &str| TextCommand::No(text.to_owned());
         let table = [
             ("/new", known("/new")),
             ("/new@Nano_Bot", known("/new")),
             ("/new@nano_bot  and on\n", known("/new  and on\n")),
             ("/STOP", known("/STOP")),
             ("/reset", known("/reset")),
-            ("/new@other", Command::Foreign),
-            ("/weather@other x", Command::Foreign),
+            ("/new@other", TextCommand::Foreign),
+            ("/weather@other x", TextCommand::Foreign),
             ("/weather@nano_bot x", no("/weather x")),
             ("/weather", no("/weather")),
             ("/home/me@other is a path", no("/home/me@other is a path")),

@@ -1,25 +1,25 @@
-//! Messages that Telegram sends one by one although a person sent them together.
+//! Albums: messages that were sent together, and arrive one by one.
 
 use crate::receive::Received;
 
-/// Updates that are dealt with in one go: one alone, or the messages of an album.
+/// Updates that are handled together: a single one, or the messages of an album.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct UpdateJob {
     pub(crate) first: Received,
     /// The other messages of the album, in order.
     pub(crate) rest: Vec<Received>,
 }
 
-impl Job {
+impl UpdateJob {
     /// The updates in it.
     pub(crate) fn updates(&self) -> impl Iterator<Item = &Received> {
         std::iter::once(&self.first).chain(&self.rest)
     }
 }
 
-/// What is to be done for updates that came together, in their order.
-pub(crate) fn jobs(updates: Vec<Received>) -> Vec<Job> {
-    let mut jobs: Vec<Job> = Vec::new();
+/// Groups updates that arrived together, in their order.
+pub(crate) fn jobs(updates: Vec<Received>) -> Vec<UpdateJob> {
+    let mut jobs: Vec<UpdateJob> = Vec::new();
     for update in updates {
         let album = update.album();
         match jobs
@@ -27,7 +27,7 @@ pub(crate) fn jobs(updates: Vec<Received>) -> Vec<Job> {
             .find(|job| album.is_some() && job.first.album() == album)
         {
             Some(job) => job.rest.push(update),
-            None => jobs.push(Job {
+            None => jobs.push(UpdateJob {
                 first: update,
                 rest: Vec::new(),
             }),

@@ -159,8 +159,8 @@ impl Api {
     ) -> Result<R, CallError> {
         let whole = rest.answer(request).await?;
         let status = whole.status;
-        let answer: Answer<'_> = match rest.read(&whole.body) {
-            Err(_) if status == StatusCode::PAYLOAD_TOO_LARGE => Answer::default(),
+        let answer: ApiAnswer<'_> = match rest.read(&whole.body) {
+            Err(_) if status == StatusCode::PAYLOAD_TOO_LARGE => ApiAnswer::default(),
             Err(_) if !status.is_success() => return Err(Rest::not_from("the server", status)),
             answer => answer?,
         };
@@ -191,7 +191,7 @@ pub(crate) fn refused(code: u16, description: &str) -> CallError {
 
 /// An answer of the Bot API.
 #[derive(Debug, Default, Deserialize)]
-struct Answer<'a> {
+struct ApiAnswer<'a> {
     #[serde(default)]
     ok: bool,
     #[serde(borrow)]
@@ -207,7 +207,7 @@ struct Parameters {
     migrate_to_chat_id: Option<i64>,
 }
 
-impl Answer<'_> {
+impl ApiAnswer<'_> {
     fn refusal(self, rest: &Rest, status: u16) -> CallError {
         let Parameters {
             retry_after,
@@ -251,8 +251,8 @@ mod tests {
             let text = format!(
                 r#"{{"ok": false, "error_code": 429, "parameters": {{"retry_after": {value}}}}}"#
             );
-            // What is no number of seconds is no answer of Telegram's.
-            let refusal = json::from_str::<Answer<'_>>(&text)
+            // Another value is no answer of Telegram.
+            let refusal = json::from_str::<ApiAnswer<'_>>(&text)
                 .ok()
                 .map(|answer| answer.refusal(&api.calls, 429));
             let pause = refusal.as_ref().and_then(CallError::retry_after);

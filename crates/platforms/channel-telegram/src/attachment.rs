@@ -134,8 +134,8 @@ fn file(kind: &'static str, file: &FileMeta, name: Option<&str>, mime: Option<&s
     }
 }
 
-/// Downloads a file. A message that waits for it tries a few times, because there is no other way to
-/// the file later.
+/// Downloads a file. A message that waits for it tries a few times, because there is no other way
+/// to the file later.
 pub(crate) async fn fetch(
     api: &Api,
     file: &Attachment,
@@ -180,7 +180,7 @@ fn is_picture(sticker: &Sticker) -> bool {
     !sticker.flags.is_animated && !sticker.flags.is_video
 }
 
-/// What is needed of the API's `File`.
+/// The used fields of the API's `File`.
 #[derive(Debug, Deserialize)]
 struct RemoteFile {
     file_path: Option<String>,

@@ -1,13 +1,14 @@
-//! Who wrote a message.
+//! The author of a message.
 //!
-//! Decision: where a chat speaks for itself (an anonymous administrator, a channel) its id is the
-//! sender, and never that of the stand-in user whom Telegram shows to old programs: all anonymous
-//! administrators of the world share one. Bots are nobody, so that two of them cannot talk for ever.
+//! Decision: if a message is sent on behalf of a chat (by an anonymous administrator or a channel),
+//! the chat's id is the sender, and never that of the substitute user that Telegram shows to old
+//! programs: all anonymous administrators share one. Bots are no authors, so that two of them
+//! cannot talk for ever.
 
 use nanobot_channel::SenderId;
 use teloxide::types::{Message, User};
 
-/// A person, or a chat that speaks for itself.
+/// A person, or a chat on behalf of which a message was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Author {
     /// Negative for chats.
@@ -17,7 +18,7 @@ pub(crate) struct Author {
 }
 
 impl Author {
-    /// Who wrote it; `None` when it was a bot, or nobody.
+    /// Returns the author; `None` for bots and automatic messages.
     pub(crate) fn of(message: &Message) -> Option<Self> {
         if message.is_automatic_forward() {
             // The platform copies what channels post, also what the assistant itself did.

@@ -8,20 +8,20 @@ use teloxide::types::{
     MessageId as TelegramMessage, MessageKind, MessageOrigin, PublicChatKind, User,
 };
 
-use crate::address::{BotIdentity, Command, utf16_head};
+use crate::address::{BotIdentity, TextCommand, utf16_head};
 use crate::attachment;
 use crate::author::Author;
-use crate::channel::TelegramChannel;
+use crate::channel::Telegram;
 
-/// How much of a message that is replied to is repeated, in UTF-16 units.
+/// Limit of a quoted message, in UTF-16 units.
 const QUOTE_LIMIT: usize = 4000;
 
 /// A message that may be for the assistant.
-pub(crate) type Candidate = nanobot_channel_kit::intake::Candidate<Origin>;
+pub(crate) type CandidateMessage = nanobot_channel_kit::intake::CandidateMessage<TelegramOrigin>;
 
 /// Facts that are needed after the delivery.
 #[derive(Clone, Debug)]
-pub(crate) enum Origin {
+pub enum TelegramOrigin {
     /// A message, or those of an album.
     Message,
     /// A press of a button below this message.
@@ -32,10 +32,15 @@ pub(crate) enum Origin {
     },
 }
 
-impl TelegramChannel {
-    /// Reads from the messages, which are several for an album, who wrote them, where, and whether they
-    /// mean the assistant. `None` when a bot or no one wrote them, or for a command for another bot.
-    pub(crate) fn candidate(&self, bot: &BotIdentity, messages: &[Message]) -> Option<Candidate> {
+impl Telegram {
+    /// Reads from the messages, which are several for an album, who wrote them, where, and whether
+    /// they mean the assistant. `None` when a bot or no one wrote them, or for a command for
+    /// another bot.
+    pub(crate) fn candidate(
+        &self,
+        bot: &BotIdentity,
+        messages: &[Message],
+    ) -> Option<CandidateMessage> {
         let first = messages.first()?;
         let author = Author::of(first).filter(|_| matches!(first.kind, MessageKind::Common(_)))?;
         let mut is_command = false;
@@ -48,9 +53,9 @@ impl TelegramChannel {
             }
             let Some(written) = written else { continue };
             text.push(match bot.command(written) {
-                Command::Foreign => return None,
-                Command::No(text) => text,
-                Command::Known(text) => {
+                TextCommand::Foreign => return None,
+                TextCommand::No(text) => text,
+                TextCommand::Known(text) => {
                     is_command = true;
                     text
                 }
@@ -77,18 +82,18 @@ impl TelegramChannel {
         message: &Message,
         author: &Author,
         is_addressed: bool,
-    ) -> Candidate {
+    ) -> CandidateMessage {
         let chat = message.chat.id.0;
         let thread = topic_of(message);
         let session = match &thread {
-            Some(thread) => Some(format!("{}:{chat}:topic:{thread}", self.name)),
+            Some(thread) => Some(format!("{}:{chat}:topic:{thread}", self.base.name)),
             None => self
                 .moves
                 .former(chat)
-                .map(|old| format!("{}:{old}", self.name)),
+                .map(|old| format!("{}:{old}", self.base.name)),
         };
         let id = MessageId::from(message.id.0.to_string());
-        Candidate {
+        CandidateMessage {
             sender: author.sender_id(),
             chat: ChatId::from(chat.to_string()),
             arrival: self.moves.arrival(chat, kind_of(message), is_addressed),
@@ -101,7 +106,7 @@ impl TelegramChannel {
                 reply_to: Some(id),
                 ..DeliveryContext::default()
             },
-            origin: Origin::Message,
+            origin: TelegramOrigin::Message,
         }
     }
 }
@@ -153,7 +158,7 @@ fn not_own_words(message: &Message) -> Option<(&'static str, String)> {
             bot.username.clone().unwrap_or_default(),
         ));
     }
-    // What a channel posts stays its own word in its discussion group.
+    // Posts of a channel stay its own in its discussion group.
     let origin = message
         .forward_origin()
         .filter(|_| !message.is_automatic_forward())?;
@@ -170,7 +175,7 @@ fn not_own_words(message: &Message) -> Option<(&'static str, String)> {
     Some(("forwarded from", name))
 }
 
-/// Who else hears a message.
+/// Returns the kind of a chat.
 pub(crate) fn kind_of(message: &Message) -> ChatKind {
     if message.chat.is_private() {
         ChatKind::Direct
@@ -195,7 +200,7 @@ fn quoted(message: &Message) -> Option<&Message> {
         .filter(|original| matches!(original.kind, MessageKind::Common(_)))
 }
 
-/// What is neither text nor file.
+/// Describes content other than texts and files.
 fn other_content(message: &Message) -> Option<String> {
     if let Some(venue) = message.venue() {
         let place = &venue.location;

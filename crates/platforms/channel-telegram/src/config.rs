@@ -1,7 +1,7 @@
 //! The section of the configuration.
 //!
-//! `allowFrom` and the rules of groups are not here: whoever runs the channel reads them, and answers
-//! through [`nanobot_channel::Access`].
+//! `allowFrom` and the rules of groups are not here: the supervisor reads them, and answers through
+//! [`nanobot_channel::Access`].
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::Secret;
 pub(crate) const API_BASE: &str = "https://api.telegram.org";
 const LONGEST_SECRET: usize = 256;
 
-/// How updates come.
+/// The way of receiving updates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// The channel asks for them, and needs no address of its own.
+    /// The channel polls, and needs no public address.
     #[default]
     Polling,
-    /// Telegram posts them to an address that the world can reach.
+    /// Telegram posts them to a public address.
     Webhook,
 }
 
@@ -46,12 +46,14 @@ settings! {
         /// Runs the channel.
         enabled: bool = false;
         /// The bot's token, from @BotFather.
-        token: Secret = Secret::default();
+        token: Secret = Secret::default(),
+            credential token "the bot's token, which @BotFather on Telegram gives for /newbot, or /token for a bot that exists";
         /// The way of updates: `polling` or `webhook`, see below.
         mode: Mode = Mode::default();
-        /// `http://…`, `socks5://…`, or `socks5h://…` where names are looked up by the proxy; user and
-        /// password go in front of the host. `""` is none at all. Without the key `tools.web.proxy`
-        /// counts, then the environment (`HTTPS_PROXY`). Hosts in `NO_PROXY` are reached without it.
+        /// `http://…`, `socks5://…`, or `socks5h://…` where names are looked up by the proxy; user
+        /// and password go in front of the host. `""` is none at all. Without the key
+        /// `tools.web.proxy` counts, then the environment (`HTTPS_PROXY`). Hosts in `NO_PROXY` are
+        /// reached without it.
         proxy: Option<Secret> = None;
         /// The Bot API server, without `/bot<token>`; one of your own, see below.
         api_base: String = API_BASE.to_owned();
@@ -64,8 +66,8 @@ settings! {
         inline_keyboards: bool = false;
         /// Shows text while it is written.
         streaming: bool = true;
-        /// Seconds between two edits, at least 0.1; in groups 3 s, because Telegram allows 20 messages a
-        /// minute there.
+        /// Seconds between two edits, at least 0.1; in groups 3 s, because Telegram allows 20
+        /// messages a minute there.
         stream_edit_interval: f64 = 0.6,
             within 0.1..=3600.0 => "has to be a number of seconds from 0.1 up";
         /// Seconds that a poll stays open, at most 50.
@@ -74,8 +76,8 @@ settings! {
         /// Seconds that an answer may take; files have a minute more.
         request_timeout: f64 = 30.0,
             within 0.1..=3600.0 => "has to be a number of seconds from 0.1 up";
-        /// Seconds before a failed poll is repeated, twice as much with each that fails, up to half a
-        /// minute.
+        /// Seconds before a failed poll is repeated, twice as much with each that fails, up to half
+        /// a minute.
         reconnect_pause: f64 = 0.5,
             within 0.001..=30.0 => "has to be a number of seconds from 0.001 to 30";
         /// Requests under way at a time; polls have a connection of their own.
@@ -92,24 +94,17 @@ settings! {
         webhook_listen_port: u16 = 8081;
         /// The path there.
         webhook_path: String = "/telegram".to_owned();
-        /// The secret that Telegram shows with every post: 1 to 256 letters, digits, `_` and `-`, for
-        /// example from `openssl rand -hex 32`.
+        /// The secret that Telegram shows with every post: 1 to 256 letters, digits, `_` and `-`,
+        /// for example from `openssl rand -hex 32`.
         webhook_secret_token: Secret = Secret::default();
-        /// Posts under way at a time, 1 to 100. An album with more pieces than that comes in several
-        /// messages.
+        /// Posts under way at a time, 1 to 100. An album with more pieces than that comes in
+        /// several messages.
         webhook_max_connections: u8 = 4;
     }
+    validate Self::validated;
 }
 
 impl TelegramConfig {
-    /// Reads a section. `null` says nothing, unknown keys are left alone.
-    ///
-    /// # Errors
-    /// [`ChannelError::Config`] naming the key.
-    pub fn from_section(section: &Value) -> Result<Self, ChannelError> {
-        Self::read(section)?.validated()
-    }
-
     fn validated(self) -> Result<Self, ChannelError> {
         if self.token.expose().is_empty() {
             return Err(wrong(
@@ -155,22 +150,13 @@ impl TelegramConfig {
         Ok(())
     }
 
-    /// The id of the bot, which is what stands in front of the secret part of its token.
+    /// Returns the id of the bot, the part of its token before the secret one.
     pub(crate) fn bot_id(&self) -> &str {
         self.token
             .expose()
             .split_once(':')
             .map(|(id, _)| id)
             .unwrap_or_default()
-    }
-
-    /// The reaction to what is worked on.
-    pub(crate) fn reaction(&self) -> Option<&str> {
-        Some(self.react_emoji.trim()).filter(|emoji| !emoji.is_empty())
-    }
-
-    pub(crate) fn edit_interval(&self) -> Duration {
-        Duration::from_secs_f64(self.stream_edit_interval)
     }
 
     pub(crate) fn request_timeout(&self) -> Duration {
@@ -188,6 +174,7 @@ impl TelegramConfig {
 
 #[cfg(test)]
 mod tests {
+    use nanobot_channel::ChannelFactory as _;
     use serde_json::json;
 
     use super::*;
@@ -207,6 +194,22 @@ mod tests {
             ..TelegramConfig::default()
         };
         assert_eq!(config, expected);
+    }
+
+    #[test]
+    fn the_section_of_a_new_configuration_holds_the_defaults() {
+        let mut section = crate::TelegramFactory::new().default_config();
+        section["token"] = json!("1:x");
+        let expected = TelegramConfig {
+            token: Secret::new("1:x"),
+            ..TelegramConfig::default()
+        };
+        assert_eq!(TelegramConfig::from_section(&section).unwrap(), expected);
+        assert_eq!(
+            section["reconnectPause"],
+            json!(0.5),
+            "a key that is absent counts as unused"
+        );
     }
 
     #[test]

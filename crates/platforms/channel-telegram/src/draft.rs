@@ -1,9 +1,9 @@
-//! Where a draft is shown on Telegram, and how one that a kill left is deleted there.
+//! Drafts on Telegram.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_channel::{ChannelContext, ChannelError, Value};
+use nanobot_channel::{ChannelError, Value};
 use nanobot_channel_kit::DraftPlace;
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -12,33 +12,21 @@ use teloxide::types::{ChatId, MessageId};
 
 use crate::address::utf16_head;
 use crate::api::Api;
-use crate::channel::{TEXT_LIMIT, TelegramChannel};
-use crate::error::CallError;
+use crate::channel::TEXT_LIMIT;
 use crate::outbound::send_message;
-use crate::place::Place;
+use crate::target::SendTarget;
 
-/// Groups take no more than 20 messages a minute, edits included.
+/// Interval of edits in groups, which accept 20 messages a minute, edits included.
 const GROUP_INTERVAL: Duration = Duration::from_secs(3);
 
-/// A chat, and what it is written to with.
+/// The place of a draft.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub struct TelegramDraft {
     pub(crate) api: Arc<Api>,
-    pub(crate) place: Place,
+    pub(crate) target: SendTarget,
 }
 
-impl Draft {
-    /// How often the chat may be written to, when it is to be no more often than every `interval`.
-    pub(crate) fn interval(&self, interval: Duration) -> Duration {
-        if self.place.is_private() {
-            interval
-        } else {
-            interval.max(GROUP_INTERVAL)
-        }
-    }
-}
-
-impl DraftPlace for Draft {
+impl DraftPlace for TelegramDraft {
     type Message = MessageId;
 
     fn visible(&self, text: &str) -> String {
@@ -46,45 +34,31 @@ impl DraftPlace for Draft {
     }
 
     async fn begin(&self, text: &str) -> Result<Option<MessageId>, ChannelError> {
-        let message = SendMessage::new(self.place.recipient(), text);
-        Ok(send_message(&self.api, message, &self.place).await?)
+        let message = SendMessage::new(self.target.recipient(), text);
+        Ok(send_message(&self.api, message, &self.target).await?)
     }
 
     async fn edit(&self, message: &MessageId, text: &str) -> Result<(), ChannelError> {
-        let edit = EditMessageText::new(self.place.recipient(), *message, text);
+        let edit = EditMessageText::new(self.target.recipient(), *message, text);
         self.api.call::<_, IgnoredAny>(&edit).await?;
         Ok(())
     }
 
     async fn remove(&self, message: &MessageId) -> Result<(), ChannelError> {
-        let delete = DeleteMessage::new(ChatId(self.place.chat()), *message);
+        let delete = DeleteMessage::new(ChatId(self.target.chat_id()), *message);
         self.api.call::<_, IgnoredAny>(&delete).await?;
         Ok(())
     }
 
     fn trace(&self, message: &MessageId) -> Option<Value> {
-        Some(json!([self.place.chat(), message.0]))
+        Some(json!([self.target.chat_id(), message.0]))
     }
-}
 
-impl TelegramChannel {
-    /// Deletes, beside receiving, the drafts that a kill left.
-    pub(crate) async fn recover_drafts(&self, context: &ChannelContext) {
-        let api = Arc::clone(&self.api);
-        let delete = move |(chat, message): (i64, i32)| {
-            let (api, request) = (
-                Arc::clone(&api),
-                DeleteMessage::new(ChatId(chat), MessageId(message)),
-            );
-            async move {
-                api.call::<_, IgnoredAny>(&request)
-                    .await
-                    .map(drop)
-                    .map_err(CallError::repeatable)
-            }
-        };
-        self.drafts
-            .recover(context, self.config.bot_id(), delete)
-            .await;
+    fn interval(&self, configured: Duration) -> Duration {
+        if self.target.is_private() {
+            configured
+        } else {
+            configured.max(GROUP_INTERVAL)
+        }
     }
 }

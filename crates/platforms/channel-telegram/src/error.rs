@@ -7,12 +7,15 @@ use std::fmt;
 
 use nanobot_channel::ChannelError;
 
-/// Why a call failed.
+/// The failure of a call.
 pub(crate) type CallError = nanobot_channel_kit::CallError<Refusal>;
+
+/// Refusals in Telegram's own terms.
+pub(crate) type Refusal = TelegramRefusal;
 
 /// An answer of the server that it will not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub struct TelegramRefusal {
     /// An HTTP status.
     pub(crate) code: u16,
     /// In the server's words.
@@ -21,13 +24,13 @@ pub(crate) struct Refusal {
     pub(crate) migrated_to: Option<i64>,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for TelegramRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (code {})", self.description, self.code)
     }
 }
 
-impl Refusal {
+impl TelegramRefusal {
     /// `true` if the markup of a text was refused.
     pub(crate) fn is_about_markup(&self) -> bool {
         self.says(&[
@@ -100,7 +103,7 @@ impl Refusal {
     }
 }
 
-impl nanobot_channel_kit::Refusal for Refusal {
+impl nanobot_channel_kit::Refusal for TelegramRefusal {
     fn meaning(&self) -> ChannelError {
         let text = self.to_string();
         match self.code {

@@ -1,30 +1,27 @@
-//! The steps of the intake that are Telegram's own.
+//! Telegram's steps of the intake.
 
 use std::sync::atomic::AtomicUsize;
 
 use nanobot_channel::{Admission, ChannelContext, ChannelName, ChatId, DeliveryContext};
 use nanobot_channel_kit::attachment::Attachment;
-use nanobot_channel_kit::intake::Source;
+use nanobot_channel_kit::intake::IntakeSource;
 use teloxide::payloads::SendMessage;
 
 use crate::attachment::{self, FetchError};
-use crate::candidate::{Candidate, Origin};
-use crate::channel::TelegramChannel;
+use crate::candidate::{CandidateMessage, TelegramOrigin};
+use crate::channel::Telegram;
 use crate::error::Refusal;
 use crate::outbound::send_message;
-use crate::place::Place;
+use crate::reaction::reactable;
+use crate::target::SendTarget;
 
-/// The channel, as the intake sees it.
-#[derive(Debug)]
-pub(crate) struct TelegramSource<'a>(pub(crate) &'a TelegramChannel);
-
-impl Source for TelegramSource<'_> {
-    type Origin = Origin;
+impl IntakeSource for Telegram {
+    type Origin = TelegramOrigin;
     type Refusal = Refusal;
     const WAITING: &'static str = "messages cannot be stored now; Telegram keeps them";
 
     fn name(&self) -> &ChannelName {
-        &self.0.name
+        &self.base.name
     }
 
     async fn fetch(
@@ -32,45 +29,47 @@ impl Source for TelegramSource<'_> {
         file: &Attachment,
         context: &ChannelContext,
     ) -> Result<Vec<u8>, FetchError> {
-        attachment::fetch(&self.0.api, file, context).await
+        attachment::fetch(&self.api, file, context).await
     }
 
-    async fn tell(&self, candidate: &Candidate, text: String) {
-        self.0.tell(&candidate.chat, &text).await;
+    async fn tell(&self, candidate: &CandidateMessage, text: String) {
+        self.notify(&candidate.chat, &text).await;
     }
 
-    fn delivered(&self, candidate: &Candidate, admission: Admission) {
-        let channel = self.0;
+    fn delivered(&self, candidate: &CandidateMessage, admission: Admission) {
         match (&candidate.origin, admission) {
-            (Origin::Message, Admission::Accepted) => channel.react(
-                &candidate.chat,
-                Some(&candidate.id),
-                channel.config.reaction(),
-            ),
-            (Origin::Press { id, chat, message }, Admission::Accepted | Admission::Duplicate) => {
-                channel.acknowledge(id.clone(), *chat, *message);
+            (TelegramOrigin::Message, Admission::Accepted) => {
+                if let Some(message) = reactable(&candidate.chat, candidate.id.as_str()) {
+                    let (chat, delivery) = (&candidate.chat, &candidate.delivery);
+                    let background = &self.base.background;
+                    self.reactions.begin(chat, delivery, message, background);
+                }
+            }
+            (
+                TelegramOrigin::Press { id, chat, message },
+                Admission::Accepted | Admission::Duplicate,
+            ) => {
+                self.acknowledge(id.clone(), *chat, *message);
             }
             _ => {}
         }
     }
 
     fn refused(&self) -> Option<&AtomicUsize> {
-        Some(&self.0.refused)
+        Some(&self.refused)
     }
 }
 
-impl TelegramChannel {
-    /// Sends a notice of the channel's own.
-    pub(crate) async fn tell(&self, chat: &ChatId, text: &str) {
-        let Ok(place) =
-            Place::new(chat, &DeliveryContext::default()).map(|place| self.moves.follow(&place))
-        else {
+impl Telegram {
+    /// Sends a notice of the channel itself.
+    pub(crate) async fn notify(&self, chat: &ChatId, text: &str) {
+        let Ok(target) = SendTarget::new(chat, &DeliveryContext::default()) else {
             return;
         };
-        if let Err(error) =
-            send_message(&self.api, SendMessage::new(place.recipient(), text), &place).await
-        {
-            tracing::warn!(channel = %self.name, %error, "a notice could not be sent");
+        let target = self.moves.follow(&target);
+        let message = SendMessage::new(target.recipient(), text);
+        if let Err(error) = send_message(&self.api, message, &target).await {
+            tracing::warn!(channel = %self.base.name, %error, "a notice could not be sent");
         }
     }
 }

@@ -1,7 +1,6 @@
-//! Deals with updates: in order within a chat, for several chats at a time.
+//! Lanes of updates: in order within a chat, several chats at a time.
 //!
-//! A file that is slow to come, or a recording that is slow to be transcribed, delays its own chat and
-//! no other.
+//! A slow download or transcription delays its own chat only.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -10,36 +9,36 @@ use nanobot_channel::ChannelContext;
 use nanobot_channel_kit::intake::Next;
 
 use crate::address::BotIdentity;
-use crate::album::Job;
-use crate::channel::TelegramChannel;
+use crate::album::UpdateJob;
+use crate::channel::Telegram;
 
-/// Number of chats that are served at a time.
+/// Most chats that are served at a time.
 const AT_A_TIME: usize = 8;
 
-/// Notes which updates were dealt with.
+/// A record of handled updates.
 pub(crate) trait Settle {
-    /// Notes these updates, all at once.
+    /// Records these updates, all at once.
     fn settle(&mut self, updates: &[u32]);
 }
 
-/// Jobs that are under way or wait.
-pub(crate) struct Lanes<'a> {
-    channel: &'a TelegramChannel,
+/// Jobs that run or wait.
+pub(crate) struct UpdateLanes<'a> {
+    channel: &'a Telegram,
     bot: &'a BotIdentity,
     context: &'a ChannelContext,
-    jobs: nanobot_channel_kit::Lanes<'a, i64, Done>,
+    jobs: nanobot_channel_kit::Lanes<'a, i64, FinishedJob>,
 }
 
-/// A job that is done.
-struct Done {
+/// A finished job.
+struct FinishedJob {
     updates: Vec<u32>,
     next: Next,
 }
 
-impl<'a> Lanes<'a> {
+impl<'a> UpdateLanes<'a> {
     /// No jobs.
     pub(crate) fn new(
-        channel: &'a TelegramChannel,
+        channel: &'a Telegram,
         bot: &'a BotIdentity,
         context: &'a ChannelContext,
     ) -> Self {
@@ -51,11 +50,11 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// Begins with a job as soon as those before it in its chat are done and there is a place.
-    pub(crate) fn add(&mut self, job: Job) {
+    /// Starts a job as soon as the earlier ones of its chat are finished and there is capacity.
+    pub(crate) fn add(&mut self, job: UpdateJob) {
         let (channel, bot, context) = (self.channel, self.bot, self.context);
         self.jobs.add(job.first.lane(), async move {
-            Done {
+            FinishedJob {
                 next: channel.take(bot, &job, context).await,
                 updates: job.updates().map(|update| update.id).collect(),
             }
@@ -72,7 +71,7 @@ impl<'a> Lanes<'a> {
         self.jobs.is_empty()
     }
 
-    /// Waits for something else and goes on meanwhile. `None` when the assistant goes down.
+    /// Waits for `other` while jobs run. `None` if the run ends.
     pub(crate) async fn during<T>(
         &mut self,
         other: impl Future<Output = T> + Send,
@@ -87,8 +86,7 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// Goes on until there is no job, but not for longer than `limit`. `None` when the assistant goes
-    /// down.
+    /// Runs jobs until there are none, for at most `limit`. `None` if the run ends.
     pub(crate) async fn until_idle(
         &mut self,
         limit: Duration,
@@ -105,7 +103,7 @@ impl<'a> Lanes<'a> {
     }
 }
 
-fn finish(done: &Done, settle: &mut impl Settle) -> Option<()> {
+fn finish(done: &FinishedJob, settle: &mut impl Settle) -> Option<()> {
     if done.next == Next::Stop {
         return None;
     }

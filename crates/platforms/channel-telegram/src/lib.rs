@@ -1,19 +1,19 @@
 //! Telegram over the Bot API, by long polling or a webhook.
 //!
 //! Decision: requests and updates have teloxide's types, but neither its dispatcher nor its sender
-//! is used. The dispatcher confirms an update before anybody has stored it, while here the offset
-//! moves past one only after [`nanobot_channel::Intake::deliver`] acknowledged it. The sender waits
-//! ten seconds inside on every server error, while here retrying belongs to whoever calls
-//! [`nanobot_channel::Channel::send`].
+//! is used. The dispatcher confirms an update before it is stored, while here the offset moves past
+//! one only after [`nanobot_channel::Intake::deliver`] acknowledged it. The sender waits ten
+//! seconds after each server error, while here the caller of [`nanobot_channel::Channel::send`]
+//! retries.
 //!
 //! Decision: text that is being written is one message that is edited, not `sendMessageDraft`: that
-//! one works in private chats alone, and the message that people have seen growing becomes the reply
-//! without another one appearing below it.
+//! one works in private chats alone, and the message that people have seen growing becomes the
+//! reply without another one appearing below it.
 //!
-//! Decision: `richMessages` is not read. Telegram's own Markdown is another one than that of models: it
-//! reads prices as formulas, and fetches pictures from whatever address a text names.
+//! Decision: `richMessages` is not read. Telegram's own Markdown is another one than that of
+//! models: it reads prices as formulas, and fetches pictures from whatever address a text names.
 //!
-//! What it does not do: business accounts, payments, inline mode.
+//! Not supported: business accounts, payments, inline mode.
 
 mod address;
 mod album;
@@ -25,7 +25,6 @@ mod channel;
 mod config;
 mod draft;
 mod error;
-mod factory;
 #[doc(hidden)]
 pub mod fuzz;
 mod intake;
@@ -33,17 +32,17 @@ mod lanes;
 mod markup;
 mod moves;
 mod outbound;
-mod place;
 mod poll;
 mod press;
+mod reaction;
 mod receive;
 mod salvage;
+mod target;
 mod upload;
 mod webhook;
 mod window;
 
-pub use channel::TelegramChannel;
+pub use channel::{Telegram, TelegramChannel, TelegramFactory};
 pub use config::TelegramConfig;
-pub use factory::TelegramFactory;
 pub use markup::TelegramHtml;
 pub use nanobot_channel_kit::Secret;

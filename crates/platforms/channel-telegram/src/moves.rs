@@ -1,9 +1,9 @@
-//! Groups that became supergroups, and have another id since.
+//! Groups that became supergroups, with another id.
 //!
-//! Decision: to people it is the same group, so its conversation goes on: what is said there belongs to
-//! the session of the old id, what is for the old id goes to the new one, and rules for the old id hold.
-//! That is noted before anything from the new id is taken in. Topics are new then, and so are their
-//! sessions.
+//! Decision: to people it is the same group, so its conversation continues: messages from the new
+//! id belong to the session of the old one, messages to the old id are sent to the new one, and
+//! rules for the old id apply. The move is noted before any message from the new id is taken in.
+//! Topics get new ids, and so new sessions.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,30 +11,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nanobot_channel::{Arrival, ChatId, ChatKind, NoteError, Notes};
 use teloxide::types::{ChatMigration, Message};
 
-use crate::place::Place;
+use crate::target::SendTarget;
 
 /// The name of the note.
 const NOTE: &str = "moved-groups";
-/// How many groups are remembered, the last ones: their note has to be short.
+/// Most groups that are remembered; their note has to be short.
 const MOST: usize = 1000;
 
-/// The groups that moved. In memory only before [`Self::open`].
+/// Groups that moved. In memory only before [`Self::open`].
 #[derive(Debug, Default)]
 pub(crate) struct Moves {
-    known: Mutex<Known>,
-    /// Who writes the note.
+    known: Mutex<MoveLog>,
+    /// Locked while the note is written.
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct MoveLog {
     /// Old and new ids.
     moves: VecDeque<(i64, i64)>,
     is_noted: bool,
     notes: Option<Arc<dyn Notes>>,
 }
 
-/// From where to where a message says that its group has moved.
+/// Returns the old and the new id if a message reports a move of its group.
 pub(crate) fn moved(message: &Message) -> Option<(i64, i64)> {
     match message.chat_migration()? {
         ChatMigration::To { chat_id } => Some((message.chat.id.0, chat_id.0)),
@@ -43,7 +43,7 @@ pub(crate) fn moved(message: &Message) -> Option<(i64, i64)> {
 }
 
 impl Moves {
-    /// Reads what is noted, and notes from now on.
+    /// Reads the note, and keeps it from now on.
     pub(crate) async fn open(&self, notes: &Arc<dyn Notes>) {
         let text = notes.read(NOTE).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "it cannot be read which groups have moved");
@@ -63,10 +63,10 @@ impl Moves {
         }
     }
 
-    /// A group has moved. That counts at once; it is noted when this returns `Ok`.
+    /// Records a move. It applies at once, and is noted when this returns `Ok`.
     ///
     /// # Errors
-    /// It could not be noted; it is tried again when the same is learned again.
+    /// The move could not be noted; recording it again is another attempt.
     pub(crate) async fn learn(&self, old: i64, new: i64) -> Result<(), NoteError> {
         {
             let mut known = self.lock();
@@ -96,18 +96,19 @@ impl Moves {
         Ok(())
     }
 
-    /// The same place where its group is now.
-    pub(crate) fn follow(&self, place: &Place) -> Place {
+    /// Returns the target in the group's present chat. Its messages and topics are not those of the
+    /// former one.
+    pub(crate) fn follow(&self, target: &SendTarget) -> SendTarget {
         let new = self
             .lock()
             .moves
             .iter()
-            .find(|(old, _)| *old == place.chat())
+            .find(|(old, _)| *old == target.chat_id())
             .map(|(_, new)| *new);
-        new.map_or_else(|| place.clone(), |new| place.moved_to(new))
+        new.map_or_else(|| target.clone(), SendTarget::chat)
     }
 
-    /// The id that a group had before.
+    /// Returns the former id of a group.
     pub(crate) fn former(&self, chat: i64) -> Option<i64> {
         self.lock()
             .moves
@@ -116,7 +117,7 @@ impl Moves {
             .map(|(old, _)| *old)
     }
 
-    /// How a message arrived in a chat.
+    /// Returns the arrival of a message in a chat.
     pub(crate) fn arrival(&self, chat: i64, kind: ChatKind, is_addressed: bool) -> Arrival {
         let mut arrival = match kind {
             ChatKind::Direct => Arrival::direct(),
@@ -128,7 +129,7 @@ impl Moves {
         arrival
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, MoveLog> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,47 +10,47 @@ use teloxide::payloads::{
 use teloxide::types::{InlineKeyboardMarkup, MessageId as TelegramMessage, ParseMode, ReplyMarkup};
 
 use crate::api::Api;
-use crate::channel::TelegramChannel;
+use crate::channel::Telegram;
 use crate::error::{CallError, Refusal};
-use crate::place::Place;
 use crate::press::keyboard;
+use crate::target::SendTarget;
 use crate::upload::{UploadError, bundle, send_album, send_file};
 
-impl TelegramChannel {
+impl Telegram {
     /// Sends one part.
     pub(crate) async fn send_part(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
         let message = &part.message;
-        let mut place = Place::new(&message.chat_id, &message.delivery)?;
+        let mut target = SendTarget::new(&message.chat_id, &message.delivery)?;
         if self.config.reply_to_message && part.index == 0 {
-            place = place.quoting(&message.delivery);
+            target = target.quoting(&message.delivery);
         }
-        place = self.moves.follow(&place);
-        match self.send_to(part, &place).await {
-            Err(Failure::Moved(chat)) => {
-                if let Err(error) = self.moves.learn(place.chat(), chat).await {
-                    tracing::warn!(channel = %self.name, chat, %error, "it could not be noted that a group has moved");
+        target = self.moves.follow(&target);
+        match self.send_to(part, &target).await {
+            Err(SendFailure::Moved(chat)) => {
+                if let Err(error) = self.moves.learn(target.chat_id(), chat).await {
+                    tracing::warn!(channel = %self.base.name, chat, %error, "it could not be noted that a group has moved");
                 }
-                self.send_to(part, &place.moved_to(chat)).await
+                self.send_to(part, &SendTarget::chat(chat)).await
             }
-            Err(Failure::Send(error))
-                if error.is(Refusal::is_about_the_topic) && place.thread().is_some() =>
+            Err(SendFailure::Send(error))
+                if error.is(Refusal::is_about_the_topic) && target.thread().is_some() =>
             {
-                tracing::warn!(channel = %self.name, chat = place.chat(), %error, "a topic is gone; its chat gets the message");
-                self.send_to(part, &place.without_topic()).await
+                tracing::warn!(channel = %self.base.name, chat = target.chat_id(), %error, "a topic is gone; its chat gets the message");
+                self.send_to(part, &target.without_topic()).await
             }
             outcome => outcome,
         }
-        .map_err(Failure::into_channel_error)
+        .map_err(SendFailure::into_channel_error)
     }
 
-    async fn send_to(&self, part: &OutboundPart, place: &Place) -> Result<Sent, Failure> {
+    async fn send_to(&self, part: &OutboundPart, target: &SendTarget) -> Result<Sent, SendFailure> {
         let mut last = None;
         if part.index == 0 {
-            last = self.send_files(part, place).await?;
+            last = self.send_files(part, target).await?;
         }
         let words = self.words_of(part);
         if !words.plain.trim().is_empty() {
-            last = self.send_text(part, words, place).await?;
+            last = self.send_text(part, words, target).await?;
         }
         if part.index == 0 {
             self.attempts.forget(&part.idempotency_key());
@@ -63,8 +63,8 @@ impl TelegramChannel {
     async fn send_files(
         &self,
         part: &OutboundPart,
-        place: &Place,
-    ) -> Result<Option<TelegramMessage>, Failure> {
+        target: &SendTarget,
+    ) -> Result<Option<TelegramMessage>, SendFailure> {
         let key = part.idempotency_key();
         let mut last = None;
         let mut sent = self.attempts.of(&key);
@@ -75,7 +75,7 @@ impl TelegramChannel {
             .filter(|rest| !rest.is_empty())
         {
             let together = rest.get(..bundle(rest)).unwrap_or(rest);
-            match self.send_together(together, place).await? {
+            match self.send_together(together, target).await? {
                 Album::Sent(id) => {
                     last = id;
                     sent += together.len();
@@ -83,7 +83,7 @@ impl TelegramChannel {
                 }
                 Album::None => {
                     for media in together {
-                        last = self.send_alone(media, place).await?;
+                        last = self.send_alone(media, target).await?;
                         sent += 1;
                         self.attempts.remember(&key, sent);
                     }
@@ -93,43 +93,47 @@ impl TelegramChannel {
         Ok(last)
     }
 
-    async fn send_together(&self, media: &[MediaRef], place: &Place) -> Result<Album, Failure> {
+    async fn send_together(
+        &self,
+        media: &[MediaRef],
+        target: &SendTarget,
+    ) -> Result<Album, SendFailure> {
         if media.len() < 2 {
             return Ok(Album::None);
         }
-        let sent = send_album(&self.api, place, media).await;
+        let sent = send_album(&self.api, target, media).await;
         match sent.map_err(UploadError::into_call) {
             Ok(id) => Ok(Album::Sent(id)),
             Err(Ok(error)) => Err(error.into()),
             Err(Err(error)) => {
-                tracing::debug!(channel = %self.name, %error, "an album goes one by one");
+                tracing::debug!(channel = %self.base.name, %error, "an album goes one by one");
                 Ok(Album::None)
             }
         }
     }
 
-    /// Sends one file, or says that it could not be sent.
+    /// Sends one file, or a note that it could not be sent.
     async fn send_alone(
         &self,
         media: &MediaRef,
-        place: &Place,
-    ) -> Result<Option<TelegramMessage>, Failure> {
-        let sent = send_file(&self.api, place, media).await;
+        target: &SendTarget,
+    ) -> Result<Option<TelegramMessage>, SendFailure> {
+        let sent = send_file(&self.api, target, media).await;
         let error = match sent.map_err(UploadError::into_call) {
             Ok(id) => return Ok(id),
             Err(Ok(error)) => return Err(error.into()),
             Err(Err(error)) => error,
         };
         let file = name_of(media);
-        tracing::warn!(channel = %self.name, %error, file, "a file could not be sent");
+        tracing::warn!(channel = %self.base.name, %error, file, "a file could not be sent");
         let note = format!("[Failed to send: {file}]");
-        let note = SendMessage::new(place.recipient(), note);
-        Ok(send_message(&self.api, note, place).await?)
+        let note = SendMessage::new(target.recipient(), note);
+        Ok(send_message(&self.api, note, target).await?)
     }
 
-    /// What a part says. The last one also offers the choices, as buttons or in words.
-    fn words_of(&self, part: &OutboundPart) -> Words {
-        let mut words = Words {
+    /// Returns the text of a part. The last part includes the choices, as buttons or in words.
+    fn words_of(&self, part: &OutboundPart) -> PartText {
+        let mut words = PartText {
             html: part.text.clone(),
             plain: part.plain.clone(),
             keyboard: None,
@@ -163,45 +167,45 @@ impl TelegramChannel {
     async fn send_text(
         &self,
         part: &OutboundPart,
-        words: Words,
-        place: &Place,
-    ) -> Result<Option<TelegramMessage>, Failure> {
+        words: PartText,
+        target: &SendTarget,
+    ) -> Result<Option<TelegramMessage>, SendFailure> {
         let stream = part.message.completes.as_ref().filter(|_| part.index == 0);
         if let Some(stream) = stream
-            && let Some(draft) = self.drafts.claim(stream).await
-            && self.edit(place, draft, &words).await?
+            && let Some(draft) = self.base.drafts.claim(stream).await
+            && self.edit(target, draft, &words).await?
         {
             return Ok(Some(draft));
         }
         let message = |text: String| {
-            let mut message = SendMessage::new(place.recipient(), text);
+            let mut message = SendMessage::new(target.recipient(), text);
             message.reply_markup = words.keyboard.clone().map(ReplyMarkup::InlineKeyboard);
             message
         };
         match send_message(
             &self.api,
             message(words.html.clone()).parse_mode(ParseMode::Html),
-            place,
+            target,
         )
         .await
         {
             Err(error) if error.is(Refusal::is_about_markup) => {
-                tracing::debug!(channel = %self.name, %error, "markup was refused; the text goes plain");
-                Ok(send_message(&self.api, message(words.plain.clone()), place).await?)
+                tracing::debug!(channel = %self.base.name, %error, "markup was refused; the text goes plain");
+                Ok(send_message(&self.api, message(words.plain.clone()), target).await?)
             }
             outcome => Ok(outcome?),
         }
     }
 
-    /// Turns a draft into the reply. `false` when there is no such message (any more).
+    /// Turns a draft into the reply. `false` if the message does not exist (any more).
     async fn edit(
         &self,
-        place: &Place,
+        target: &SendTarget,
         draft: TelegramMessage,
-        words: &Words,
-    ) -> Result<bool, Failure> {
+        words: &PartText,
+    ) -> Result<bool, SendFailure> {
         let edit = |text: &str| {
-            let mut edit = EditMessageText::new(place.recipient(), draft, text);
+            let mut edit = EditMessageText::new(target.recipient(), draft, text);
             edit.reply_markup.clone_from(&words.keyboard);
             edit
         };
@@ -218,40 +222,40 @@ impl TelegramChannel {
             Ok(_) => Ok(true),
             Err(error) if error.is(Refusal::is_not_modified) => Ok(true),
             Err(error) if error.is(Refusal::is_not_editable) => Ok(false),
-            Err(error) => Err(Failure::Edit(error)),
+            Err(error) => Err(SendFailure::Edit(error)),
         }
     }
 }
 
-/// Sends a text to a place. `None` when Telegram took it but its answer names no message.
+/// Sends a text to a target. `None` when Telegram took it but its answer names no message.
 pub(crate) async fn send_message(
     api: &Api,
     mut message: SendMessage,
-    place: &Place,
+    target: &SendTarget,
 ) -> Result<Option<TelegramMessage>, CallError> {
-    message.message_thread_id = place.thread();
-    message.reply_parameters = place.reply_parameters();
+    message.message_thread_id = target.thread();
+    message.reply_parameters = target.reply_parameters();
     let answer: Box<RawValue> = api.call(&message).await?;
     Ok(read_id(&answer))
 }
 
-/// The id in an answer that means success, whatever else it says.
+/// Reads the id in an answer that means success, whatever else it contains.
 pub(crate) fn read_id<T: DeserializeOwned>(answer: &RawValue) -> Option<T> {
     serde_json::from_str(answer.get()).ok()
 }
 
-/// What became of files that may go together.
+/// The outcome of sending an album.
 #[derive(Debug)]
 enum Album {
-    /// They went as one; the last message, where the answer names it.
+    /// It was sent; the last message, if the answer names it.
     Sent(Option<TelegramMessage>),
-    /// They have to go one by one.
+    /// Its files have to be sent one by one.
     None,
 }
 
-/// What a part says, in both forms, and the buttons below it.
+/// The text of a part in both forms, and its buttons.
 #[derive(Debug)]
-struct Words {
+struct PartText {
     html: String,
     plain: String,
     keyboard: Option<InlineKeyboardMarkup>,
@@ -263,18 +267,18 @@ fn escaped(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// Why a part did not go.
+/// The failure of sending a part.
 #[derive(Debug)]
-enum Failure {
-    /// The chat has another id now.
+enum SendFailure {
+    /// The chat has another id.
     Moved(i64),
-    /// Doing it again might do it twice.
+    /// A repetition might send it twice.
     Send(CallError),
-    /// Doing it again does no harm.
+    /// A repetition does no harm.
     Edit(CallError),
 }
 
-impl From<CallError> for Failure {
+impl From<CallError> for SendFailure {
     fn from(error: CallError) -> Self {
         match error {
             CallError::Refused(Refusal {
@@ -286,7 +290,7 @@ impl From<CallError> for Failure {
     }
 }
 
-impl Failure {
+impl SendFailure {
     fn into_channel_error(self) -> ChannelError {
         match self {
             Self::Moved(chat) => ChannelError::NotFound(format!("the chat has moved to {chat}")),

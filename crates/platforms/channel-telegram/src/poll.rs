@@ -1,57 +1,57 @@
-//! Receives by asking: one long poll after the other, confirming nothing that is not stored.
+//! Receives by long polls; updates are confirmed after they are stored.
 //!
 //! The offset of the next poll confirms every update below it, so it moves past an update only when
-//! the update was dealt with. As long as one is not, a poll would bring the same again and at once: then
-//! Telegram is asked once a second what else there is. A poll that brings nothing is a sign of life, but
-//! it may also be a connection that leads nowhere: from time to time Telegram is asked over another one
-//! how many updates wait.
+//! the update was dealt with. As long as one is not, a poll would bring the same again and at once:
+//! then Telegram is asked once a second what else there is. A poll that brings nothing is a sign of
+//! life, but it may also be a connection that leads nowhere: from time to time Telegram is asked
+//! over another one how many updates wait.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nanobot_channel::{ChannelContext, ChannelError};
-use nanobot_channel_kit::backoff;
+use nanobot_channel_kit::Reconnect;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use teloxide::payloads::{DeleteWebhook, GetUpdates, GetUpdatesSetters as _, GetWebhookInfo};
 
 use crate::address::BotIdentity;
 use crate::album::jobs;
-use crate::channel::TelegramChannel;
+use crate::channel::Telegram;
 use crate::error::{CallError, Refusal};
-use crate::lanes::Lanes;
+use crate::lanes::UpdateLanes;
 use crate::receive::{ALBUM_TIME, RawUpdate, Received};
-use crate::window::Window;
+use crate::window::OffsetWindow;
 
-/// How many polls may fail in a row before the channel counts as down.
+/// Failed polls in a row after which the channel counts as down.
 const PATIENCE: u32 = 3;
-/// The most updates that come with one poll.
+/// Most updates of one poll.
 const BATCH: usize = 100;
-/// A longer pause that Telegram asks for is left to whoever runs the channel.
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// After so many polls in a row that brought nothing, Telegram is asked whether something waits.
+/// Empty polls in a row after which Telegram is asked for the number of waiting updates.
 const QUIET_POLLS: u32 = 8;
-/// How long what is under way has before Telegram is asked what else there is, and the pause until it
-/// is asked again.
+/// Interval of polls while updates are being handled.
 const BREATHER: Duration = Duration::from_secs(1);
 
-/// What is needed of the API's `WebhookInfo`.
+/// The used fields of the API's `WebhookInfo`.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Waiting {
-    /// Where updates are posted to; empty while they are asked for.
+pub(crate) struct WebhookInfo {
+    /// The webhook's address; empty without a webhook.
     pub(crate) url: String,
     pub(crate) pending_update_count: u64,
     pub(crate) last_error_message: Option<String>,
 }
 
-impl TelegramChannel {
-    /// Polls until the assistant goes down.
+impl Telegram {
+    /// Polls until the run ends.
     pub(crate) async fn receive_by_polls(
         &self,
         bot: &BotIdentity,
         context: &ChannelContext,
     ) -> Result<(), ChannelError> {
-        let (mut lanes, mut window) = (Lanes::new(self, bot, context), Window::new(&self.offset));
+        let (mut lanes, mut window) = (
+            UpdateLanes::new(self, bot, context),
+            OffsetWindow::new(&self.offset),
+        );
         let mut quiet = 0;
         // The first one ends at once, and shows whether polls work.
         let mut seconds = 0;
@@ -81,7 +81,8 @@ impl TelegramChannel {
                 return Ok(());
             };
             if ends_with_album(&updates) {
-                // The rest of the album may be on its way. Nothing of it is confirmed, so all comes again.
+                // The rest of the album may be on its way. Nothing of it is confirmed, so all comes
+                // again.
                 let rest = async {
                     tokio::time::sleep(ALBUM_TIME).await;
                     self.poll(context, 0).await
@@ -108,21 +109,21 @@ impl TelegramChannel {
         }
     }
 
-    /// What waits at Telegram.
-    pub(crate) async fn waiting(&self) -> Result<Waiting, ChannelError> {
+    /// Asks Telegram for the updates that wait.
+    pub(crate) async fn waiting(&self) -> Result<WebhookInfo, ChannelError> {
         self.api
             .call(&GetWebhookInfo::new())
             .await
             .map_err(CallError::repeatable)
     }
 
-    /// Asks whether it is as quiet as it seems. What waits is fetched over a new connection.
+    /// Checks that no updates wait. Waiting ones are fetched over a new connection.
     async fn look_again(&self, context: &ChannelContext) -> Result<Vec<RawUpdate>, ChannelError> {
         let waiting = match self.waiting().await {
             Ok(waiting) => waiting.pending_update_count,
             Err(error) if error.is_permanent() => return Err(error),
             Err(error) => {
-                tracing::debug!(channel = %self.name, %error, "Telegram does not say how many updates wait");
+                tracing::debug!(channel = %self.base.name, %error, "Telegram does not say how many updates wait");
                 return Ok(Vec::new());
             }
         };
@@ -139,16 +140,17 @@ impl TelegramChannel {
         Ok(updates)
     }
 
-    /// Polls until there is an answer; after a failure it ends at once, so that it is soon known that
-    /// all is well again.
+    /// Polls until there is an answer. A poll after a failure returns at once, so that the recovery
+    /// is noticed.
     async fn poll(
         &self,
         context: &ChannelContext,
         seconds: u32,
     ) -> Result<Vec<RawUpdate>, ChannelError> {
-        let mut failures = 0;
+        let mut reconnect = Reconnect::new("Telegram", self.config.reconnect_pause(), PATIENCE);
+        let mut is_repeated = false;
         loop {
-            let seconds = if failures == 0 { seconds } else { 0 };
+            let seconds = if is_repeated { 0 } else { seconds };
             let mut request = GetUpdates::new()
                 .timeout(seconds)
                 .allowed_updates(self.wanted_updates());
@@ -159,7 +161,7 @@ impl TelegramChannel {
                     let updates = updates.iter().filter_map(|update| {
                         let update = RawUpdate::find(update.get());
                         if update.is_none() {
-                            tracing::warn!(channel = %self.name, "an update without a usable id was passed over");
+                            tracing::warn!(channel = %self.base.name, "an update without a usable id was passed over");
                         }
                         update
                     });
@@ -167,31 +169,23 @@ impl TelegramChannel {
                 }
                 Err(error) => error,
             };
-            let pause = self.judge(error, failures, context).await?;
-            failures += 1;
+            let pause = self.judge(error, is_repeated, &mut reconnect, context);
+            let pause = pause.await?;
+            is_repeated = true;
             tokio::time::sleep(pause).await;
         }
     }
 
-    /// How long to wait after a failed poll, or why the channel is down.
+    /// Returns the pause after a failed poll, or the reason why the channel is down.
     async fn judge(
         &self,
         error: CallError,
-        failures: u32,
+        is_repeated: bool,
+        reconnect: &mut Reconnect,
         context: &ChannelContext,
     ) -> Result<Duration, ChannelError> {
-        if let Some(pause) = error.retry_after() {
-            if pause > LONGEST_WAIT {
-                return Err(ChannelError::RateLimited { retry_after: pause });
-            }
-            context.progress.degraded(&format!(
-                "Telegram asks for a pause of {} s",
-                pause.as_secs()
-            ));
-            return Ok(pause);
-        }
-        if error.is(Refusal::is_about_webhook) && failures == 0 {
-            tracing::warn!(channel = %self.name, "a webhook is set for this bot; it is removed, because the bot polls");
+        if error.is(Refusal::is_about_webhook) && !is_repeated {
+            tracing::warn!(channel = %self.base.name, "a webhook is set for this bot; it is removed, because the bot polls");
             self.api
                 .call::<_, IgnoredAny>(&DeleteWebhook::new())
                 .await
@@ -207,13 +201,7 @@ impl TelegramChannel {
             let advice = "stop the other program that polls with this token, or give one of the two its own bot";
             return Err(ChannelError::Conflict(format!("{advice} ({description})")));
         }
-        match error.repeatable() {
-            ChannelError::Unavailable(why) if failures + 1 < PATIENCE => {
-                context.progress.degraded(&why);
-                Ok(backoff(self.config.reconnect_pause(), failures))
-            }
-            error => Err(error),
-        }
+        reconnect.failed(error.repeatable(), context.progress.as_ref())
     }
 }
 

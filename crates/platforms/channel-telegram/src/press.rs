@@ -1,8 +1,8 @@
-//! Buttons below messages, and what comes of pressing one.
+//! Buttons below messages, and presses of them.
 //!
-//! Decision: a button carries its label, so that a press is understood after any restart. Labels that
-//! are too long for that are found again in the keyboard that comes back with the press. Once a press
-//! is durable the buttons go away: a choice is made once.
+//! Decision: a button carries its label, so that a press is understood after any restart. Labels
+//! that are too long for that are found again in the keyboard that comes back with the press. Once
+//! a press is durable the buttons go away: a choice is made once.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use teloxide::types::{
 };
 
 use crate::author::Author;
-use crate::candidate::{Candidate, Origin};
-use crate::channel::TelegramChannel;
+use crate::candidate::{CandidateMessage, TelegramOrigin};
+use crate::channel::Telegram;
 
-/// The most bytes that a button carries.
+/// Most bytes of a button's data.
 const LARGEST_DATA: usize = 64;
-/// The most buttons of a row, and of a message.
+/// Most buttons of a row, and of a message.
 const ROW: usize = 8;
 const ALL: usize = 100;
 
-/// The keyboard for rows of choices; `None` when there is none to show.
+/// Returns the keyboard for rows of choices; `None` if there are none.
 pub(crate) fn keyboard(rows: &[Vec<Button>]) -> Option<InlineKeyboardMarkup> {
     let mut count = 0;
     let mut shown: Vec<Vec<InlineKeyboardButton>> = Vec::new();
@@ -52,16 +52,16 @@ pub(crate) fn keyboard(rows: &[Vec<Button>]) -> Option<InlineKeyboardMarkup> {
     (!shown.is_empty()).then(|| InlineKeyboardMarkup::new(shown))
 }
 
-impl TelegramChannel {
-    /// Reads a press of a button, which says its label. `None` when the button is not known.
-    pub(crate) fn press(&self, query: &CallbackQuery) -> Option<Candidate> {
+impl Telegram {
+    /// Reads a press of a button as a message with its label. `None` if the button is unknown.
+    pub(crate) fn press(&self, query: &CallbackQuery) -> Option<CandidateMessage> {
         let message = query.message.as_ref()?.regular_message()?;
         let author = Author::person(&query.from)?;
         let label = label_of(message, query.data.as_deref()?)?;
         let mut candidate = self.candidate_at(message, &author, true);
         candidate.id = MessageId::from(format!("press-{}", query.id));
         candidate.pieces.push(Piece::Text(label));
-        candidate.origin = Origin::Press {
+        candidate.origin = TelegramOrigin::Press {
             id: query.id.clone(),
             chat: message.chat.id,
             message: message.id,
@@ -69,7 +69,7 @@ impl TelegramChannel {
         Some(candidate)
     }
 
-    /// Ends the waiting sign on the button and takes the choice away, without waiting for either.
+    /// Ends the button's progress indicator and removes the keyboard, in the background.
     pub(crate) fn acknowledge(
         &self,
         id: CallbackQueryId,
@@ -78,8 +78,8 @@ impl TelegramChannel {
     ) {
         let answer = AnswerCallbackQuery::new(id);
         let edit = EditMessageReplyMarkup::new(chat, message);
-        let (api, name) = (Arc::clone(&self.api), self.name.clone());
-        self.in_background(async move {
+        let (api, name) = (Arc::clone(&self.api), self.base.name.clone());
+        self.base.background.spawn(async move {
             if let Err(error) = api.call::<_, IgnoredAny>(&answer).await {
                 tracing::debug!(channel = %name, %error, "a press could not be answered");
             }
@@ -90,7 +90,7 @@ impl TelegramChannel {
     }
 }
 
-/// What stands on the button with that data.
+/// Returns the label of the button with this data.
 fn label_of(message: &Message, data: &str) -> Option<String> {
     let buttons = message
         .reply_markup()

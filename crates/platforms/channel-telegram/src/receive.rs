@@ -1,8 +1,7 @@
-//! What is done with an update, however it came.
+//! Handling of updates from polls and from the webhook.
 //!
-//! Decision: an update is confirmed when it was dealt with, that is when whatever it brought is
-//! durable. What the intake cannot take now is offered again, with a pause, before anything after it
-//! in its chat.
+//! Decision: an update is confirmed after it was handled, so that its message is durable. A message
+//! that the intake cannot take is offered again, with a backoff, before any later one of its chat.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,21 +16,20 @@ use teloxide::payloads::{GetMe, SetMyCommands};
 use teloxide::types::{AllowedUpdate, BotCommand, MediaGroupId, Message, UpdateKind};
 
 use crate::address::BotIdentity;
-use crate::album::Job;
-use crate::channel::TelegramChannel;
+use crate::album::UpdateJob;
+use crate::channel::Telegram;
 use crate::config::Mode;
 use crate::error::CallError;
-use crate::intake::TelegramSource;
 use crate::moves::moved;
 use crate::salvage;
 
-/// How long the rest of an album may take.
+/// Time in which the rest of an album is expected.
 pub(crate) const ALBUM_TIME: Duration = Duration::from_millis(600);
-/// The pause before a move that could not be noted is noted again; each is longer.
+/// The first pause before another attempt at noting a move.
 const STORE_PAUSE: Duration = Duration::from_millis(500);
 const EDITS_IGNORED: &str = "Edited messages are ignored; send a new one.";
 
-/// An update of which nothing but its id was read.
+/// An update of which only the id was read.
 #[derive(Debug)]
 pub(crate) struct RawUpdate {
     pub(crate) id: u32,
@@ -39,8 +37,8 @@ pub(crate) struct RawUpdate {
 }
 
 impl RawUpdate {
-    /// Finds the id of an update; `None` when it has none. Builds no value of the rest and does not
-    /// recurse into it, whatever it is.
+    /// Finds the id of an update; `None` if it has none. Does not parse the rest and does not
+    /// recurse into it.
     pub(crate) fn find(text: impl Into<Box<str>>) -> Option<Self> {
         #[derive(Deserialize)]
         struct Numbered {
@@ -55,7 +53,7 @@ impl RawUpdate {
         })
     }
 
-    /// The name of its tries.
+    /// Returns its key in the quarantine.
     fn key(&self) -> String {
         self.id.to_string()
     }
@@ -66,19 +64,19 @@ impl RawUpdate {
 pub(crate) struct Received {
     pub(crate) id: u32,
     kind: UpdateKind,
-    /// Nothing of it was read, and nothing is to be done.
+    /// `true` for an unread update with nothing to do.
     is_set_aside: bool,
 }
 
-/// What the bot calls itself.
+/// The names of the bot.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Me {
+pub(crate) struct BotAccount {
     id: u64,
     username: Option<String>,
 }
 
-impl Me {
-    /// What people call it.
+impl BotAccount {
+    /// Returns the name that people see.
     pub(crate) fn shown(&self) -> String {
         self.username
             .as_ref()
@@ -87,7 +85,7 @@ impl Me {
 }
 
 impl Received {
-    /// Reads an update as far as it can be read.
+    /// Reads an update as far as possible.
     pub(crate) fn read(raw: &RawUpdate) -> Self {
         let kind = salvage::read(&raw.text)
             .map_or_else(|| UpdateKind::Error(().into()), |update| update.kind);
@@ -106,7 +104,7 @@ impl Received {
         }
     }
 
-    /// The message it brings.
+    /// Returns its message.
     pub(crate) fn message(&self) -> Option<&Message> {
         match &self.kind {
             UpdateKind::Message(message) | UpdateKind::ChannelPost(message) => Some(message),
@@ -114,7 +112,7 @@ impl Received {
         }
     }
 
-    /// The album that it is a piece of, so that the others may be on their way.
+    /// Returns the album that it is part of.
     pub(crate) fn album(&self) -> Option<(i64, &MediaGroupId)> {
         let message = self.message()?;
         message
@@ -122,8 +120,8 @@ impl Received {
             .map(|group| (message.chat.id.0, group))
     }
 
-    /// What waits for it, and for what it waits: the updates of its chat. The move of a group counts
-    /// as one of its new id.
+    /// Returns its lane, which orders the updates of a chat. The move of a group is in the lane of
+    /// the new id.
     pub(crate) fn lane(&self) -> i64 {
         let message = match &self.kind {
             UpdateKind::Message(message)
@@ -141,12 +139,15 @@ impl Received {
     }
 }
 
-impl TelegramChannel {
-    /// Receives until the assistant goes down.
-    pub(crate) async fn receive(&self, context: &ChannelContext) -> Result<(), ChannelError> {
-        // Whatever kept the last run from going on is not met again on an old connection.
+impl Telegram {
+    /// Receives until the run ends.
+    pub(crate) async fn receive_updates(
+        &self,
+        context: &ChannelContext,
+    ) -> Result<(), ChannelError> {
+        // An old connection may be the reason why the last run ended.
         self.api.renew();
-        // That the bot is known is no sign of life: messages may be kept from it all the same.
+        // This is no sign of life: a known bot may still get no messages.
         let bot = self.introduce(context).await?;
         match self.config.mode {
             Mode::Polling => self.receive_by_polls(&bot, context).await,
@@ -154,15 +155,15 @@ impl TelegramChannel {
         }
     }
 
-    /// Asks who the bot is.
-    pub(crate) async fn me(&self) -> Result<Me, ChannelError> {
+    /// Asks Telegram for the bot's identity.
+    pub(crate) async fn me(&self) -> Result<BotAccount, ChannelError> {
         self.api
             .call(&GetMe::new())
             .await
             .map_err(CallError::repeatable)
     }
 
-    /// Finds out who the bot is and tells Telegram what it can do.
+    /// Reads the bot's identity and sets its menu of commands.
     async fn introduce(&self, context: &ChannelContext) -> Result<BotIdentity, ChannelError> {
         let me = self.me().await?;
         let username = me.username.unwrap_or_default();
@@ -182,13 +183,13 @@ impl TelegramChannel {
             .call::<_, IgnoredAny>(&SetMyCommands::new(commands))
             .await
         {
-            tracing::warn!(channel = %self.name, %error, "the commands of the bot could not be set");
+            tracing::warn!(channel = %self.base.name, %error, "the commands of the bot could not be set");
         }
-        tracing::info!(channel = %self.name, bot = bot.username, "receiving from Telegram");
+        tracing::info!(channel = %self.base.name, bot = bot.username, "receiving from Telegram");
         Ok(bot)
     }
 
-    /// The kinds of updates that are wanted.
+    /// Returns the kinds of updates to receive.
     pub(crate) fn wanted_updates(&self) -> Vec<AllowedUpdate> {
         let mut kinds = vec![
             AllowedUpdate::Message,
@@ -203,8 +204,8 @@ impl TelegramChannel {
         kinds
     }
 
-    /// Reads updates that came together, after their tries were noted. Those that earlier processes
-    /// ended with are read one at a time, and set aside after too many tries.
+    /// Reads updates that arrived together, after their attempts were noted. Suspects are read one
+    /// at a time, and set aside after too many attempts.
     pub(crate) async fn open_updates(
         &self,
         updates: Vec<RawUpdate>,
@@ -213,17 +214,18 @@ impl TelegramChannel {
         let fresh = updates
             .iter()
             .map(RawUpdate::key)
-            .filter(|key| !self.quarantine.is_suspect(key));
-        self.quarantine.begin(&fresh.collect::<Vec<_>>()).await;
+            .filter(|key| !self.base.quarantine.is_suspect(key));
+        self.base.quarantine.begin(&fresh.collect::<Vec<_>>()).await;
         let mut read = Vec::with_capacity(updates.len());
         for update in updates {
             let key = update.key();
-            if !self.quarantine.is_suspect(&key) {
+            if !self.base.quarantine.is_suspect(&key) {
                 read.push(Received::read(&update));
                 continue;
             }
             read.push(
                 match self
+                    .base
                     .quarantine
                     .admit(&key, update.text.as_bytes(), context.progress.as_ref())
                     .await
@@ -240,18 +242,18 @@ impl TelegramChannel {
         read
     }
 
-    /// Deals with an update, or with the messages of an album.
+    /// Handles an update, or the messages of an album.
     pub(crate) async fn take(
         &self,
         bot: &BotIdentity,
-        job: &Job,
+        job: &UpdateJob,
         context: &ChannelContext,
     ) -> Next {
         if job.first.is_set_aside {
             return Next::Confirm;
         }
         let keys: Vec<String> = job.updates().map(|update| update.id.to_string()).collect();
-        let handling = self.quarantine.enter(&keys).await;
+        let handling = self.base.quarantine.enter(&keys).await;
         let candidate = match &job.first.kind {
             UpdateKind::Message(message) | UpdateKind::ChannelPost(message) => {
                 if let Some((old, new)) = moved(message) {
@@ -272,7 +274,7 @@ impl TelegramChannel {
             }
             UpdateKind::CallbackQuery(query) => self.press(query),
             UpdateKind::Error(_) => {
-                tracing::warn!(channel = %self.name, update = job.first.id, "an update could not be read and was skipped");
+                tracing::warn!(channel = %self.base.name, update = job.first.id, "an update could not be read and was skipped");
                 None
             }
             _ => None,
@@ -281,17 +283,17 @@ impl TelegramChannel {
             handling.end().await;
             return Next::Confirm;
         };
-        intake::take(&TelegramSource(self), &candidate, Some(handling), context).await
+        intake::take(self, &candidate, Some(handling), context).await
     }
 
-    /// A sign of life, unless messages cannot be stored: that is not over because more of them come.
+    /// Reports a sign of life, unless messages cannot be stored.
     pub(crate) fn show_life(&self, context: &ChannelContext) {
         if self.refused.load(Ordering::Relaxed) == 0 {
             context.progress.alive();
         }
     }
 
-    /// Notes that a group has another id now, before anything that comes from there.
+    /// Notes the move of a group, before any message of its new id is handled.
     async fn take_move(&self, old: i64, new: i64, context: &ChannelContext) {
         let mut tries = 0;
         while let Err(error) = self.moves.learn(old, new).await {
@@ -303,9 +305,9 @@ impl TelegramChannel {
         }
     }
 
-    /// Edits change nothing; people in private chats are told so once.
+    /// Ignores an edit, with one notice per private chat.
     async fn take_edit(&self, bot: &BotIdentity, message: &Message, context: &ChannelContext) {
-        tracing::debug!(channel = %self.name, chat = message.chat.id.0, "an edited message is ignored");
+        tracing::debug!(channel = %self.base.name, chat = message.chat.id.0, "an edited message is ignored");
         let is_text = message.text().or(message.caption()).is_some();
         let Some(candidate) = self.candidate(bot, std::slice::from_ref(message)) else {
             return;
@@ -319,7 +321,7 @@ impl TelegramChannel {
                 == AccessDecision::Allowed
             && self.is_first_edit_in(message.chat.id.0)
         {
-            self.tell(&candidate.chat, EDITS_IGNORED).await;
+            self.notify(&candidate.chat, EDITS_IGNORED).await;
         }
     }
 }

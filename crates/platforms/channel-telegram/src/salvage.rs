@@ -8,7 +8,7 @@ use nanobot_channel::{Map, Value, json};
 use serde_json::json;
 use teloxide::types::{MessageKind, Update, UpdateKind};
 
-/// What says who wrote something where, and what.
+/// Fields for author, chat and text.
 const NEEDED: &[&str] = &[
     "message_id",
     "date",
@@ -18,7 +18,7 @@ const NEEDED: &[&str] = &[
     "text",
     "caption",
 ];
-/// What else is used where it can be read.
+/// Other fields, which are used if they can be read.
 const USEFUL: &[&str] = &[
     "edit_date",
     "message_thread_id",
@@ -84,8 +84,8 @@ pub(crate) fn read(raw: &str) -> Option<Update> {
     attempts.into_iter().find_map(read).or(found)
 }
 
-/// Whether an update was read. Where teloxide cannot read what a message says, it reads a message that
-/// says nothing.
+/// `true` if an update was read. If teloxide cannot read the content of a message, it reads a
+/// message that says nothing.
 fn says_something(update: &Update) -> bool {
     match &update.kind {
         UpdateKind::Error(_) => false,
@@ -141,7 +141,7 @@ fn pared(message: &Map, keeps: &dyn Fn(&str) -> bool) -> Map {
         let origin = json!({"type": "hidden_user", "date": 0, "sender_user_name": "somebody"});
         kept.insert("forward_origin".to_owned(), origin);
     }
-    // What stood below a file stands alone when there is none.
+    // A caption without its file becomes the text.
     if !keeps("document")
         && let Some(caption) = kept.remove("caption")
     {

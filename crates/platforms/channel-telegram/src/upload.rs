@@ -14,7 +14,7 @@ use teloxide::types::MessageId;
 use crate::api::Api;
 use crate::error::{CallError, Refusal};
 use crate::outbound::read_id;
-use crate::place::Place;
+use crate::target::SendTarget;
 
 /// The largest file a bot may send, in bytes, and all files of one request together.
 const LARGEST: u64 = 50 << 20;
@@ -23,7 +23,7 @@ const LARGEST_PHOTO: u64 = 10 << 20;
 /// The most files that go together.
 const ALBUM: usize = 10;
 
-/// How Telegram shows a file.
+/// Telegram's presentation of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileKind {
     Photo,
@@ -77,7 +77,7 @@ impl FileKind {
         }
     }
 
-    /// Whether two files may be in one album.
+    /// `true` if two files may be in one album.
     fn goes_with(self, other: Self) -> bool {
         let is_seen = |kind| matches!(kind, Self::Photo | Self::Video);
         (is_seen(self) && is_seen(other))
@@ -85,7 +85,7 @@ impl FileKind {
     }
 }
 
-/// Why a file did not go.
+/// The failure of sending a file.
 pub(crate) type UploadError = upload::UploadError<Refusal>;
 
 const PLATFORM: &str = "Telegram";
@@ -96,20 +96,20 @@ const TOO_LARGE: UploadError = UploadError::TooLarge {
 
 /// A file that is ready to go.
 #[derive(Debug)]
-struct Outgoing<'a> {
+struct OutgoingFile<'a> {
     kind: FileKind,
     name: &'a str,
-    content: Content<'a>,
+    content: UploadContent<'a>,
 }
 
 #[derive(Debug)]
-enum Content<'a> {
+enum UploadContent<'a> {
     /// Telegram fetches it from there.
     Address(&'a str),
     Bytes(Vec<u8>),
 }
 
-impl<'a> Outgoing<'a> {
+impl<'a> OutgoingFile<'a> {
     async fn load(media: &'a MediaRef) -> Result<Self, UploadError> {
         let name = name_of(media);
         let kind = FileKind::of(name);
@@ -120,7 +120,7 @@ impl<'a> Outgoing<'a> {
             return Ok(Self {
                 kind,
                 name,
-                content: Content::Address(&media.location),
+                content: UploadContent::Address(&media.location),
             });
         }
         let bytes = upload::read(media, LARGEST, PLATFORM).await?;
@@ -133,20 +133,20 @@ impl<'a> Outgoing<'a> {
         Ok(Self {
             kind,
             name,
-            content: Content::Bytes(bytes),
+            content: UploadContent::Bytes(bytes),
         })
     }
 
     fn size(&self) -> u64 {
         match &self.content {
-            Content::Address(_) => 0,
-            Content::Bytes(bytes) => bytes.len() as u64,
+            UploadContent::Address(_) => 0,
+            UploadContent::Bytes(bytes) => bytes.len() as u64,
         }
     }
 }
 
-/// `true` if an address may be one of the public internet. A Bot API server of one's own is asked to
-/// fetch it, and stands where others cannot look.
+/// `true` if an address may be one of the public internet. A self-hosted Bot API server would fetch
+/// it from inside the private network.
 fn is_public(address: &str) -> bool {
     let Ok(url) = Url::parse(address) else {
         return false;
@@ -181,7 +181,7 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
         || is_shared)
 }
 
-/// How many of the files at the front go together, at least one.
+/// Returns the number of first files that fit into one album; at least one.
 pub(crate) fn bundle(media: &[MediaRef]) -> usize {
     let mut kinds = media.iter().map(|media| FileKind::of(name_of(media)));
     let Some(first) = kinds.next() else { return 0 };
@@ -191,18 +191,18 @@ pub(crate) fn bundle(media: &[MediaRef]) -> usize {
         .count()
 }
 
-/// Sends a file: an address is fetched by Telegram, a local file is uploaded. What Telegram will not
-/// show in its own way goes as a plain file.
+/// Sends a file: an address is fetched by Telegram, a local file is uploaded. What Telegram will
+/// not show in its own way goes as a plain file.
 pub(crate) async fn send_file(
     api: &Api,
-    place: &Place,
+    target: &SendTarget,
     media: &MediaRef,
 ) -> Result<Option<MessageId>, UploadError> {
-    let file = Outgoing::load(media).await?;
-    match send_as(api, place, &file, file.kind).await {
+    let file = OutgoingFile::load(media).await?;
+    match send_as(api, target, &file, file.kind).await {
         Err(error) if error.is(Refusal::is_about_the_kind) => {
             tracing::debug!(%error, "a file is sent as a plain one");
-            send_as(api, place, &file, FileKind::Document).await
+            send_as(api, target, &file, FileKind::Document).await
         }
         outcome => outcome,
     }
@@ -211,20 +211,20 @@ pub(crate) async fn send_file(
 
 async fn send_as(
     api: &Api,
-    place: &Place,
-    file: &Outgoing<'_>,
+    target: &SendTarget,
+    file: &OutgoingFile<'_>,
     kind: FileKind,
 ) -> Result<Option<MessageId>, CallError> {
-    let mut fields = fields_of(place);
+    let mut fields = fields_of(target);
     if kind == FileKind::Video {
         fields.insert("supports_streaming".to_owned(), true.into());
     }
     let answer: Box<RawValue> = match &file.content {
-        Content::Address(address) => {
+        UploadContent::Address(address) => {
             fields.insert(kind.field().to_owned(), (*address).into());
             api.call_by_name(kind.method(), &fields).await?
         }
-        Content::Bytes(bytes) => {
+        UploadContent::Bytes(bytes) => {
             let part = Part::bytes(bytes.clone()).file_name(file.name.to_owned());
             api.upload(kind.method(), form_of(fields).part(kind.field(), part))
                 .await?
@@ -236,37 +236,37 @@ async fn send_as(
 /// Sends files as one album.
 pub(crate) async fn send_album(
     api: &Api,
-    place: &Place,
+    target: &SendTarget,
     media: &[MediaRef],
 ) -> Result<Option<MessageId>, UploadError> {
     let mut files = Vec::new();
     for media in media {
-        let file = Outgoing::load(media).await?;
+        let file = OutgoingFile::load(media).await?;
         if files
             .first()
-            .is_some_and(|first: &Outgoing<'_>| !file.kind.goes_with(first.kind))
+            .is_some_and(|first: &OutgoingFile<'_>| !file.kind.goes_with(first.kind))
         {
             // A picture became a plain file.
             return Err(TOO_LARGE);
         }
         files.push(file);
     }
-    if files.iter().map(Outgoing::size).sum::<u64>() > LARGEST {
+    if files.iter().map(OutgoingFile::size).sum::<u64>() > LARGEST {
         return Err(TOO_LARGE);
     }
     let mut described = Vec::new();
     let mut parts = Vec::new();
     for (index, file) in files.into_iter().enumerate() {
-        let place = match file.content {
-            Content::Address(address) => address.to_owned(),
-            Content::Bytes(bytes) => {
+        let target = match file.content {
+            UploadContent::Address(address) => address.to_owned(),
+            UploadContent::Bytes(bytes) => {
                 let field = format!("file{index}");
                 let attached = format!("attach://{field}");
                 parts.push((field, Part::bytes(bytes).file_name(file.name.to_owned())));
                 attached
             }
         };
-        let mut item = json!({"type": file.kind.field(), "media": place});
+        let mut item = json!({"type": file.kind.field(), "media": target});
         if let Some(item) = item
             .as_object_mut()
             .filter(|_| file.kind == FileKind::Video)
@@ -275,7 +275,7 @@ pub(crate) async fn send_album(
         }
         described.push(item);
     }
-    let mut fields = fields_of(place);
+    let mut fields = fields_of(target);
     fields.insert("media".to_owned(), described.into());
     let answer: Result<Box<RawValue>, CallError> = if parts.is_empty() {
         api.call_by_name("sendMediaGroup", &fields).await
@@ -291,14 +291,14 @@ pub(crate) async fn send_album(
     Ok(sent.and_then(|ids| ids.last().copied()))
 }
 
-/// Where it goes.
-fn fields_of(place: &Place) -> Map {
+/// The part's name in the form.
+fn fields_of(target: &SendTarget) -> Map {
     let mut fields = Map::new();
-    fields.insert("chat_id".to_owned(), place.chat().into());
-    if let Some(thread) = place.thread() {
+    fields.insert("chat_id".to_owned(), target.chat_id().into());
+    if let Some(thread) = target.thread() {
         fields.insert("message_thread_id".to_owned(), thread.0.0.into());
     }
-    if let Some(reply) = place.reply_parameters() {
+    if let Some(reply) = target.reply_parameters() {
         fields.insert(
             "reply_parameters".to_owned(),
             serde_json::to_value(reply).unwrap_or_default(),

@@ -1,13 +1,13 @@
-//! Receives by being told: Telegram posts each update to an address of ours.
+//! Receives by a webhook: Telegram posts each update to an address of this machine.
 //!
-//! Decision: a post is answered with success only when what it brought is durable; whatever else
-//! becomes of it, Telegram posts it again. TLS is left to a proxy in front, so the listener belongs
-//! on this machine alone. The webhook stays set when the channel ends, so that updates wait.
+//! Decision: a post is answered with success only if its message is durable; otherwise Telegram
+//! repeats it. TLS is left to a reverse proxy, so the listener belongs on the loopback interface.
+//! The webhook stays set when the channel ends, so that updates wait.
 //!
-//! Telegram has a limited number of posts under way (`webhookMaxConnections`), so an album with more
-//! pieces than that comes in several messages.
+//! Telegram sends a limited number of posts at a time (`webhookMaxConnections`), so an album with
+//! more pieces becomes several messages.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use nanobot_channel::{CancellationToken, ChannelContext, ChannelError};
-use nanobot_channel_kit::wrong;
+use nanobot_channel_kit::{Recent, wrong};
 use nanobot_listen::{SeatLimits, http};
 use reqwest::Url;
 use serde::de::IgnoredAny;
@@ -26,52 +26,61 @@ use tokio::time::MissedTickBehavior;
 
 use crate::Secret;
 use crate::address::BotIdentity;
-use crate::album::{Job, jobs};
-use crate::channel::TelegramChannel;
+use crate::album::{UpdateJob, jobs};
+use crate::channel::Telegram;
 use crate::error::CallError;
-use crate::lanes::{Lanes, Settle};
+use crate::lanes::{Settle, UpdateLanes};
 use crate::receive::{ALBUM_TIME, RawUpdate};
 
-/// The header in which Telegram shows that it is Telegram.
+/// The header with the secret of the webhook.
 const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
 /// The largest post, in bytes: updates are texts.
 const LARGEST_POST: usize = 1 << 20;
-/// How many posts and updates wait for their turn. Telegram has at most 100 posts under way.
+/// Capacity of the queue of posts. Telegram sends at most 100 at a time.
 const QUEUE: usize = 128;
-/// How long a post is kept open; Telegram gives up a little later.
+/// Time that a post is kept open; Telegram's timeout is a little longer.
 const HOLD: Duration = Duration::from_secs(50);
-/// How often Telegram is asked whether its posts arrive.
+/// Interval of asking Telegram for failed posts.
 const CHECK: Duration = Duration::from_secs(25);
-/// Telegram has at most 100 connections. They come from one address where a proxy is in front.
+/// Telegram opens at most 100 connections, all from one address after a reverse proxy.
 const SEATS: SeatLimits = SeatLimits {
     total: 128,
     per_address: 128,
 };
-/// Nothing more of an album comes after so long without a piece of it, or after so long in all.
+/// Silence after which an album is complete, and the limit of its whole time.
 const SETTLED: Duration = Duration::from_millis(150);
 const LONGEST_ALBUM: Duration = Duration::from_secs(3);
-/// How many updates are remembered as dealt with.
+/// Number of updates that are remembered as handled.
 const REMEMBERED: usize = 1024;
 
 /// A post that waits for its answer.
 #[derive(Debug)]
-struct Post {
+struct WebhookPost {
     update: RawUpdate,
     answer: oneshot::Sender<()>,
 }
 
-/// Those that came together, by the ids of their updates; a post may come twice.
+/// Posts that arrived together, by the ids of their updates; a post may be repeated.
 type Batch = BTreeMap<u32, (RawUpdate, Vec<oneshot::Sender<()>>)>;
 
-/// Posts that wait for their answers, and what need not be done again.
-#[derive(Debug, Default)]
+/// Posts that wait for their answers, and the updates that were handled.
+#[derive(Debug)]
 struct Desk {
     waiting: BTreeMap<u32, Vec<oneshot::Sender<()>>>,
-    handled: BTreeSet<u32>,
+    handled: Recent<u32>,
+}
+
+impl Default for Desk {
+    fn default() -> Self {
+        Self {
+            waiting: BTreeMap::new(),
+            handled: Recent::new(REMEMBERED),
+        }
+    }
 }
 
 impl Desk {
-    /// Takes posts in; returns the updates that did not come before.
+    /// Takes posts in; returns the new updates.
     fn take(&mut self, batch: Batch) -> Vec<RawUpdate> {
         let mut news = Vec::new();
         for (id, (update, answers)) in batch {
@@ -89,8 +98,8 @@ impl Desk {
         news
     }
 
-    /// Sends posts away: Telegram comes again with them.
-    fn refuse(&mut self, job: &Job) {
+    /// Drops posts: Telegram repeats them.
+    fn refuse(&mut self, job: &UpdateJob) {
         for update in job.updates() {
             self.waiting.remove(&update.id);
         }
@@ -107,22 +116,19 @@ impl Settle for Desk {
                 .flatten()
                 .for_each(confirm);
         }
-        while self.handled.len() > REMEMBERED {
-            self.handled.pop_first();
-        }
     }
 }
 
-/// Where posts come in.
+/// State of the HTTP handler.
 #[derive(Debug)]
 struct Door {
     path: String,
     secret: Secret,
-    posts: mpsc::Sender<Post>,
+    posts: mpsc::Sender<WebhookPost>,
 }
 
-impl TelegramChannel {
-    /// Takes posts until the assistant goes down.
+impl Telegram {
+    /// Receives posts until the run ends.
     pub(crate) async fn receive_by_webhook(
         &self,
         bot: &BotIdentity,
@@ -135,7 +141,7 @@ impl TelegramChannel {
         let _ends_with_this = ends.clone().drop_guard();
         self.listen(sender, ends, context).await?;
         self.announce(&url).await?;
-        let (mut lanes, mut desk) = (Lanes::new(self, bot, context), Desk::default());
+        let (mut lanes, mut desk) = (UpdateLanes::new(self, bot, context), Desk::default());
         let mut checks = tokio::time::interval(CHECK);
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -198,7 +204,7 @@ impl TelegramChannel {
 
     async fn listen(
         &self,
-        posts: mpsc::Sender<Post>,
+        posts: mpsc::Sender<WebhookPost>,
         ends: CancellationToken,
         context: &ChannelContext,
     ) -> Result<(), ChannelError> {
@@ -225,7 +231,7 @@ impl TelegramChannel {
         Ok(())
     }
 
-    /// Tells Telegram where to post.
+    /// Sets the webhook.
     async fn announce(&self, url: &Url) -> Result<(), ChannelError> {
         let request = SetWebhook::new(url.clone())
             .secret_token(self.config.webhook_secret_token.expose())
@@ -238,7 +244,7 @@ impl TelegramChannel {
             .map_err(CallError::repeatable)
     }
 
-    /// Asks Telegram whether its posts arrive.
+    /// Checks that Telegram's posts arrive.
     async fn check_posts(&self, url: &Url, context: &ChannelContext) -> Result<(), ChannelError> {
         let waiting = match self.waiting().await {
             Ok(waiting) => waiting,
@@ -275,7 +281,7 @@ fn confirm(answer: oneshot::Sender<()>) {
 }
 
 /// Puts a post with those that came together with it.
-fn add(batch: &mut Batch, post: Post) {
+fn add(batch: &mut Batch, post: WebhookPost) {
     batch
         .entry(post.update.id)
         .or_insert_with(|| (post.update, Vec::new()))
@@ -284,7 +290,7 @@ fn add(batch: &mut Batch, post: Post) {
 }
 
 /// Returns the posts that have come by now.
-fn waiting(first: Post, posts: &mut mpsc::Receiver<Post>) -> Batch {
+fn waiting(first: WebhookPost, posts: &mut mpsc::Receiver<WebhookPost>) -> Batch {
     let mut batch = Batch::new();
     add(&mut batch, first);
     while let Ok(post) = posts.try_recv() {
@@ -294,7 +300,7 @@ fn waiting(first: Post, posts: &mut mpsc::Receiver<Post>) -> Batch {
 }
 
 /// The rest of an album, and what comes meanwhile.
-async fn rest(posts: &mut mpsc::Receiver<Post>) -> Batch {
+async fn rest(posts: &mut mpsc::Receiver<WebhookPost>) -> Batch {
     let mut batch = Batch::new();
     tokio::time::sleep(ALBUM_TIME).await;
     let settling = async {
@@ -332,7 +338,7 @@ async fn take_in(State(door): State<Arc<Door>>, request: Request) -> StatusCode 
         return StatusCode::BAD_REQUEST;
     };
     let (answer, answered) = oneshot::channel();
-    if door.posts.try_send(Post { update, answer }).is_err() {
+    if door.posts.try_send(WebhookPost { update, answer }).is_err() {
         return StatusCode::SERVICE_UNAVAILABLE;
     }
     match tokio::time::timeout(HOLD, answered).await {

@@ -1,35 +1,35 @@
-//! Which updates were dealt with, and how far they may be confirmed.
+//! Handled updates, and the offset up to which they may be confirmed.
 //!
-//! The offset of a poll confirms every update below it. Chats are served beside each other, so an
-//! update may be done before an earlier one; the offset stays at the first that is not. What was
-//! confirmed never comes again, so the messages of an album are confirmed together: a part of it would
-//! come back as a message of its own.
+//! The offset of a poll confirms every update below it. Chats are served concurrently, so an update
+//! may be handled before an earlier one; the offset stays at the first that is not. A confirmed
+//! update is never repeated, so the messages of an album are confirmed together: otherwise a part
+//! of it would be repeated as a message of its own.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use crate::album::Job;
+use crate::album::UpdateJob;
 use crate::lanes::Settle;
 use crate::receive::RawUpdate;
 
-/// The updates from the first on that is not confirmed.
+/// Updates from the first unconfirmed one.
 #[derive(Debug)]
-pub(crate) struct Window<'a> {
+pub(crate) struct OffsetWindow<'a> {
     offset: &'a AtomicI32,
-    /// Everything below it is dealt with.
+    /// All updates below it are handled.
     floor: u32,
     updates: BTreeMap<u32, Update>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Update {
-    /// The first one that it was dealt with together with.
+    /// The first update of its album.
     head: u32,
     is_done: bool,
 }
 
-impl<'a> Window<'a> {
-    /// Nothing came yet; `offset` is what the next poll may confirm.
+impl<'a> OffsetWindow<'a> {
+    /// An empty window; `offset` is that of the next poll.
     pub(crate) fn new(offset: &'a AtomicI32) -> Self {
         Self {
             offset,
@@ -38,21 +38,22 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Everything was dealt with. What comes next is new, also when Telegram begins to count anew.
+    /// Empties the window after all updates were handled, because Telegram may restart its
+    /// numbering.
     pub(crate) fn clear(&mut self) {
         self.floor = 0;
         self.updates.clear();
     }
 
-    /// Those that did not come before.
+    /// Returns the updates that are new.
     pub(crate) fn news(&self, updates: Vec<RawUpdate>) -> Vec<RawUpdate> {
         let is_new =
             |update: &RawUpdate| update.id >= self.floor && !self.updates.contains_key(&update.id);
         updates.into_iter().filter(is_new).collect()
     }
 
-    /// It is under way.
-    pub(crate) fn add(&mut self, job: &Job) {
+    /// Adds updates that are being handled.
+    pub(crate) fn add(&mut self, job: &UpdateJob) {
         let head = job.first.id;
         self.updates.extend(job.updates().map(|update| {
             (
@@ -84,7 +85,7 @@ impl<'a> Window<'a> {
     }
 }
 
-impl Settle for Window<'_> {
+impl Settle for OffsetWindow<'_> {
     fn settle(&mut self, updates: &[u32]) {
         for id in updates {
             if let Some(update) = self.updates.get_mut(id) {
@@ -140,7 +141,7 @@ mod tests {
             (7, 7, Some("a")),
             (8, 9, None),
         ];
-        // What is done, job by job, and the offset after each.
+        // The handled updates of each job, and the offset after it.
         let table: [&[(&[u32], i32)]; 4] = [
             &[(&[5, 7], 5), (&[6], 8), (&[8], 9)],
             &[(&[8], 5), (&[6], 5), (&[5, 7], 9)],
@@ -149,7 +150,7 @@ mod tests {
         ];
         for steps in table {
             let offset = AtomicI32::new(3);
-            let mut window = Window::new(&offset);
+            let mut window = OffsetWindow::new(&offset);
             let news = window
                 .news(received(&updates))
                 .iter()
@@ -169,7 +170,7 @@ mod tests {
                 );
             }
             let next = [(8, 9, None), (9, 9, None)];
-            let ids = |window: &Window<'_>| -> Vec<u32> {
+            let ids = |window: &OffsetWindow<'_>| -> Vec<u32> {
                 window
                     .news(received(&next))
                     .iter()

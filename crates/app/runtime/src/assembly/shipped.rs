@@ -8,15 +8,15 @@ use nanobot_channel::ChannelFactory;
 pub(crate) fn channels() -> Vec<Arc<dyn ChannelFactory>> {
     vec![
         #[cfg(feature = "discord")]
-        Arc::new(nanobot_channel_discord::DiscordFactory),
+        Arc::new(nanobot_channel_discord::DiscordFactory::new()),
         #[cfg(feature = "email")]
         Arc::new(nanobot_channel_email::EmailFactory::new(Arc::new(
             nanobot_extract::HelperProcess::of_this_program(),
         ))),
         #[cfg(feature = "slack")]
-        Arc::new(nanobot_channel_slack::SlackFactory),
+        Arc::new(nanobot_channel_slack::SlackFactory::new()),
         #[cfg(feature = "telegram")]
-        Arc::new(nanobot_channel_telegram::TelegramFactory),
+        Arc::new(nanobot_channel_telegram::TelegramFactory::new()),
         #[cfg(feature = "websocket")]
         Arc::new(nanobot_channel_websocket::WebSocketFactory),
     ]

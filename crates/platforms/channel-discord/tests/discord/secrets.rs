@@ -79,7 +79,7 @@ async fn what_cannot_work_is_refused_before_anything_is_opened() {
         ),
     ];
     for (section, text) in table {
-        let error = DiscordFactory
+        let error = DiscordFactory::new()
             .create("discord".into(), &RawConfig::new(section))
             .unwrap_err();
         assert_eq!(error.to_string(), text);

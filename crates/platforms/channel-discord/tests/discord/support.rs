@@ -63,7 +63,7 @@ pub(crate) fn channel(fake: &DiscordFake, keys: &Value) -> Arc<dyn Channel> {
         .as_object_mut()
         .unwrap()
         .extend(keys.as_object().unwrap().clone());
-    DiscordFactory
+    DiscordFactory::new()
         .create(ChannelName::from("discord"), &RawConfig::new(section))
         .unwrap()
 }

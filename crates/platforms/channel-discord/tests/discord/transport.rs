@@ -130,7 +130,7 @@ async fn the_gateway_and_the_api_go_through_the_proxy() {
         "token": TOKEN, "apiBase": elsewhere(fake.api_base()), "gatewayUrl": elsewhere(fake.gateway_url()),
         "proxy": format!("socks5://{address}"), "proxyUsername": "me", "proxyPassword": "s3cret",
     });
-    let channel = DiscordFactory
+    let channel = DiscordFactory::new()
         .create("discord".into(), &RawConfig::new(section))
         .unwrap();
     let running = Running::of(fake, channel).ready().await;

@@ -51,7 +51,7 @@ pub(crate) fn channel(fake: &SlackFake, keys: &Value) -> Arc<dyn Channel> {
         .as_object_mut()
         .unwrap()
         .extend(keys.as_object().unwrap().clone());
-    SlackFactory
+    SlackFactory::new()
         .create(ChannelName::from("slack"), &RawConfig::new(section))
         .unwrap()
 }

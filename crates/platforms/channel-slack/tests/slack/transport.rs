@@ -33,7 +33,7 @@ fn create(base: &str, own_proxy: &Value, proxy: Option<String>) -> Arc<dyn Chann
         proxy,
         ..RawConfig::new(section)
     };
-    SlackFactory.create("slack".into(), &config).unwrap()
+    SlackFactory::new().create("slack".into(), &config).unwrap()
 }
 
 #[tokio::test]
@@ -134,7 +134,7 @@ async fn what_cannot_work_is_refused_before_anything_is_opened() {
             .as_object_mut()
             .unwrap()
             .extend(keys.as_object().unwrap().clone());
-        let error = SlackFactory
+        let error = SlackFactory::new()
             .create("slack".into(), &RawConfig::new(section))
             .unwrap_err();
         assert_eq!(error.to_string(), text);

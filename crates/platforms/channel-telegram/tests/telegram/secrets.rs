@@ -85,7 +85,7 @@ async fn what_cannot_work_is_refused_before_anything_is_opened() {
         ),
     ];
     for (section, text) in table {
-        let error = TelegramFactory
+        let error = TelegramFactory::new()
             .create("telegram".into(), &RawConfig::new(section))
             .unwrap_err();
         assert_eq!(error.to_string(), text);

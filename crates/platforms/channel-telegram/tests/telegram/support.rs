@@ -59,7 +59,7 @@ pub(crate) fn channel(fake: &TelegramFake, keys: &Value) -> Arc<dyn Channel> {
         .as_object_mut()
         .unwrap()
         .extend(keys.as_object().unwrap().clone());
-    TelegramFactory
+    TelegramFactory::new()
         .create(ChannelName::from("telegram"), &RawConfig::new(section))
         .unwrap()
 }

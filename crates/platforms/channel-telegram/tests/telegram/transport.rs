@@ -33,7 +33,9 @@ fn create(section: Value, proxy: Option<String>) -> Arc<dyn Channel> {
         proxy,
         ..RawConfig::new(section)
     };
-    TelegramFactory.create("telegram".into(), &config).unwrap()
+    TelegramFactory::new()
+        .create("telegram".into(), &config)
+        .unwrap()
 }
 
 #[tokio::test]

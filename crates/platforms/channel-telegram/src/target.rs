@@ -1,18 +1,18 @@
-//! Where a message goes.
+//! The destination of a message.
 
 use nanobot_channel::{ChannelError, ChatId, DeliveryContext};
 use teloxide::types::{ChatId as TelegramChat, MessageId, Recipient, ReplyParameters, ThreadId};
 
 /// A chat, the topic in it, and the message to quote.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SendTarget {
     chat: i64,
     thread: Option<ThreadId>,
     reply_to: Option<MessageId>,
 }
 
-impl Place {
-    /// A place that quotes nothing.
+impl SendTarget {
+    /// A target without a quote.
     pub(crate) fn new(chat: &ChatId, delivery: &DeliveryContext) -> Result<Self, ChannelError> {
         let Ok(chat) = chat.as_str().parse() else {
             return Err(ChannelError::NotFound(format!(
@@ -24,13 +24,21 @@ impl Place {
             .as_deref()
             .and_then(|thread| thread.parse().ok());
         Ok(Self {
-            chat,
             thread: thread.map(|id| ThreadId(MessageId(id))),
-            reply_to: None,
+            ..Self::chat(chat)
         })
     }
 
-    /// The same, quoting the message the delivery names.
+    /// A chat, without topic and quote.
+    pub(crate) fn chat(chat: i64) -> Self {
+        Self {
+            chat,
+            thread: None,
+            reply_to: None,
+        }
+    }
+
+    /// The same target with a quote of the message that the delivery names.
     pub(crate) fn quoting(self, delivery: &DeliveryContext) -> Self {
         let reply_to = delivery
             .reply_to
@@ -40,17 +48,7 @@ impl Place {
         Self { reply_to, ..self }
     }
 
-    /// The same in the chat that took this one's place.
-    pub(crate) fn moved_to(&self, chat: i64) -> Self {
-        // The messages and topics of the old chat are not in the new one.
-        Self {
-            chat,
-            thread: None,
-            reply_to: None,
-        }
-    }
-
-    /// The same outside of any topic.
+    /// The same target outside of any topic.
     pub(crate) fn without_topic(&self) -> Self {
         Self {
             thread: None,
@@ -58,12 +56,12 @@ impl Place {
         }
     }
 
-    /// Whether one person is there rather than several.
+    /// `true` for a chat with one person.
     pub(crate) fn is_private(&self) -> bool {
         self.chat > 0
     }
 
-    pub(crate) fn chat(&self) -> i64 {
+    pub(crate) fn chat_id(&self) -> i64 {
         self.chat
     }
 
@@ -75,7 +73,7 @@ impl Place {
         self.thread
     }
 
-    /// A quoted message may be gone: the reply comes all the same.
+    /// Returns the quote; the reply is sent even if the quoted message is gone.
     pub(crate) fn reply_parameters(&self) -> Option<ReplyParameters> {
         self.reply_to
             .map(|id| ReplyParameters::new(id).allow_sending_without_reply())

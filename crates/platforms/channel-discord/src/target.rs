@@ -1,4 +1,4 @@
-//! Where a message goes.
+//! The destination of a message.
 
 use std::num::NonZeroU64;
 
@@ -8,13 +8,13 @@ use serenity::model::id::{ChannelId, MessageId};
 
 /// A channel (a thread is one too), and the message to quote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SendTarget {
     channel: ChannelId,
     reply_to: Option<MessageId>,
 }
 
-impl Place {
-    /// A place that quotes nothing.
+impl SendTarget {
+    /// A target without a quote.
     pub(crate) fn new(chat: &ChatId, delivery: &DeliveryContext) -> Result<Self, ChannelError> {
         let thread = delivery.thread.as_deref().and_then(number);
         let Some(channel) = thread.or_else(|| number(chat.as_str())) else {
@@ -22,13 +22,18 @@ impl Place {
                 "`{chat}` is no id of a Discord channel"
             )));
         };
-        Ok(Self {
-            channel: ChannelId::from(channel),
-            reply_to: None,
-        })
+        Ok(Self::channel(ChannelId::from(channel)))
     }
 
-    /// The same, quoting the message the delivery names.
+    /// A channel, without a quote.
+    pub(crate) fn channel(channel: ChannelId) -> Self {
+        Self {
+            channel,
+            reply_to: None,
+        }
+    }
+
+    /// The same target with a quote of the message that the delivery names.
     pub(crate) fn quoting(self, delivery: &DeliveryContext) -> Self {
         let reply_to = delivery
             .reply_to
@@ -38,7 +43,7 @@ impl Place {
         Self { reply_to, ..self }
     }
 
-    /// The same, quoting nothing.
+    /// The same target without a quote.
     pub(crate) fn without_quote(self) -> Self {
         Self {
             reply_to: None,
@@ -46,11 +51,11 @@ impl Place {
         }
     }
 
-    pub(crate) fn channel(self) -> ChannelId {
+    pub(crate) fn channel_id(self) -> ChannelId {
         self.channel
     }
 
-    /// A quoted message may be gone: the reply comes all the same.
+    /// Returns the quote; the reply is sent even if the quoted message is gone.
     pub(crate) fn reference(self) -> Option<MessageReference> {
         let reference = MessageReference::new(MessageReferenceKind::Default, self.channel);
         self.reply_to
@@ -68,14 +73,14 @@ mod tests {
 
     #[test]
     fn a_thread_is_the_channel() {
-        let place = |chat: &str, thread: Option<&str>| {
+        let target = |chat: &str, thread: Option<&str>| {
             let delivery = DeliveryContext {
                 thread: thread.map(str::to_owned),
                 ..DeliveryContext::default()
             };
-            Place::new(&ChatId::from(chat), &delivery)
+            SendTarget::new(&ChatId::from(chat), &delivery)
                 .ok()
-                .map(|place| place.channel().get())
+                .map(|target| target.channel_id().get())
         };
         let table = [
             ("5", None, Some(5)),
@@ -85,7 +90,7 @@ mod tests {
             ("general", None, None),
         ];
         for (chat, thread, expected) in table {
-            assert_eq!(place(chat, thread), expected, "{chat} {thread:?}");
+            assert_eq!(target(chat, thread), expected, "{chat} {thread:?}");
         }
     }
 }

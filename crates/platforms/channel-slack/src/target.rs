@@ -1,4 +1,4 @@
-//! Where a message goes: a conversation by its id, or by what people call it.
+//! The destination of a message: a conversation by its id, or by its name.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,23 +8,23 @@ use serde::Deserialize;
 use serde_json::json;
 use slack_morphism::{SlackChannelId, SlackTs};
 
-use crate::channel::SlackChannel;
+use crate::channel::Slack;
 use crate::error::CallError;
 
-/// How many names are remembered.
+/// Number of resolved targets that are remembered.
 const REMEMBERED: usize = 1024;
-/// How many pages of a list are read.
+/// Most pages of a list that are read.
 const PAGES: usize = 50;
 const PAGE: &str = "200";
 
 /// A conversation and the thread in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct SendTarget {
     pub(crate) chat: String,
     pub(crate) thread: Option<String>,
 }
 
-impl Place {
+impl SendTarget {
     pub(crate) fn channel_id(&self) -> SlackChannelId {
         SlackChannelId::new(self.chat.clone())
     }
@@ -34,16 +34,16 @@ impl Place {
     }
 }
 
-/// What a target means before anybody was asked.
+/// A target as it is written, before Slack is asked.
 #[derive(Debug, PartialEq, Eq)]
-enum Target<'a> {
+enum ParsedTarget<'a> {
     Conversation(&'a str),
     User(&'a str),
     ChannelName(&'a str),
     UserName(&'a str),
 }
 
-impl<'a> Target<'a> {
+impl<'a> ParsedTarget<'a> {
     /// `C…`, `U…`, `<#C…|name>`, `<@U…>`, `#name`, `@name`.
     fn parse(text: &'a str) -> Option<Self> {
         let text = text.trim();
@@ -83,7 +83,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Conversations by what they were asked for as.
+/// Ids of conversations by the targets that were resolved to them.
 #[derive(Debug, Default)]
 pub(crate) struct Directory(Mutex<BTreeMap<String, String>>);
 
@@ -107,23 +107,23 @@ impl Directory {
 
 /// A page of a list of conversations or people.
 #[derive(Debug, Deserialize)]
-struct Page {
+struct ListPage {
     #[serde(default, alias = "members")]
-    channels: Vec<Entry>,
+    channels: Vec<Listed>,
     #[serde(default)]
-    response_metadata: Cursor,
+    response_metadata: NextPage,
 }
 
-/// Where the next page of a list begins; empty at its end.
+/// The cursor of the next page of a list; empty at its end.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Cursor {
+pub(crate) struct NextPage {
     pub(crate) next_cursor: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Entry {
+struct Listed {
     id: String,
     name: String,
     deleted: bool,
@@ -137,33 +137,33 @@ struct Profile {
     real_name: String,
 }
 
-impl SlackChannel {
-    /// The place of a message, asking Slack where its chat is only a name.
-    pub(crate) async fn place(
+impl Slack {
+    /// Returns the target of a message; asks Slack if its chat is only a name.
+    pub(crate) async fn target(
         &self,
         chat: &ChatId,
         delivery: &DeliveryContext,
-    ) -> Result<Place, ChannelError> {
+    ) -> Result<SendTarget, ChannelError> {
         let thread = delivery.thread.clone();
-        let Some(target) = Target::parse(chat.as_str()) else {
+        let Some(target) = ParsedTarget::parse(chat.as_str()) else {
             return Err(ChannelError::NotFound(format!(
                 "`{chat}` is no channel, person or id of Slack"
             )));
         };
-        if let Target::Conversation(chat) = target {
-            return Ok(Place {
+        if let ParsedTarget::Conversation(chat) = target {
+            return Ok(SendTarget {
                 chat: chat.to_owned(),
                 thread,
             });
         }
         if let Some(chat) = self.directory.get(chat.as_str()) {
-            return Ok(Place { chat, thread });
+            return Ok(SendTarget { chat, thread });
         }
         let found = match target {
-            Target::Conversation(chat) => Ok(Some(chat.to_owned())),
-            Target::User(user) => self.direct_chat(user).await.map(Some),
-            Target::ChannelName(name) => self.channel_named(name).await,
-            Target::UserName(name) => match self.user_named(name).await {
+            ParsedTarget::Conversation(chat) => Ok(Some(chat.to_owned())),
+            ParsedTarget::User(user) => self.direct_chat(user).await.map(Some),
+            ParsedTarget::ChannelName(name) => self.channel_named(name).await,
+            ParsedTarget::UserName(name) => match self.user_named(name).await {
                 Ok(Some(user)) => self.direct_chat(&user).await.map(Some),
                 other => other,
             },
@@ -175,7 +175,7 @@ impl SlackChannel {
             )));
         };
         self.directory.insert(chat.as_str(), &found);
-        Ok(Place {
+        Ok(SendTarget {
             chat: found,
             thread,
         })
@@ -185,7 +185,7 @@ impl SlackChannel {
     async fn direct_chat(&self, user: &str) -> Result<String, CallError> {
         #[derive(Deserialize)]
         struct Opened {
-            channel: Entry,
+            channel: Listed,
         }
         let opened: Opened = self
             .api
@@ -204,7 +204,7 @@ impl SlackChannel {
     }
 
     async fn user_named(&self, name: &str) -> Result<Option<String>, CallError> {
-        let is_meant = |entry: &Entry| {
+        let is_meant = |entry: &Listed| {
             let Profile {
                 display_name,
                 real_name,
@@ -222,7 +222,7 @@ impl SlackChannel {
         &self,
         method: &str,
         query: &[(&str, &str)],
-        is_meant: impl Fn(&Entry) -> bool + Send,
+        is_meant: impl Fn(&Listed) -> bool + Send,
     ) -> Result<Option<String>, CallError> {
         let mut cursor = String::new();
         for _ in 0..PAGES {
@@ -231,7 +231,7 @@ impl SlackChannel {
             if !cursor.is_empty() {
                 query.push(("cursor", &cursor));
             }
-            let page: Page = self.api.ask(method, &query).await?;
+            let page: ListPage = self.api.ask(method, &query).await?;
             if let Some(entry) = page.channels.into_iter().find(&is_meant) {
                 return Ok(Some(entry.id));
             }
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn targets_are_ids_or_names() {
-        use Target::{ChannelName, Conversation, User, UserName};
+        use ParsedTarget::{ChannelName, Conversation, User, UserName};
         let table = [
             ("C012AB", Some(Conversation("C012AB"))),
             (" D1 ", Some(Conversation("D1"))),
@@ -269,7 +269,7 @@ mod tests {
             ("", None),
         ];
         for (text, target) in table {
-            assert_eq!(Target::parse(text), target, "{text}");
+            assert_eq!(ParsedTarget::parse(text), target, "{text}");
         }
     }
 }
