@@ -315,7 +315,7 @@ const FAULTS: [Planted; 35] = [
         options: &[],
         id: "channels.exposed",
         severity: "note",
-        what: "whoever can connect",
+        what: "anyone who can connect",
         remedy: "channels.websocket.token",
     },
     Planted {
@@ -391,7 +391,7 @@ const FAULTS: [Planted; 35] = [
         id: "access.paired",
         severity: "fault",
         what: "pairing.json",
-        remedy: "pair anew",
+        remedy: "pair again",
     },
     Planted {
         name: "a log that cannot be written",

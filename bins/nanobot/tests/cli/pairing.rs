@@ -243,7 +243,7 @@ async fn the_lists_of_the_configuration_work_while_a_gateway_runs() {
         world
             .home
             .read("logs/gateway.log")
-            .contains("settings were changed")
+            .contains("settings changed")
     })
     .await;
     world.push(&mallory, "nor this");

@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 use crate::connection::PeerConnection;
 use crate::parts::{ControlParts, ControlState};
 use crate::seats::Seats;
-use crate::socket::Listener;
+use crate::socket::ControlListener;
 use crate::terminals::Terminals;
 use crate::{ControlError, TERMINAL_CHANNEL};
 
@@ -23,13 +23,13 @@ const REST: Duration = Duration::from_millis(200);
 /// A bound socket that does not serve clients yet. Dropping it removes the socket file.
 #[derive(Debug)]
 pub struct ControlServer {
-    listener: Listener,
+    listener: ControlListener,
 }
 
 /// A socket that is ready to serve and owns the subscription to terminal replies.
 #[derive(Debug)]
 pub struct RunningControl {
-    listener: Listener,
+    listener: ControlListener,
     shared: Arc<ControlState>,
     replies: Subscription<OutboundMessage>,
     events: broadcast::Receiver<Event>,
@@ -43,7 +43,7 @@ impl ControlServer {
     /// Returns [`ControlError::Bind`] or [`ControlError::Unsupported`].
     pub async fn bind(path: &Path) -> Result<Self, ControlError> {
         Ok(Self {
-            listener: Listener::bind(path).await?,
+            listener: ControlListener::bind(path).await?,
         })
     }
 
@@ -96,7 +96,7 @@ impl RunningControl {
 }
 
 async fn accept(
-    listener: &Listener,
+    listener: &ControlListener,
     shared: &Arc<ControlState>,
     clients: &TaskTracker,
     end: &CancellationToken,

@@ -1,10 +1,10 @@
 //! The Unix socket: private to its owner, and replaced if it is stale.
 
 #[cfg(unix)]
-pub(crate) use unix::{Listener, Stream, connect};
+pub(crate) use unix::{ControlListener, Stream, connect};
 
 #[cfg(not(unix))]
-pub(crate) use elsewhere::{Listener, Stream, connect};
+pub(crate) use elsewhere::{ControlListener, Stream, connect};
 
 #[cfg(unix)]
 mod unix {
@@ -23,13 +23,13 @@ mod unix {
 
     /// A listening socket. Dropping it removes the socket file.
     #[derive(Debug)]
-    pub(crate) struct Listener {
+    pub(crate) struct ControlListener {
         listener: UnixListener,
         path: PathBuf,
         owner: u32,
     }
 
-    impl Listener {
+    impl ControlListener {
         /// Listens on `path`. A stale socket is replaced; any other file is left alone.
         pub(crate) async fn bind(path: &Path) -> Result<Self, ControlError> {
             let fault = |source| ControlError::Bind {
@@ -63,7 +63,7 @@ mod unix {
         }
     }
 
-    impl Drop for Listener {
+    impl Drop for ControlListener {
         fn drop(&mut self) {
             // Best effort: a socket file that remains is recognized as stale.
             drop(std::fs::remove_file(&self.path));
@@ -150,9 +150,9 @@ mod elsewhere {
 
     /// A socket that listens; there are none.
     #[derive(Debug)]
-    pub(crate) struct Listener;
+    pub(crate) struct ControlListener;
 
-    impl Listener {
+    impl ControlListener {
         pub(crate) async fn bind(_path: &Path) -> Result<Self, ControlError> {
             Err(ControlError::Unsupported)
         }

@@ -44,7 +44,7 @@ impl RestError {
     }
 
     pub(crate) fn unknown_message() -> Self {
-        Self::new(404, 10_008, "Unknown StoredMessage")
+        Self::new(404, 10_008, "Unknown Message")
     }
 }
 

@@ -15,7 +15,7 @@ use crate::SlackConfig;
 use crate::attachment;
 use crate::target::SendTarget;
 use crate::text::{head, mentions, readable, without_mention};
-use crate::wire::{Event, Interaction, SlashCommand};
+use crate::wire::{Interaction, SlackEvent, SlashCommand};
 
 /// The beginning of the ids of our buttons.
 pub(crate) const BUTTON: &str = "choice-";
@@ -51,7 +51,7 @@ pub struct SlackOrigin {
 pub(crate) fn of_event(
     config: &SlackConfig,
     me: &Identity,
-    event: &Event,
+    event: &SlackEvent,
 ) -> Option<CandidateMessage> {
     let is_mention = event.kind == "app_mention";
     if !is_mention && event.kind != "message" {

@@ -19,7 +19,7 @@ use crate::channel::Slack;
 use crate::error::{CallError, Refusal};
 use crate::history::Extent;
 use crate::target::SendTarget;
-use crate::wire::{Event, said_key};
+use crate::wire::{SlackEvent, said_key};
 
 /// Maximum number of conversations with a mark, and of threads.
 pub(crate) const MARKED: usize = 100;
@@ -295,8 +295,8 @@ impl Slack {
 }
 
 /// Parses a fetched message into the event that would have brought it live.
-fn event(chat: &str, message: &str) -> Result<Event, serde_json::Error> {
-    let mut event: Event = json::from_str(message)?;
+fn event(chat: &str, message: &str) -> Result<SlackEvent, serde_json::Error> {
+    let mut event: SlackEvent = json::from_str(message)?;
     event.channel = Some(chat.to_owned());
     if event.thread_ts == event.ts {
         event.thread_ts = None;

@@ -5,7 +5,7 @@ use nanobot_channel::{Value, json};
 use crate::SlackConfig;
 use crate::candidate::{Identity, of_command, of_event, of_interaction};
 use crate::text::{escaped, head, readable, without_mention};
-use crate::wire::{Event, PayloadOrigin, SocketFrame};
+use crate::wire::{PayloadOrigin, SlackEvent, SocketFrame};
 
 /// Reads an envelope in every way in which one is read; `true` when something is said in it.
 pub fn envelope(text: &str) -> bool {
@@ -22,7 +22,7 @@ pub fn envelope(text: &str) -> bool {
         team: "T".to_owned(),
     };
     let event: Value = payload.get("event").cloned().unwrap_or_default();
-    let event = serde_json::from_value::<Event>(event).ok();
+    let event = serde_json::from_value::<SlackEvent>(event).ok();
     let event = event.and_then(|event| of_event(&SlackConfig::default(), &me, &event));
     let interaction = serde_json::from_value(payload.clone()).ok();
     let command = serde_json::from_value(payload).ok();

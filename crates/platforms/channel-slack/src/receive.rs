@@ -22,7 +22,7 @@ use crate::channel::Slack;
 use crate::error::{CallError, fundamental};
 use crate::socket::{Socket, SocketEvent};
 use crate::target::SendTarget;
-use crate::wire::{Event, PayloadOrigin, SocketFrame};
+use crate::wire::{PayloadOrigin, SlackEvent, SocketFrame};
 
 /// Time limit of an acknowledgement, before Slack's timeout.
 const ACKNOWLEDGE_WITHIN: Duration = Duration::from_millis(2500);
@@ -386,7 +386,7 @@ impl Slack {
         let read = match kind {
             "events_api" => {
                 let event = payload.get("event").cloned().unwrap_or_default();
-                serde_json::from_value::<Event>(event)
+                serde_json::from_value::<SlackEvent>(event)
                     .map(|event| of_event(&self.config, me, &event))
             }
             "interactive" => serde_json::from_value(payload).map(of_interaction),

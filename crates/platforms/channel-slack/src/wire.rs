@@ -154,7 +154,7 @@ pub(crate) fn said_key(chat: &str, ts: &str) -> String {
 /// An event of the workspace.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Event {
+pub(crate) struct SlackEvent {
     #[serde(rename = "type")]
     pub(crate) kind: String,
     pub(crate) subtype: Option<String>,

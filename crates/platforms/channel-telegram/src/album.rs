@@ -1,6 +1,6 @@
 //! Albums: messages that were sent together, and arrive one by one.
 
-use crate::receive::Received;
+use crate::update::Received;
 
 /// Updates that are handled together: a single one, or the messages of an album.
 #[derive(Debug)]

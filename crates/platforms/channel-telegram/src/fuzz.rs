@@ -1,7 +1,7 @@
 //! A door to the reader of updates for fuzzing and for tests of its bounds. No part of the API.
 
 use crate::author::Author;
-use crate::receive::{RawUpdate, Received};
+use crate::update::{RawUpdate, Received};
 
 /// Reads an update; its number.
 pub fn update(text: &str) -> Option<u32> {

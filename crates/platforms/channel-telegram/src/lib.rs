@@ -38,6 +38,7 @@ mod reaction;
 mod receive;
 mod salvage;
 mod target;
+mod update;
 mod upload;
 mod webhook;
 mod window;

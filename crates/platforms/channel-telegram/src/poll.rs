@@ -20,7 +20,8 @@ use crate::album::jobs;
 use crate::channel::Telegram;
 use crate::error::{CallError, Refusal};
 use crate::lanes::UpdateLanes;
-use crate::receive::{ALBUM_TIME, RawUpdate, Received};
+use crate::receive::ALBUM_TIME;
+use crate::update::{RawUpdate, Received};
 use crate::window::OffsetWindow;
 
 /// Failed polls in a row after which the channel counts as down.

@@ -30,7 +30,8 @@ use crate::album::{UpdateJob, jobs};
 use crate::channel::Telegram;
 use crate::error::CallError;
 use crate::lanes::{Settle, UpdateLanes};
-use crate::receive::{ALBUM_TIME, RawUpdate};
+use crate::receive::ALBUM_TIME;
+use crate::update::RawUpdate;
 
 /// The header with the secret of the webhook.
 const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::album::UpdateJob;
 use crate::lanes::Settle;
-use crate::receive::RawUpdate;
+use crate::update::RawUpdate;
 
 /// Updates from the first unconfirmed one.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
     use crate::album::jobs;
-    use crate::receive::Received;
+    use crate::update::Received;
 
     /// Updates by id, chat and album.
     fn received(updates: &[(u32, i64, Option<&str>)]) -> Vec<RawUpdate> {

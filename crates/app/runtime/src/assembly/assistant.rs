@@ -24,7 +24,7 @@ use crate::assembly::budget;
 use crate::assembly::cron::JobScheduling;
 use crate::assembly::memory;
 use crate::assembly::model;
-use crate::assembly::path_rules::path_rules;
+use crate::assembly::path_rules::{outbox_folder, path_rules, results_folder};
 use crate::assembly::prompts::prompt_notes;
 use crate::assembly::settings::AgentDefaults;
 use crate::assembly::skills;
@@ -114,16 +114,6 @@ impl Assistant {
             created,
         })
     }
-}
-
-/// Returns the folder of tool results that are too long for a prompt.
-pub(crate) fn results_folder(config: &Config) -> PathBuf {
-    config.paths().data_dir.join("tool-results")
-}
-
-/// Returns the folder of attachments of messages that are still to be sent.
-pub(crate) fn outbox_folder(config: &Config) -> PathBuf {
-    config.paths().data_dir.join("outbox")
 }
 
 /// Creates the workspace and the files that are missing in it. Returns the created files.

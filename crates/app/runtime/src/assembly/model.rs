@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::assembly::extensions::Extensions;
 use crate::assembly::settings::AgentDefaults;
-use crate::operator::status::ProviderStatus;
 use crate::{Runtime, RuntimeError};
 
 /// Environment variables of the Python program for the timeouts of a model call, in seconds.
@@ -161,6 +160,15 @@ pub(crate) fn describe(runtime: &Runtime) -> Result<String, RuntimeError> {
             Err(error) => format!("{} ({error})", defaults.model),
         },
     )
+}
+
+/// A configured provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProviderStatus {
+    /// Its display name.
+    pub label: String,
+    /// The configured parts: a key, an address, or both.
+    pub state: String,
 }
 
 /// Returns the providers that have something configured, for `status`.

@@ -8,11 +8,11 @@
 use std::path::{Path, PathBuf};
 
 use nanobot_channels::PairingStore;
+use nanobot_config::Config;
 use nanobot_guard::{CREDENTIAL_PATHS, PathRules};
 use nanobot_memory::MemoryStore as _;
 use nanobot_tools::ToolsConfig;
 
-use crate::assembly::assistant::results_folder;
 use crate::assembly::memory;
 use crate::assembly::skills;
 use crate::{Runtime, RuntimeError, control_socket, memory_store};
@@ -21,6 +21,16 @@ use crate::{Runtime, RuntimeError, control_socket, memory_store};
 const PRIVATE_FOLDERS: [&str; 6] = [
     "channels", "cron", "history", "outbox", "prompts", "sessions",
 ];
+
+/// Returns the folder of tool results that are too long for a prompt.
+pub(crate) fn results_folder(config: &Config) -> PathBuf {
+    config.paths().data_dir.join("tool-results")
+}
+
+/// Returns the folder of attachments of messages that are still to be sent.
+pub(crate) fn outbox_folder(config: &Config) -> PathBuf {
+    config.paths().data_dir.join("outbox")
+}
 
 /// Returns the rules for file tools and for the command guard.
 pub(crate) fn path_rules(

@@ -20,8 +20,8 @@ use nanobot_session::SessionPaths;
 use nanobot_state::SqliteBus;
 use tokio_util::sync::CancellationToken;
 
-use crate::assembly::assistant::{outbox_folder, results_folder};
 use crate::assembly::memory;
+use crate::assembly::path_rules::{outbox_folder, results_folder};
 use crate::assembly::prompts::prompts_folder;
 use crate::assembly::settings::RetentionSettings;
 use crate::{RuntimeError, memory_store};

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::channel_status::{RunningChannels, reports};
 use crate::assembly::cron::JobScheduling;
-use crate::assembly::model;
+use crate::assembly::model::{self, ProviderStatus};
 use crate::error::chain;
 use crate::gateway::retention::size_of;
 use crate::operator::doctor::models::answers;
@@ -58,15 +58,6 @@ impl GatewayStatus {
             model,
         }
     }
-}
-
-/// A configured provider.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ProviderStatus {
-    /// Its display name.
-    pub label: String,
-    /// The configured parts: a key, an address, or both.
-    pub state: String,
 }
 
 /// Numbers of messages that may need attention. Each is counted up to 10,000.

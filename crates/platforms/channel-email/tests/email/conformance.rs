@@ -114,14 +114,11 @@ impl ChannelHarness for Harness {
     }
 
     fn is_acknowledged(&self) -> bool {
-        self.fake.has_flag(self.last.0, r"\VisibleMessage")
+        self.fake.has_flag(self.last.0, r"\Seen")
     }
 
     async fn acknowledged(&mut self) -> anyhow::Result<()> {
-        Ok(self
-            .fake
-            .wait_for_flag(self.last.0, r"\VisibleMessage")
-            .await?)
+        Ok(self.fake.wait_for_flag(self.last.0, r"\Seen").await?)
     }
 
     async fn see(

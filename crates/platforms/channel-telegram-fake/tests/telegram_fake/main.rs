@@ -1,7 +1,6 @@
 //! Tests of the fake with a third-party client and with raw requests.
 #![expect(
     clippy::unwrap_used,
-    clippy::indexing_slicing,
     clippy::panic,
     reason = "a test that cannot go on has failed"
 )]

@@ -22,7 +22,7 @@ const END: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Helper {
     /// Declared before `child`, so that it is dropped while the process id is still in use.
-    group: group::Group,
+    group: group::ProcessGroup,
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
@@ -53,7 +53,7 @@ impl Helper {
             child.stdin.take().ok_or_else(pipe)?,
             child.stdout.take().ok_or_else(pipe)?,
         );
-        let group = group::Group::of(&child);
+        let group = group::ProcessGroup::of(&child);
         Ok(Self {
             group,
             child,
@@ -164,9 +164,9 @@ mod group {
 
     /// A process group that is killed when this value is dropped.
     #[derive(Debug)]
-    pub(super) struct Group(Option<Pid>);
+    pub(super) struct ProcessGroup(Option<Pid>);
 
-    impl Group {
+    impl ProcessGroup {
         pub(super) fn of(child: &Child) -> Self {
             let leader = child.id().and_then(|id| i32::try_from(id).ok());
             Self(leader.map(Pid::from_raw))
@@ -182,7 +182,7 @@ mod group {
         }
     }
 
-    impl Drop for Group {
+    impl Drop for ProcessGroup {
         fn drop(&mut self) {
             self.kill();
         }
@@ -197,9 +197,9 @@ mod group {
     use tokio::process::Child;
 
     #[derive(Debug)]
-    pub(super) struct Group;
+    pub(super) struct ProcessGroup;
 
-    impl Group {
+    impl ProcessGroup {
         pub(super) fn of(_child: &Child) -> Self {
             Self
         }

@@ -53,7 +53,7 @@ pub(super) async fn run(
     let mut child = tokio::process::Command::from(command)
         .kill_on_drop(true)
         .spawn()?;
-    let mut group = group::Group::of(&child);
+    let mut group = group::CommandGroup::of(&child);
     let (mut stdout, mut stderr) = (CapturedStream::default(), CapturedStream::default());
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let end = {
@@ -150,9 +150,9 @@ mod group {
     }
 
     /// A process group that is killed when this value is dropped.
-    pub(super) struct Group(Option<Pid>);
+    pub(super) struct CommandGroup(Option<Pid>);
 
-    impl Group {
+    impl CommandGroup {
         pub(super) fn of(child: &Child) -> Self {
             let leader = child.id().and_then(|id| i32::try_from(id).ok());
             Self(leader.map(Pid::from_raw))
@@ -169,7 +169,7 @@ mod group {
         }
     }
 
-    impl Drop for Group {
+    impl Drop for CommandGroup {
         fn drop(&mut self) {
             self.kill();
         }
@@ -186,9 +186,9 @@ mod group {
 
     pub(super) fn lead(_command: &mut Command) {}
 
-    pub(super) struct Group;
+    pub(super) struct CommandGroup;
 
-    impl Group {
+    impl CommandGroup {
         pub(super) fn of(_child: &Child) -> Self {
             Self
         }

@@ -121,7 +121,7 @@ fn exposure(
         false => "have commands run and read and write every file of this user",
     };
     if is_usual {
-        let what = format!("{key}.allowFrom has \"*\": whoever can connect may {reach}");
+        let what = format!("{key}.allowFrom has \"*\": anyone who can connect may {reach}");
         let remedy =
             format!("Keep {key}.token to yourself, and its host to this computer where you can.");
         chart.note(FindingLevel::Note, "channels.exposed", what, Some(remedy));

@@ -20,7 +20,7 @@ fn senders(chart: &mut FindingList, key: &str, config: &EmailConfig) {
     if !config.verifies() {
         return chart.warn(
             "channels.senders",
-            format!("{key}.verifyDkim and verifySpf are false: whoever knows an address that may write can use it"),
+            format!("{key}.verifyDkim and verifySpf are false: anyone who knows an allowed address can use it"),
             format!("Set {key}.verifyDkim and {key}.verifySpf to true, unless the server lets nothing forged in."),
         );
     }

@@ -32,7 +32,7 @@ pub(super) struct AssistantStub {
     pub(super) notes: Arc<NoteBook>,
     pub(super) alive: usize,
     pub(super) degraded: Vec<String>,
-    pub(super) kept: Vec<StoredFile>,
+    pub(super) kept: Vec<KeptFile>,
     /// Set while the platform is unreachable: a run that is stopped may then end with a transient
     /// error.
     pub(super) is_away: bool,
@@ -100,7 +100,7 @@ impl Ledger {
 
 /// A file that the channel stored.
 #[derive(Clone, Debug)]
-pub(super) struct StoredFile {
+pub(super) struct KeptFile {
     pub(super) location: String,
     pub(super) bytes: Vec<u8>,
 }
@@ -209,7 +209,7 @@ impl MediaStore for Played {
         }
         let location = self.stage.change(|stage| {
             let location = format!("/kept/{}", stage.kept.len() + 1);
-            stage.kept.push(StoredFile {
+            stage.kept.push(KeptFile {
                 location: location.clone(),
                 bytes: bytes.to_vec(),
             });
