@@ -644,8 +644,8 @@ fn the_agent_loop_knows_no_vendor_no_platform_and_no_storage_engine() {
         .collect();
     ours.sort_unstable();
     let expected = [
-        "bus", "context", "guard", "memory", "provider", "redact", "session", "skill", "tool",
-        "types",
+        "bus", "context", "disk", "guard", "memory", "provider", "redact", "session", "skill",
+        "tool", "types",
     ];
     assert_eq!(ours, expected);
 }

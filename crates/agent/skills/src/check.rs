@@ -132,7 +132,7 @@ impl Skills {
     /// was installed. Returns nothing for a built-in one.
     ///
     /// # Errors
-    /// Returns [`SkillsError::Unknown`] if there is no such skill, and [`SkillsError::LockFile`] if the
+    /// Returns [`SkillsError::Unknown`] if there is no such skill, and [`SkillsError::Lock`] if the
     /// list of installed skills cannot be parsed.
     pub fn check(&self, name: &str) -> Result<Vec<SkillFinding>, SkillsError> {
         let survey = self.scan();
@@ -145,7 +145,7 @@ impl Skills {
     /// Checks a skill that [`Skills::scan`] found.
     ///
     /// # Errors
-    /// Returns [`SkillsError::LockFile`] if the list of installed skills cannot be parsed.
+    /// Returns [`SkillsError::Lock`] if the list of installed skills cannot be parsed.
     pub fn check_found(&self, found: &SkillEntry) -> Result<Vec<SkillFinding>, SkillsError> {
         let mut findings = match &found.standing {
             SkillStatus::Refused(why) => vec![SkillFinding::error(why.clone())],

@@ -92,7 +92,7 @@ impl Skills {
     /// since.
     ///
     /// # Errors
-    /// Returns [`SkillsError::Io`] or [`SkillsError::LockFile`] if the list of installed skills cannot
+    /// Returns [`SkillsError::Io`] or [`SkillsError::Lock`] if the list of installed skills cannot
     /// be read or written.
     pub fn agree(&self, plan: &ConsentPlan, at: DateTime<FixedOffset>) -> Result<(), SkillsError> {
         let folder = &self.settings().workspace;

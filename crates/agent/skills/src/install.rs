@@ -51,7 +51,7 @@ impl Skills {
     ///
     /// # Errors
     /// Returns [`SkillsError::Invalid`] if the package has errors, [`SkillsError::Taken`] if a
-    /// skill of that name exists that was not installed or has changed since, [`SkillsError::LockFile`]
+    /// skill of that name exists that was not installed or has changed since, [`SkillsError::Lock`]
     /// if the list of installed skills cannot be parsed, and the errors of reading an existing
     /// skill.
     pub fn plan(&self, package: Package) -> Result<InstallPlan, SkillsError> {
@@ -116,7 +116,7 @@ impl Skills {
     /// written completely or not at all.
     ///
     /// # Errors
-    /// Returns [`SkillsError::Io`] if a file cannot be written, and [`SkillsError::LockFile`] if the
+    /// Returns [`SkillsError::Io`] if a file cannot be written, and [`SkillsError::Lock`] if the
     /// list of installed skills cannot be parsed.
     pub fn install(
         &self,
@@ -147,7 +147,7 @@ impl Skills {
     /// # Errors
     /// Returns [`SkillsError::Unknown`] if there is no such skill, [`SkillsError::NotOfWorkspace`]
     /// if it is not in the workspace, [`SkillsError::Io`] if a file cannot be removed, and
-    /// [`SkillsError::LockFile`] if the list of installed skills cannot be parsed.
+    /// [`SkillsError::Lock`] if the list of installed skills cannot be parsed.
     pub fn remove(&self, name: &str) -> Result<PathBuf, SkillsError> {
         let target = self.removable(name)?;
         let folder = &self.settings().workspace;

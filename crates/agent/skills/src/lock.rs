@@ -53,7 +53,7 @@ impl LockFile {
     ///
     /// # Errors
     /// Returns [`SkillsError::Io`] if the file cannot be read, [`SkillsError::TooLarge`] if it
-    /// exceeds 1 MiB, and [`SkillsError::LockFile`] if it cannot be parsed.
+    /// exceeds 1 MiB, and [`SkillsError::Lock`] if it cannot be parsed.
     pub fn read(folder: &Path) -> Result<Self, SkillsError> {
         let path = Self::path(folder);
         let bytes = match read_bounded(&path, LIMIT) {

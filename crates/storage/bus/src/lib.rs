@@ -10,7 +10,7 @@
 //! [`Consumers`] (one live consumer, wake-ups, and interleaved lossy messages).
 //!
 //! ```
-//! use nanobot_bus::{Bus, MemoryBus, Settle};
+//! use nanobot_bus::{Bus, MemoryBus, SettleOutcome};
 //! use nanobot_types::InboundMessage;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -19,7 +19,7 @@
 //! bus.publish_inbound(InboundMessage::text("cli", "ann", "direct", "hello")).await?;
 //! let delivery = bus.inbound().await?.next().await.ok_or("no message")?;
 //! assert_eq!(delivery.message.content, "hello");
-//! delivery.settle(Settle::Ack).await?;
+//! delivery.settle(SettleOutcome::Ack).await?;
 //! # Ok(())
 //! # }
 //! ```
