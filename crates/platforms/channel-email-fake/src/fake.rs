@@ -114,7 +114,7 @@ impl MailFake {
     }
 
     /// Starts the provider's token endpoint, at the path `/token`; it stops on drop. Access tokens
-    /// issued by it authenticate [`USER`] by `XOAUTH2`.
+    /// issued by it authenticate [`USER`](crate::USER) by `XOAUTH2`.
     ///
     /// # Errors
     /// Returns [`TestkitError::Listen`] if no loopback port can be bound.

@@ -97,7 +97,7 @@ pub struct DeliveryProgress {
 }
 
 /// A message and the duty to settle it. If it is dropped without an outcome that
-/// [ends the delivery](Settle::ends_delivery), it is delivered again: to this subscription after
+/// [ends the delivery](SettleOutcome::ends_delivery), it is delivered again: to this subscription after
 /// [`crate::REDELIVERY_DELAY`], or to the next subscription at once.
 pub struct Delivery<T> {
     /// The message.

@@ -131,7 +131,7 @@ pub enum Ability {
     Rivals,
     /// Tells such programs about each other, so that a channel can report it, by
     /// [`ChannelError::Conflict`](nanobot_channel::ChannelError::Conflict) or as
-    /// [degraded](nanobot_channel::Progress::degraded). Not used without [`Ability::Rivals`].
+    /// [degraded](nanobot_channel::Liveness::degraded). Not used without [`Ability::Rivals`].
     NewsOfRivals,
 }
 
