@@ -46,6 +46,7 @@
 //! # }
 //! ```
 
+mod address;
 mod agent;
 mod agent_loop;
 mod audience;
@@ -57,13 +58,13 @@ mod evidence;
 mod locks;
 pub mod marks;
 mod message_tool;
-mod place;
 mod prefix;
 mod remember_tool;
 mod search_tools;
 mod signal;
 mod subagent;
 
+pub use address::address_of;
 pub use agent::{
     Agent, AgentParts, AgentSettings, ContextPart, ContextReport, DirectRequest, TurnReport,
     TurnRequest, UsageReport,
@@ -81,7 +82,6 @@ pub use engine::{
 pub use error::AgentError;
 pub use evidence::{StepLog, TurnStep};
 pub use message_tool::{MessageTool, Outbox, OutboxError};
-pub use place::address_of;
 pub use prefix::{Miss, MissEvent, last_miss};
 pub use remember_tool::{RememberArguments, RememberTool};
 pub use search_tools::{MemorySearchTool, SearchArguments, SessionSearchTool};

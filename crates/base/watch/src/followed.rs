@@ -9,7 +9,7 @@ use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind};
 use tokio::sync::Notify;
 
-use crate::place::{WatchedFolder, is_folder, places_of};
+use crate::folder::{WatchedFolder, is_folder, places_of};
 
 /// A watched file.
 #[derive(Debug)]

@@ -7,8 +7,8 @@
 //! reported every 30 seconds: some file systems send no notifications. If the system cannot watch a
 //! folder at all, the interval is half a second.
 
+mod folder;
 mod followed;
-mod place;
 mod watch;
 
 pub use watch::{FileChanges, FileWatch};

@@ -31,8 +31,8 @@ mod events;
 mod feed;
 mod ledger;
 mod memory;
+mod progress;
 mod queued;
-mod standing;
 
 use async_trait::async_trait;
 use nanobot_types::{ChannelName, InboundMessage, OutboundMessage};
@@ -44,8 +44,8 @@ pub use events::EventFeed;
 pub use feed::{Backlog, BacklogBatch, LONGEST_DELAY, MOST_HANDED_OUT, REDELIVERY_DELAY};
 pub use ledger::{DISCARDED, EntryState, Ledger, LedgerEntry, LedgerFilter, Queue};
 pub use memory::MemoryBus;
+pub use progress::EntryProgress;
 pub use queued::Queued;
-pub use standing::EntryProgress;
 
 /// Errors of the bus.
 #[derive(Debug, thiserror::Error)]

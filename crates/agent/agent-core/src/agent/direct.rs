@@ -10,7 +10,7 @@ use nanobot_types::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::keeping::ObserverNotifier;
+use super::window::ObserverNotifier;
 use super::{Agent, TurnReport, TurnRequest};
 use crate::engine::{Steering, TurnFacts};
 use crate::{AgentError, Observer, Signal};

@@ -9,12 +9,12 @@ mod context_report;
 mod cutting;
 mod describe;
 mod direct;
-mod keeping;
 mod log;
 mod memory;
 mod opening;
 mod skills;
 mod usage;
+mod window;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,13 +43,13 @@ pub use direct::DirectRequest;
 pub(crate) use direct::NoSteering;
 pub use usage::UsageReport;
 
+use crate::address;
 use crate::consolidation::{ConsolidationSettings, Consolidator, ConsolidatorParts, Size};
 use crate::engine::{
     EngineReport, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnProgress,
 };
 use crate::evidence::{TurnStep, TurnSteps};
 use crate::locks::KeyedLocks;
-use crate::place;
 use crate::prefix::{LogFacts, PrefixWatch};
 use crate::{AgentError, Observer, Subagents};
 use log::{ConversationSize, SessionLog};
@@ -293,7 +293,7 @@ impl Agent {
                 messages,
             } => {
                 repairs.extend(self.heard(&view, &request.facts));
-                repairs.extend(place::moved(&view.metadata, &request.facts));
+                repairs.extend(address::moved(&view.metadata, &request.facts));
                 self.events.send(Event::TurnStarted {
                     session: session.clone(),
                     trace,
@@ -457,7 +457,7 @@ impl Agent {
 
     /// Sets the delivery of a job's message to the current location of its chat.
     pub(crate) async fn find_place(&self, message: &mut InboundMessage) {
-        place::find(&*self.sessions, message).await;
+        address::find(&*self.sessions, message).await;
     }
 
     /// Returns the number of steps recorded after the message in its turn; `u32::MAX` if the turn

@@ -7,7 +7,7 @@
 
 mod blame;
 mod commands;
-mod judge;
+mod heartbeat_filter;
 mod lane;
 mod line;
 mod pump;
@@ -19,7 +19,7 @@ use std::time::Duration;
 pub use commands::{
     Command, CommandContext, CommandReply, CommandTable, CommandTiming, DuplicateCommand,
 };
-pub use judge::HeartbeatFilter;
+pub use heartbeat_filter::HeartbeatFilter;
 pub use pump::AgentLoop;
 
 /// Settings of the loop.

@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use super::LoopSettings;
 use super::commands::{Command, CommandContext, CommandReply, CommandTable};
-use super::judge::HeartbeatFilter;
+use super::heartbeat_filter::HeartbeatFilter;
 use super::lane::handle::{LaneHandle, Queued};
 use crate::{Agent, AgentError, StepLog};
 

@@ -11,12 +11,12 @@
 
 mod ask;
 mod choose;
+mod notifier;
 mod pieces;
 mod report;
 mod settings;
 mod state;
 mod summarise;
-mod tell;
 mod work;
 
 use std::collections::{HashMap, HashSet};
@@ -32,9 +32,9 @@ use tokio::sync::{OwnedMutexGuard, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use notifier::{NoNotifier, Notifier};
 pub use report::CompactReport;
 pub use settings::ConsolidationSettings;
-pub use tell::{NoNotifier, Notifier};
 
 pub(crate) use choose::{Size, old_messages, size};
 pub(crate) use state::{last_summary, left_behind, waits, waits_in};

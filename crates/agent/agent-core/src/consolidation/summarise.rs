@@ -9,9 +9,9 @@ use nanobot_types::{Event, FinishReason, LlmResponse, TraceId, chain};
 
 use super::Consolidator;
 use super::ask::{self, Summary};
+use super::notifier::MemoryProblem;
 use super::pieces::TranscriptPiece;
 use super::state::{Flush, Rewrite};
-use super::tell::MemoryProblem;
 use super::work::ConsolidationRun;
 
 /// Estimated tokens of the instructions and the tool.

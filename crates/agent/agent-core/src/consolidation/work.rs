@@ -7,9 +7,9 @@ use nanobot_memory::{MemoryError, Reason, Scope};
 use nanobot_session::{Entry, ReadFrom, Seq, SessionError};
 use nanobot_types::{SessionKey, chain};
 
+use super::notifier::{MemoryProblem, Notifier};
 use super::pieces::{TranscriptPiece, pieces};
 use super::state::{Chunk, Flush, Position, Rewrite, summary_change};
-use super::tell::{MemoryProblem, Notifier};
 use super::{CompactReport, Consolidator, STATE, SummaryExtent, now, size};
 use crate::AudienceLookup;
 

@@ -5,8 +5,8 @@
 //! clears.
 
 pub(super) mod handle;
+mod notices;
 mod steering;
-mod telling;
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -26,8 +26,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::handle::{LaneHandle, LaneState, Queued};
+use self::notices::{BusNotifier, BusObserver};
 use self::steering::{LaneSteering, entry_of, facts_of};
-use self::telling::{BusNotifier, BusObserver};
 use super::commands::{Command, CommandTiming, Parsed};
 use super::shared::LoopState;
 use crate::subagent::{is_note, reported_by};
