@@ -77,7 +77,7 @@ pub use audience::AudienceLookup;
 pub use consolidation::{CompactReport, ConsolidationSettings, NoNotifier, Notifier};
 pub use engine::{
     AnsweredRequest, EngineReport, Journal, RequestObserver, Steering, TurnEngine, TurnFacts,
-    TurnIo, TurnOptions, TurnProgress,
+    TurnIo, TurnOptions, TurnProgress, is_result_file,
 };
 pub use error::AgentError;
 pub use evidence::{StepLog, TurnStep};

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_disk::{
-    Access, Disk, Durability, FileDraft, LocalDisk, NewFolders, read_to_end, replace_file,
+    Access, DRAFT_SUFFIX, Disk, Durability, FileDraft, LocalDisk, NewFolders, read_to_end,
+    replace_file,
 };
 use nanobot_types::SessionKey;
 
@@ -86,13 +87,15 @@ impl FilePromptStore {
         }
     }
 
-    /// `true` if the file name has the form that this store gives its files.
+    /// `true` if the file name has the form that this store gives its files, or their drafts, which
+    /// a crash may leave.
     #[must_use]
     pub fn is_store_file(path: &Path) -> bool {
         let name = path
             .file_name()
             .map(|name| name.to_string_lossy())
             .unwrap_or_default();
+        let name = name.strip_suffix(DRAFT_SUFFIX).unwrap_or(&name);
         PromptRecord::ALL
             .into_iter()
             .any(|note| name.ends_with(note.suffix()))
@@ -216,6 +219,12 @@ mod tests {
                 .iter()
                 .all(|file| FilePromptStore::is_store_file(file))
         );
+        for file in &files {
+            let mut draft = file.clone().into_os_string();
+            draft.push(".draft");
+            assert!(FilePromptStore::is_store_file(Path::new(&draft)));
+        }
+        assert!(!FilePromptStore::is_store_file(Path::new("a.txt.draft")));
         #[cfg(unix)]
         for file in &files {
             use std::os::unix::fs::PermissionsExt as _;

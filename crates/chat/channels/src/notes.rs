@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nanobot_channel::{
     ChannelName, LONGEST_ASIDE, LONGEST_NOTE, MOST_ASIDE, NoteError, Notes, Quarantined,
@@ -21,6 +22,7 @@ const ASIDE: &str = "set-aside";
 #[derive(Clone, Debug)]
 pub struct FileNotes {
     folder: PathBuf,
+    folders: Arc<NewFolders>,
 }
 
 impl FileNotes {
@@ -35,6 +37,7 @@ impl FileNotes {
         }
         Self {
             folder: root.join(folder),
+            folders: Arc::default(),
         }
     }
 
@@ -48,6 +51,26 @@ impl FileNotes {
             tokio::task::spawn_blocking(move || work(&folder, &folder.join(cleaned(name, 64))))
                 .await;
         Ok(done.map_err(io::Error::other)??)
+    }
+
+    /// Replaces a note atomically, or the file of this name in the folder of the note.
+    async fn replace(
+        &self,
+        note: &'static str,
+        file: Option<String>,
+        bytes: Vec<u8>,
+        durability: Durability,
+    ) -> Result<(), NoteError> {
+        let folders = Arc::clone(&self.folders);
+        self.on_disk(note, move |folder, path| {
+            let (folder, path) = match file {
+                Some(file) => (path, path.join(file)),
+                None => (folder, path.to_owned()),
+            };
+            folders.ensure(&LocalDisk, folder)?;
+            replace_file(&LocalDisk, &path, &bytes, FileDraft::Random, durability)
+        })
+        .await
     }
 }
 
@@ -67,11 +90,8 @@ impl Notes for FileNotes {
         if text.len() > LONGEST_NOTE {
             return Err(NoteError::TooLong);
         }
-        let text = text.to_owned();
-        self.on_disk(name, move |folder, path| {
-            replace(folder, path, text.as_bytes(), Durability::Disk)
-        })
-        .await
+        self.replace(name, None, text.as_bytes().to_vec(), Durability::Disk)
+            .await
     }
 
     async fn remove(&self, name: &'static str) -> Result<(), NoteError> {
@@ -86,22 +106,17 @@ impl Notes for FileNotes {
         if text.len() > LONGEST_NOTE {
             return Err(NoteError::TooLong);
         }
-        let text = text.to_owned();
-        self.on_disk(name, move |folder, path| {
-            replace(folder, path, text.as_bytes(), Durability::Os)
-        })
-        .await
+        self.replace(name, None, text.as_bytes().to_vec(), Durability::Os)
+            .await
     }
 
     async fn set_aside(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError> {
         let name = format!("{}-{}", cleaned(key, 64), digest(key));
         let bytes = bytes.get(..LONGEST_ASIDE).unwrap_or(bytes).to_vec();
-        self.on_disk(ASIDE, move |_, folder| {
-            replace(folder, &folder.join(name), &bytes, Durability::Disk)?;
-            remove_surplus(folder)?;
-            LocalDisk.sync_folder(folder)
-        })
-        .await
+        self.replace(ASIDE, Some(name), bytes, Durability::Disk)
+            .await?;
+        self.on_disk(ASIDE, |_, folder| remove_surplus(folder))
+            .await
     }
 
     async fn aside(&self) -> Result<Quarantined, NoteError> {
@@ -114,12 +129,6 @@ impl Notes for FileNotes {
         })
         .await
     }
-}
-
-/// Replaces a file of a folder atomically.
-fn replace(folder: &Path, path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
-    NewFolders::default().ensure(&LocalDisk, folder)?;
-    replace_file(&LocalDisk, path, bytes, FileDraft::Random, durability)
 }
 
 /// Returns the first digits of a digest, in hex.

@@ -12,7 +12,7 @@ mod replace;
 pub use durable::{NewFolders, append, copy, read_some, read_to_end, write_all};
 pub use local::LocalDisk;
 pub use replace::{
-    DRAFT_PREFIX, Durability, FileDraft, replace_file, replace_file_with, sync_names,
+    DRAFT_PREFIX, DRAFT_SUFFIX, Durability, FileDraft, replace_file, replace_file_with, sync_names,
 };
 
 use std::fmt;

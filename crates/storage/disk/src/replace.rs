@@ -17,8 +17,8 @@ use crate::{Access, Disk, DiskFile, write_all};
 
 /// Prefix of the random names of drafts, by which a sweep recognises drafts that a crash left.
 pub const DRAFT_PREFIX: &str = ".part-";
-/// Suffix of the fixed names of drafts.
-const SUFFIX: &str = ".draft";
+/// Suffix that the fixed names of drafts add to the name of their file.
+pub const DRAFT_SUFFIX: &str = ".draft";
 /// Maximum number of random names tried for one draft.
 const NAMES_TRIED: u32 = 100;
 
@@ -45,7 +45,7 @@ pub enum FileDraft<'a> {
     /// whose content is checked when it is read.
     Private,
     /// A fixed name; the new file gets the permissions of this file if it exists. For writers that
-    /// hold a lock.
+    /// hold a lock, or whose content is checked when it is read.
     Like(&'a Path),
 }
 
@@ -109,7 +109,7 @@ fn open(
     draft: FileDraft<'_>,
 ) -> io::Result<(PathBuf, Box<dyn DiskFile>)> {
     let mut fixed = path.file_name().unwrap_or_default().to_owned();
-    fixed.push(SUFFIX);
+    fixed.push(DRAFT_SUFFIX);
     let fixed = path.with_file_name(fixed);
     match draft {
         FileDraft::Like(like) => {

@@ -37,8 +37,8 @@ pub use watch::{AnsweredRequest, RequestObserver};
 pub use call_step::{FATAL_NOTE, UNKNOWN_OUTCOME};
 pub use cut::{CUT_KEY, Truncation};
 pub use loop_guard::without_repetition_note;
-pub use result_file::CUT;
 pub(crate) use result_file::ResultFiles;
+pub use result_file::{CUT, is_result_file};
 
 use crate::{Observer, TurnStep};
 

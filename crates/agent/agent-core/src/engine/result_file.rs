@@ -9,7 +9,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use nanobot_disk::{Durability, FileDraft, LocalDisk, replace_file};
+use nanobot_disk::{DRAFT_PREFIX, Durability, FileDraft, LocalDisk, replace_file};
 use nanobot_types::{ToolCall, WholeText};
 
 use super::readable::PagedText;
@@ -24,6 +24,13 @@ const MOST_KEPT: usize = 4 << 20;
 const END_MISSING: &str = "\n\n... (the rest is not kept) ...\n";
 /// Minimum and maximum width of a line in a file, in characters.
 const LINE: (usize, usize) = (80, 1000);
+
+/// `true` if the file name has the form of a kept result, or of its draft, which a crash may leave.
+#[must_use]
+pub fn is_result_file(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".txt") || name.starts_with(DRAFT_PREFIX)
+}
 
 /// Cuts results, and keeps them whole in a folder if it has one.
 #[derive(Clone, Debug, Default)]
@@ -182,6 +189,21 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kept_results_and_their_drafts_are_recognised() {
+        for (name, is_result) in [
+            ("read_file-0f.txt", true),
+            (".part-1-2-3", true),
+            ("notes.md", false),
+        ] {
+            assert_eq!(
+                is_result_file(&Path::new("/r").join(name)),
+                is_result,
+                "{name}"
+            );
+        }
+    }
 
     #[tokio::test]
     async fn a_long_result_is_kept_whole_and_says_where() {

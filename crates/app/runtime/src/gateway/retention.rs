@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use nanobot_agent_core::is_result_file;
 use nanobot_bus::{EntryState, Ledger as _, LedgerFilter, Queue};
 use nanobot_channels::FileMediaStore;
 use nanobot_config::Config;
@@ -148,9 +149,7 @@ impl Retention {
                 remove_sent(&outbox, &wanted);
             }
             if let Some(age) = age(tool_result_days) {
-                remove_older(&results, age, |path| {
-                    path.extension().is_some_and(|extension| extension == "txt")
-                });
+                remove_older(&results, age, is_result_file);
             }
             if let Some(age) = age(log_days) {
                 remove_older(&logs, age, was_put_aside);
