@@ -32,7 +32,8 @@ fn a_public_type_name_has_one_meaning() {
     let mut crates_by_name: BTreeMap<String, BTreeSet<PathBuf>> = BTreeMap::new();
     for family in folders(&root().join("crates")) {
         for package in folders(&family) {
-            // Fakes of platforms have the same parts, such as a pushed message, and name them alike.
+            // Fakes of platforms have the same parts, such as a pushed message, and name them
+            // alike.
             if package.to_string_lossy().ends_with("-fake") {
                 continue;
             }

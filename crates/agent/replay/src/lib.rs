@@ -1,10 +1,10 @@
 //! Replays the recorded turns of a session with this program's code, offline and without effects.
 //!
-//! Decision: the whole [`Agent`](nanobot_agent_core::Agent) runs, with engine, registry and journal; only its
-//! boundaries are replaced. The model gives the recorded answers, the tools give the recorded
-//! results, people send the same messages in the middle of a turn, and a turn that was stopped or
-//! interrupted is stopped or interrupted at the same step. The new journal is then compared with
-//! the log.
+//! Decision: the whole [`Agent`](nanobot_agent_core::Agent) runs, with engine, registry and
+//! journal; only its boundaries are replaced. The model gives the recorded answers, the tools give
+//! the recorded results, people send the same messages in the middle of a turn, and a turn that was
+//! stopped or interrupted is stopped or interrupted at the same step. The new journal is then
+//! compared with the log.
 //!
 //! A replay tests what this program does with its input, never what a model or a tool would say
 //! today. Attached files are not read. The text of a failed model call is not recorded and

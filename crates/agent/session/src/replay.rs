@@ -28,11 +28,11 @@ pub struct Replay {
 /// Progress of a turn that was interrupted.
 ///
 /// A message that the bus delivers again is looked up with [`SessionView::recorded`]. If it is
-/// [`InboundStatus::Ended`], only its reply is published again. If it is [`InboundStatus::Open`] and in
-/// [`OpenTurn::inbound`], the turn is resumed: every pending call gets a result and the model is
-/// asked again. If the reply is already recorded, it is published instead, and the turn is ended.
-/// An open turn that is not resumed becomes history, and its pending calls get the results of
-/// [`OpenTurn::abandon`].
+/// [`InboundStatus::Ended`], only its reply is published again. If it is [`InboundStatus::Open`]
+/// and in [`OpenTurn::inbound`], the turn is resumed: every pending call gets a result and the
+/// model is asked again. If the reply is already recorded, it is published instead, and the turn is
+/// ended. An open turn that is not resumed becomes history, and its pending calls get the results
+/// of [`OpenTurn::abandon`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenTurn {
     /// Journal ids of the messages it took in. A message without an id is not included.

@@ -206,8 +206,8 @@ impl Config {
             .collect())
     }
 
-    /// Returns the origin of a key's value: [`ValueOrigin::Default`] if no layer sets it. For a section
-    /// it is the layer of highest precedence that sets anything inside it.
+    /// Returns the origin of a key's value: [`ValueOrigin::Default`] if no layer sets it. For a
+    /// section it is the layer of highest precedence that sets anything inside it.
     ///
     /// # Errors
     /// Returns [`ConfigError::BadKey`] if `key` is not a valid key.

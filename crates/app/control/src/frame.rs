@@ -25,7 +25,8 @@ pub(crate) const ANSWER_LIMIT: usize = 16 << 20;
 pub enum ControlRequest {
     /// Asks for the gateway's description: [`ControlResponse::Pong`].
     Ping,
-    /// Lists ledger entries, newest first: [`ControlResponse::Entry`] for each, then [`ControlResponse::Done`].
+    /// Lists ledger entries, newest first: [`ControlResponse::Entry`] for each, then
+    /// [`ControlResponse::Done`].
     InboxList {
         /// Queue to list.
         queue: Queue,

@@ -124,8 +124,8 @@ pub struct Checkpoint {
 /// A program that answers Telegram messages with a model's help.
 #[async_trait]
 pub trait System: Send + Sync + fmt::Debug {
-    /// Prepares `home` for a start: configuration, and the file that [`ToolAction::Look`] reads. Called
-    /// again for a used home, to change the endpoints.
+    /// Prepares `home` for a start: configuration, and the file that [`ToolAction::Look`] reads.
+    /// Called again for a used home, to change the endpoints.
     ///
     /// # Errors
     /// Returns [`SuiteError::File`].

@@ -2,9 +2,9 @@
 //!
 //! Written by hand because the faults worth testing are below the level of a framework: stopping in
 //! the middle of a frame, promising more bytes than are sent, resetting the connection, staying
-//! silent. A handler therefore returns a list of [`ResponseStep`]s for the socket. The server supports
-//! keep-alive, `Content-Length` and chunked bodies, one request at a time on each connection. It
-//! does not support TLS, HTTP/2 or pipelining.
+//! silent. A handler therefore returns a list of [`ResponseStep`]s for the socket. The server
+//! supports keep-alive, `Content-Length` and chunked bodies, one request at a time on each
+//! connection. It does not support TLS, HTTP/2 or pipelining.
 
 pub mod multipart;
 

@@ -1,4 +1,5 @@
-//! A scripted model over HTTP: OpenAI's `/chat/completions` and Anthropic's `/messages`, JSON and SSE.
+//! A scripted model over HTTP: OpenAI's `/chat/completions` and Anthropic's `/messages`, JSON and
+//! SSE.
 //!
 //! It is as strict as the vendors (see [`ModelServer::violations`]): a request that they would
 //! refuse is answered with status 400 in their error shape and recorded, without using up a reply.

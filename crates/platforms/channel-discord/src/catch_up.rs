@@ -1,13 +1,13 @@
 //! Catch-up with messages that were said while there was no session.
 //!
-//! Discord repeats events for a session that is resumed, and for no other. A fetched message does not
-//! name its server, which the mark of its channel adds; apart from that it takes the same path as a
-//! live one.
+//! Discord repeats events for a session that is resumed, and for no other. A fetched message does
+//! not name its server, which the mark of its channel adds; apart from that it takes the same path
+//! as a live one.
 //!
-//! Decision: Discord is asked about one channel after the other, and events are dealt with meanwhile. An
-//! event in a channel that lags has it asked about first, so that it waits for the missed messages of
-//! its own channel and for no other. Events are dealt with in one line, though: where that one answer
-//! does not come, all of them wait, for `requestTimeout` at most.
+//! Decision: Discord is asked about one channel after the other, and events are dealt with
+//! meanwhile. An event in a channel that lags has it asked about first, so that it waits for the
+//! missed messages of its own channel and for no other. Events are dealt with in one line, though:
+//! where that one answer does not come, all of them wait, for `requestTimeout` at most.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -146,7 +146,8 @@ impl<'a> CatchUp<'a> {
         };
     }
 
-    /// Waits for the missed messages of the next channel, to be [taken in](Self::take_in). Cancel safe.
+    /// Waits for the missed messages of the next channel, to be [taken in](Self::take_in). Cancel
+    /// safe.
     pub(crate) async fn next(&mut self) -> FetchedChannel {
         loop {
             if let Some((lag, answer)) = &mut self.request {
@@ -176,8 +177,8 @@ impl<'a> CatchUp<'a> {
         }
     }
 
-    /// Takes in the missed messages of a channel before a live event there, unless fetching them failed
-    /// in this round.
+    /// Takes in the missed messages of a channel before a live event there, unless fetching them
+    /// failed in this round.
     pub(crate) async fn before(&mut self, id: ChannelId) -> Next {
         if matches!(self.round, RoundState::Due(time) if time <= Instant::now()) {
             self.begin_round();
@@ -281,7 +282,8 @@ impl Discord {
         let mut fetched = self.page(&lag, &format!("after={last}&")).await?;
         let mut is_whole = fetched.len() < PAGE;
         if !is_whole {
-            // A full page after the mark is the oldest one. The newest count, so they are read backwards.
+            // A full page after the mark is the oldest one. The newest count, so they are read
+            // backwards.
             let lag = &lag;
             let page = async |before: Option<u64>| {
                 let range = before.map(|id| format!("before={id}&")).unwrap_or_default();

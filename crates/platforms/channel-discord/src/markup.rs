@@ -1,8 +1,8 @@
 //! The subset of Markdown that Discord shows (Discord's help pages, "Markdown Text 101").
 //!
-//! Decision: an address in the text is left as it is, and Discord shows a preview; one after the words
-//! of a link is a source, and is written so that it shows none. Mentions are not changed: who is
-//! notified is set by the `allowed_mentions` of the request.
+//! Decision: an address in the text is left as it is, and Discord shows a preview; one after the
+//! words of a link is a source, and is written so that it shows none. Mentions are not changed: who
+//! is notified is set by the `allowed_mentions` of the request.
 
 use std::ops::Range;
 
@@ -135,8 +135,8 @@ impl Overhead for DiscordMarkdown {
     }
 }
 
-/// Returns a mark for both sides; `None` if code or an address inside contains it, where nothing can be
-/// escaped.
+/// Returns a mark for both sides; `None` if code or an address inside contains it, where nothing
+/// can be escaped.
 fn both(mark: &str, run: &TextRun<'_>) -> Option<(String, String)> {
     let is_inside = mark.chars().next().is_some_and(|c| run.literal.contains(c));
     (!is_inside).then(|| (mark.to_owned(), mark.to_owned()))

@@ -1,12 +1,12 @@
 //! Verification that a mail comes from the address in its `From`.
 //!
 //! Decision: the own mail server has verified that already and reports it in
-//! `Authentication-Results` (RFC 8601), so that report is read. Any sender can write such a header into
-//! a mail; only the uppermost of the [reporter](Reporter) that the configuration trusts counts, and
-//! without one no mail is proven. A signature of any domain proves nothing about another: a result
-//! counts for the domain in `From` or one above or below it. A method with two results, or a result
-//! with two values of one property, is ambiguous and proves nothing: an address can be written so
-//! that a server quotes a second result.
+//! `Authentication-Results` (RFC 8601), so that report is read. Any sender can write such a header
+//! into a mail; only the uppermost of the [reporter](Reporter) that the configuration trusts
+//! counts, and without one no mail is proven. A signature of any domain proves nothing about
+//! another: a result counts for the domain in `From` or one above or below it. A method with two
+//! results, or a result with two values of one property, is ambiguous and proves nothing: an
+//! address can be written so that a server quotes a second result.
 
 /// The server whose reports count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +146,8 @@ impl MethodResult {
         })
     }
 
-    /// `true` if the first of these properties that is there belongs to the domain, and is there once.
+    /// `true` if the first of these properties that is there belongs to the domain, and is there
+    /// once.
     fn names(&self, properties: &[&str], domain: &str) -> bool {
         let values = properties.iter().find_map(|name| {
             let mut values = self

@@ -96,8 +96,8 @@ impl MailCandidate<'_> {
         message
     }
 
-    /// Returns the same id for every copy of a mail: its Message-ID and a fingerprint of its content,
-    /// because some programs give one Message-ID to many mails.
+    /// Returns the same id for every copy of a mail: its Message-ID and a fingerprint of its
+    /// content, because some programs give one Message-ID to many mails.
     fn id(&self) -> String {
         let Envelope {
             subject, date, ids, ..

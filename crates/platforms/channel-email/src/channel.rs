@@ -33,8 +33,8 @@ pub struct EmailChannel {
 }
 
 impl EmailChannel {
-    /// A channel by its configuration; `shared_proxy` is the proxy of all clients, `notes` keep rotated
-    /// tokens before the channel runs, and `extractor` parses mails. Opens nothing.
+    /// A channel by its configuration; `shared_proxy` is the proxy of all clients, `notes` keep
+    /// rotated tokens before the channel runs, and `extractor` parses mails. Opens nothing.
     ///
     /// # Errors
     /// [`ChannelError::Config`] naming the key.

@@ -352,8 +352,8 @@ impl EmailConfig {
         self.verify_dkim || self.verify_spf
     }
 
-    /// `true` if mails have to be proven and no server is named whose reports are a proof, so that no
-    /// mail is believed.
+    /// `true` if mails have to be proven and no server is named whose reports are a proof, so that
+    /// no mail is believed.
     #[must_use]
     pub fn lacks_reporter(&self) -> bool {
         self.verifies() && self.reporter().is_none()

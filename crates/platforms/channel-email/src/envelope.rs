@@ -1,5 +1,5 @@
-//! The header of a mail: sender, thread, and signs of an automatic mail. It is enough to decide if a
-//! mail is for the assistant.
+//! The header of a mail: sender, thread, and signs of an automatic mail. It is enough to decide if
+//! a mail is for the assistant.
 
 use nanobot_extract::MailHeader;
 
@@ -17,7 +17,8 @@ const FIELD_LIMIT: usize = 100;
 /// The header of a mail that a person may have written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Envelope {
-    /// The address, ASCII letters in lower case: other alphabets have letters that fold onto ASCII ones.
+    /// The address, ASCII letters in lower case: other alphabets have letters that fold onto ASCII
+    /// ones.
     pub(crate) sender: String,
     /// The address with the name in front of it.
     pub(crate) shown_sender: String,
@@ -102,8 +103,8 @@ impl Envelope {
     }
 }
 
-/// Returns the name of the server that verifies the sender of a mail with `code` in its subject, `-`
-/// for one without a name. `Some(None)` if no server does; `None` for every other mail.
+/// Returns the name of the server that verifies the sender of a mail with `code` in its subject,
+/// `-` for one without a name. `Some(None)` if no server does; `None` for every other mail.
 pub(crate) fn reporter_named(header: &MailHeader, code: &str) -> Option<Option<String>> {
     header.subject.as_deref().filter(|subject| {
         subject

@@ -36,8 +36,8 @@ const CREDENTIALS: &[Credential] = &[
     ),
 ];
 
-/// Time limit of a send, in seconds. Login, acceptance and the content of a large mail have limits of
-/// their own, which are shorter together.
+/// Time limit of a send, in seconds. Login, acceptance and the content of a large mail have limits
+/// of their own, which are shorter together.
 const SEND_TIMEOUT: u64 = 300;
 
 /// Makes [`EmailChannel`]s.
@@ -59,8 +59,8 @@ impl ChannelFactory for EmailFactory {
         "email"
     }
 
-    /// Leaves `allowFrom` out, because an empty list admits no one. Progress is off: a mail for each
-    /// step is too much.
+    /// Leaves `allowFrom` out, because an empty list admits no one. Progress is off: a mail for
+    /// each step is too much.
     fn default_config(&self) -> Value {
         let mut section = default_section(EmailConfig::keys());
         section.extend([

@@ -193,8 +193,8 @@ impl ImapMailbox {
         self.fetch(mail, &what, HEADER_LIMIT, read, comes).await
     }
 
-    /// Fetches the first `limit` bytes of a mail. `None` if the mail is gone. `comes` is called while
-    /// bytes arrive.
+    /// Fetches the first `limit` bytes of a mail. `None` if the mail is gone. `comes` is called
+    /// while bytes arrive.
     pub(crate) async fn beginning(
         &mut self,
         mail: MailUid,
@@ -299,8 +299,8 @@ impl ImapMailbox {
         self.expunge(mail).await
     }
 
-    /// Removes a mail with the flag [`MailFlag::Deleted`]. A server without UIDPLUS removes all such
-    /// mails, which needs `postActionExpunge`.
+    /// Removes a mail with the flag [`MailFlag::Deleted`]. A server without UIDPLUS removes all
+    /// such mails, which needs `postActionExpunge`.
     pub(crate) async fn expunge(&mut self, mail: MailUid) -> Result<(), MailError> {
         self.session.as_mut().grant(SMALL_TALK);
         let expunging = async {
@@ -319,8 +319,8 @@ impl ImapMailbox {
             .map_err(imap("removing a mail"))
     }
 
-    /// Waits for news, for a limited time. The server answered when it returns; `answered` is called
-    /// for answers in between.
+    /// Waits for news, for a limited time. The server answered when it returns; `answered` is
+    /// called for answers in between.
     pub(crate) async fn wait(mut self, answered: impl Fn() + Send) -> Result<Self, MailError> {
         self.session.as_mut().grant(SMALL_TALK);
         let limit = self.config.request_timeout();

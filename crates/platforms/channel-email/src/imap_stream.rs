@@ -1,10 +1,10 @@
 //! The connection to the IMAP server, with a limit on what it may send.
 //!
 //! Decision: async-imap allocates a literal as soon as its size is announced, so a server that
-//! announces half a gigabyte has to be stopped before that. The bytes are counted here: each command
-//! grants what it may bring, and an announced literal or a flood beyond it ends the connection. The
-//! end of the connection is an error here, too, because async-imap takes it for the end of an answer,
-//! and a mail that was cut off would count as complete.
+//! announces half a gigabyte has to be stopped before that. The bytes are counted here: each
+//! command grants what it may bring, and an announced literal or a flood beyond it ends the
+//! connection. The end of the connection is an error here, too, because async-imap takes it for the
+//! end of an answer, and a mail that was cut off would count as complete.
 
 use std::fmt;
 use std::io;

@@ -1,9 +1,9 @@
 //! Takes a mail in: header, access, content, delivery, flags.
 //!
-//! Decision: a mail gets its flag only after the assistant has it. A mail that cannot be taken in now
-//! keeps its place before later ones; one that cannot be parsed is flagged and skipped, so that it
-//! blocks no other. The kit's intake is not used: a mail is fetched in two steps, and its files come
-//! with it.
+//! Decision: a mail gets its flag only after the assistant has it. A mail that cannot be taken in
+//! now keeps its place before later ones; one that cannot be parsed is flagged and skipped, so that
+//! it blocks no other. The kit's intake is not used: a mail is fetched in two steps, and its files
+//! come with it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -215,8 +215,8 @@ impl EmailChannel {
         self.settle(mailbox, mail, Fate::Unproven).await
     }
 
-    /// Waits for the helper process that parses a mail. `None` if the mail cannot be parsed: a person
-    /// has to look at it.
+    /// Waits for the helper process that parses a mail. `None` if the mail cannot be parsed: a
+    /// person has to look at it.
     async fn parse<T>(
         &self,
         mail: MailUid,
@@ -233,7 +233,8 @@ impl EmailChannel {
         }
     }
 
-    /// Asks for access. A stranger gets its answer only if the sender is proven to be that stranger.
+    /// Asks for access. A stranger gets its answer only if the sender is proven to be that
+    /// stranger.
     async fn may_talk(&self, envelope: &Envelope, context: &ChannelContext) -> bool {
         let sender = envelope.sender.as_str();
         let tell = async |text: String| {

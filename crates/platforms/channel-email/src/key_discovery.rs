@@ -1,8 +1,8 @@
 //! Discovers `authservId` by a mail that the owner of the mailbox sends to it.
 //!
 //! Decision: only a mail counts whose subject has the code that was shown a moment ago, so that no
-//! stranger can teach a name; and only one that the uppermost report proves, so that the name belongs
-//! to a server that checks senders. The mailbox is opened read-only.
+//! stranger can teach a name; and only one that the uppermost report proves, so that the name
+//! belongs to a server that checks senders. The mailbox is opened read-only.
 
 use std::collections::BTreeSet;
 
@@ -46,7 +46,8 @@ impl KeyDiscovery for EmailChannel {
 }
 
 impl EmailChannel {
-    /// Waits for the mail with the code, and returns the name of the server. `None` if it proves nothing.
+    /// Waits for the mail with the code, and returns the name of the server. `None` if it proves
+    /// nothing.
     async fn discover(&self, code: &str) -> Result<Option<String>, MailError> {
         let mut mailbox = ImapMailbox::open(&self.servers, true).await?;
         let since = Utc::now().date_naive();

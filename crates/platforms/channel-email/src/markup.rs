@@ -153,8 +153,8 @@ impl HtmlWriter {
         );
     }
 
-    /// Opens a link. A link inside a link, or to an address that mail readers do not link, is written as
-    /// text.
+    /// Opens a link. A link inside a link, or to an address that mail readers do not link, is
+    /// written as text.
     fn link(&mut self, url: &str) {
         if starts_with_scheme(url, SCHEMES) && self.links == 0 {
             let opening = format!("<a href=\"{}\">", html::attribute(url));

@@ -1,12 +1,13 @@
 //! The notes about one mailbox, and the first mails that are looked at.
 //!
-//! Decision: each note begins with a fingerprint of the mailbox, so that a note about a mailbox that
-//! was configured before does not count.
+//! Decision: each note begins with a fingerprint of the mailbox, so that a note about a mailbox
+//! that was configured before does not count.
 //!
-//! Decision: a mailbox may hold years of unread mail when the assistant gets it, and no one wants all
-//! of that answered. The day of the first start is noted, and mail that arrived before the days that
-//! `firstLookDays` counts from there stays unread. A day and not a UID, because UIDs may change. Mail
-//! that arrives while the assistant is away is later than that day, however long it is away.
+//! Decision: a mailbox may hold years of unread mail when the assistant gets it, and no one wants
+//! all of that answered. The day of the first start is noted, and mail that arrived before the days
+//! that `firstLookDays` counts from there stays unread. A day and not a UID, because UIDs may
+//! change. Mail that arrives while the assistant is away is later than that day, however long it is
+//! away.
 //!
 //! Where a mailbox keeps no flags, the last mail that was dealt with is noted, too: the ledger
 //! drops duplicates of the mails before it, but not for ever.

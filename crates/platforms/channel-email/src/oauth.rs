@@ -1,10 +1,10 @@
 //! Access tokens for providers that take no passwords (RFC 6749, section 6).
 //!
 //! Decision: a token is requested when one is needed, used until shortly before it expires, and
-//! requested again when a server refuses it. Some providers rotate the refresh token, which makes the
-//! one before it invalid: the new one is kept in a note, with a fingerprint of the configured one, so
-//! that a newly configured token wins. The note is read before every use, because another process may
-//! use the same mailbox and rotate the token.
+//! requested again when a server refuses it. Some providers rotate the refresh token, which makes
+//! the one before it invalid: the new one is kept in a note, with a fingerprint of the configured
+//! one, so that a newly configured token wins. The note is read before every use, because another
+//! process may use the same mailbox and rotate the token.
 //!
 //! It does not get the first refresh token, which a person has to agree to in a browser.
 

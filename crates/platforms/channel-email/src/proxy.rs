@@ -1,9 +1,9 @@
 //! TCP connections to servers: direct, or through a proxy.
 //!
-//! Decision: a proxy is asked for a connection (`CONNECT` of HTTP, or SOCKS 5), so encryption is end
-//! to end and the proxy learns the address alone. `NO_PROXY` in the environment lists hosts that are
-//! reached directly, as for every other client; this machine always is, because many mailboxes are
-//! reached through a helper that runs here.
+//! Decision: a proxy is asked for a connection (`CONNECT` of HTTP, or SOCKS 5), so encryption is
+//! end to end and the proxy learns the address alone. `NO_PROXY` in the environment lists hosts
+//! that are reached directly, as for every other client; this machine always is, because many
+//! mailboxes are reached through a helper that runs here.
 //!
 //! It does not encrypt connections to the proxy itself.
 

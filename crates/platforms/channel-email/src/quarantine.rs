@@ -1,9 +1,10 @@
 //! Attempts at reading each mail, over restarts.
 //!
-//! Decision: an attempt is on disk before anything of its mail is fetched or parsed, and removed when
-//! the mail was read. A mail that ends the process is skipped after a few starts instead of ending
-//! every one of them. If the note cannot be written, the mail keeps its place. The kit's quarantine is
-//! not used: its note is not synced, and a mail needs no copy aside because it stays in the mailbox.
+//! Decision: an attempt is on disk before anything of its mail is fetched or parsed, and removed
+//! when the mail was read. A mail that ends the process is skipped after a few starts instead of
+//! ending every one of them. If the note cannot be written, the mail keeps its place. The kit's
+//! quarantine is not used: its note is not synced, and a mail needs no copy aside because it stays
+//! in the mailbox.
 
 use crate::error::MailError;
 use crate::imap::MailUid;

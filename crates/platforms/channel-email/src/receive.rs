@@ -92,8 +92,8 @@ impl EmailChannel {
         tracing::info!(channel = %self.name, mailbox = config.imap_mailbox, "receiving mail");
         context.progress.alive();
         loop {
-            // A search may miss what was announced meanwhile, so there is another one; but only one,
-            // because some servers announce the same again and again.
+            // A search may miss what was announced meanwhile, so there is another one; but only
+            // one, because some servers announce the same again and again.
             let mut searches_left = SEARCHES;
             while searches_left > 0 {
                 searches_left -= 1;

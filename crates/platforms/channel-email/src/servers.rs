@@ -22,8 +22,8 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Settings by a configuration. `shared_proxy` is the proxy of all clients, `notes` keep rotated
-    /// refresh tokens. Opens nothing.
+    /// Settings by a configuration. `shared_proxy` is the proxy of all clients, `notes` keep
+    /// rotated refresh tokens. Opens nothing.
     pub(crate) fn new(
         config: EmailConfig,
         shared_proxy: Option<&str>,

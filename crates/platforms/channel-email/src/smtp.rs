@@ -1,8 +1,8 @@
 //! Sends mails by SMTP.
 //!
-//! Decision: lettre's connection is driven step by step instead of its transport, because the step of
-//! a failure decides: before the content was sent, sending again is harmless; after that, the outcome
-//! is unknown. A connection lasts for one mail, so none can have gone stale.
+//! Decision: lettre's connection is driven step by step instead of its transport, because the step
+//! of a failure decides: before the content was sent, sending again is harmless; after that, the
+//! outcome is unknown. A connection lasts for one mail, so none can have gone stale.
 
 use std::time::Duration;
 

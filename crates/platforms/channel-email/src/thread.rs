@@ -125,7 +125,8 @@ fn in_one_line(text: &str) -> String {
         .join(" ")
 }
 
-/// Returns the id of an outgoing part: the same for every attempt, so that readers can drop duplicates.
+/// Returns the id of an outgoing part: the same for every attempt, so that readers can drop
+/// duplicates.
 pub(crate) fn own_id(part: &OutboundPart, host: &str) -> String {
     format!(
         "{OWN_PREFIX}{:032x}@{host}>",

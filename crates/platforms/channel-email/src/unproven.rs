@@ -1,7 +1,7 @@
 //! Mails without proof of their sender, over restarts.
 //!
-//! Decision: such a mail stays unread, so every search finds it again. It is fetched and judged once
-//! for what is trusted; the note keeps its UID until it is read or gone, or the configuration
+//! Decision: such a mail stays unread, so every search finds it again. It is fetched and judged
+//! once for what is trusted; the note keeps its UID until it is read or gone, or the configuration
 //! trusts something else. The note is bounded: of too many the earliest count as unproven together,
 //! up to the last of them.
 //!

@@ -1,7 +1,7 @@
 //! Files of outgoing mails.
 //!
-//! Decision: pictures are shown in the HTML form, other files are attached, and addresses of files on
-//! the web are written down as they are: nothing is fetched from there, neither here nor by the
+//! Decision: pictures are shown in the HTML form, other files are attached, and addresses of files
+//! on the web are written down as they are: nothing is fetched from there, neither here nor by the
 //! reader's program.
 
 use std::path::Path;

@@ -188,7 +188,8 @@ impl<N: MarkNote> CatchUpMarks<N> {
         self.0.with(|marks| marks.lag(place))
     }
 
-    /// Adds a conversation in which all up to `last` counts as dealt with. `true` if it had no mark.
+    /// Adds a conversation in which all up to `last` counts as dealt with. `true` if it had no
+    /// mark.
     pub fn add(&self, place: &N::Place, facts: N::Facts, last: N::Cursor) -> bool {
         self.0.update(|marks| {
             let is_new = !marks.marks.contains_key(place);
@@ -275,7 +276,8 @@ impl<N: MarkNote> MarkSet<N> {
         })
     }
 
-    /// Inserts a mark, in place of the least recently active one of its class if there are too many.
+    /// Inserts a mark, in place of the least recently active one of its class if there are too
+    /// many.
     fn insert(&mut self, place: N::Place, facts: N::Facts, last: N::Cursor) {
         let class = || {
             let marks = self.marks.iter();

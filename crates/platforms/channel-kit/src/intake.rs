@@ -1,9 +1,9 @@
 //! From a candidate message to the assistant: access, files, text, delivery, retries.
 //!
 //! Decision: the order is the same for every platform. A platform reads a wire event into a
-//! [`CandidateMessage`] without fetching anything, and implements [`IntakeSource`] for its own steps. The
-//! attempt of a message in the [quarantine](crate::Quarantine) ends when the message is composed,
-//! because later failures are not caused by its content.
+//! [`CandidateMessage`] without fetching anything, and implements [`IntakeSource`] for its own
+//! steps. The attempt of a message in the [quarantine](crate::Quarantine) ends when the message is
+//! composed, because later failures are not caused by its content.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
 //! Keyed lanes: work of one chat in order, several chats at once.
 //!
-//! Decision: all of it runs inside the task that receives, so that it ends with it and nothing has to
-//! be locked: what was under way then was not acknowledged, and comes again.
+//! Decision: all of it runs inside the task that receives, so that it ends with it and nothing has
+//! to be locked: what was under way then was not acknowledged, and comes again.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;

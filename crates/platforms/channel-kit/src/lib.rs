@@ -1,9 +1,9 @@
 //! The skeleton of a channel: REST and WebSocket, lanes, intake, drafts, quarantine, keys.
 //!
-//! Decision: an addition to the contract, not a part of it. A channel needs [`nanobot_channel`] alone;
-//! this is for platforms that are like most others: a token, a section of keys, an API over HTTP,
-//! messages that can be edited. [`Platform`] combines the parts; each of them can be used alone, and
-//! none depends on a platform:
+//! Decision: an addition to the contract, not a part of it. A channel needs [`nanobot_channel`]
+//! alone; this is for platforms that are like most others: a token, a section of keys, an API over
+//! HTTP, messages that can be edited. [`Platform`] combines the parts; each of them can be used
+//! alone, and none depends on a platform:
 //!
 //! - [`Platform`], [`PlatformChannel`], [`PlatformFactory`]: the contract, derived from the
 //!   platform's own code.

@@ -22,8 +22,8 @@ pub struct Reconnect {
 }
 
 impl Reconnect {
-    /// Creates the state before the first attempt. The pause after a failure begins with `first` and
-    /// doubles; with the failure number `patience` in a row the channel is down.
+    /// Creates the state before the first attempt. The pause after a failure begins with `first`
+    /// and doubles; with the failure number `patience` in a row the channel is down.
     #[must_use]
     pub const fn new(platform: &'static str, first: Duration, patience: u32) -> Self {
         Self {

@@ -1,8 +1,8 @@
 //! Catch-up with messages that were said while no connection received them.
 //!
 //! Decision: a conversation catches up in its own lane, before its live events, so that its order
-//! stays; the [queue](crate::fetch_queue) limits how many fetch at once. A fetched message takes the
-//! same path as a live one. Button presses and slash commands are in no history.
+//! stays; the [queue](crate::fetch_queue) limits how many fetch at once. A fetched message takes
+//! the same path as a live one. Button presses and slash commands are in no history.
 
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

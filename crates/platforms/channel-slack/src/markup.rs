@@ -1,9 +1,9 @@
 //! Slack's mrkdwn (Slack's developer documentation, "Formatting message text").
 //!
 //! mrkdwn has no escape for a mark, and a mark counts only next to white space or punctuation.
-//! Decision: a zero-width space is inserted where a mark would be inside a word and where a character
-//! would be read as a mark; nowhere else. Code that contains a backtick cannot be shown as inline
-//! code, so it is plain text.
+//! Decision: a zero-width space is inserted where a mark would be inside a word and where a
+//! character would be read as a mark; nowhere else. Code that contains a backtick cannot be shown
+//! as inline code, so it is plain text.
 
 use std::ops::Range;
 
@@ -158,8 +158,8 @@ impl Overhead for Mrkdwn {
     }
 }
 
-/// Returns `true` if a reference is a mention of a user or a channel. A mention of everyone in a channel
-/// is text, so that it notifies no one.
+/// Returns `true` if a reference is a mention of a user or a channel. A mention of everyone in a
+/// channel is text, so that it notifies no one.
 fn is_mention(reference: &str) -> bool {
     let inner = reference
         .strip_prefix('<')

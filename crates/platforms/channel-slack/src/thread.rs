@@ -1,7 +1,8 @@
 //! Context of a thread: messages before the one that called the assistant into it.
 //!
-//! The model gets them once per thread; the threads that have it are noted over restarts. A thread is
-//! noted when the message with its context is stored, so that a message that comes again has it again.
+//! The model gets them once per thread; the threads that have it are noted over restarts. A thread
+//! is noted when the message with its context is stored, so that a message that comes again has it
+//! again.
 
 use std::time::Duration;
 
@@ -79,8 +80,8 @@ impl Slack {
         }
     }
 
-    /// Returns the last messages of a thread before this one as text, once per thread. A thread that
-    /// begins with this message has none.
+    /// Returns the last messages of a thread before this one as text, once per thread. A thread
+    /// that begins with this message has none.
     pub(crate) async fn thread_context(&self, candidate: &CandidateMessage) -> Option<String> {
         let (chat, before) = (candidate.chat.as_str(), candidate.id.as_str());
         let thread = candidate

@@ -1,8 +1,8 @@
 //! The connection of a client, from the handshake to the close frame.
 //!
 //! Decision: one task reads and writes. While a message is being made durable nothing else is read
-//! from its client, which is the flow control; outgoing frames wait in a bounded queue. A client without
-//! access gets an error event and is disconnected.
+//! from its client, which is the flow control; outgoing frames wait in a bounded queue. A client
+//! without access gets an error event and is disconnected.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -62,8 +62,8 @@ pub(crate) struct ConnectionContext {
 }
 
 impl ConnectionContext {
-    /// Serves a client until either side ends the connection. The seat is for the handshake; after it
-    /// the client has a place of its own.
+    /// Serves a client until either side ends the connection. The seat is for the handshake; after
+    /// it the client has a place of its own.
     pub(crate) async fn serve(self, stream: TcpStream, seat: Seat) {
         let opening =
             tokio::time::timeout(HANDSHAKE_WITHIN, self.handshake(stream, seat.address()));
@@ -360,7 +360,8 @@ impl ClientConnection {
         message.delivery.reply_to.clone_from(&id);
         let arrival = Arrival::direct();
         let delivery = self.host.intake.deliver(message, &arrival);
-        // Without an acknowledgement the client sends the message again, so stopping waits for none.
+        // Without an acknowledgement the client sends the message again, so stopping waits for
+        // none.
         let admission = self
             .host
             .cancel

@@ -93,8 +93,8 @@ fn id(key: &str, value: &Value) -> Result<String, String> {
     }
 }
 
-/// `true` if a client may use this as an id. `|` is excluded, because it separates names in lists of
-/// people.
+/// `true` if a client may use this as an id. `|` is excluded, because it separates names in lists
+/// of people.
 #[must_use]
 pub fn is_id(text: &str) -> bool {
     (1..=LONGEST_ID).contains(&text.len())

@@ -28,7 +28,8 @@ impl Token {
         !self.is_empty() && self.0.chars().count() < SHORT_TOKEN
     }
 
-    /// `true` if `candidate` is the secret. The time depends on the length of the candidate alone. No candidate matches an empty token.
+    /// `true` if `candidate` is the secret. The time depends on the length of the candidate alone.
+    /// No candidate matches an empty token.
     #[must_use]
     pub fn matches(&self, candidate: &str) -> bool {
         let secret = self.0.as_bytes();

@@ -96,8 +96,8 @@ pub struct DeliveryProgress {
     pub in_doubt: bool,
 }
 
-/// A message and the duty to settle it. If it is dropped without an outcome that
-/// [ends the delivery](SettleOutcome::ends_delivery), it is delivered again: to this subscription after
+/// A message and the duty to settle it. If it is dropped without an outcome that [ends the
+/// delivery](SettleOutcome::ends_delivery), it is delivered again: to this subscription after
 /// [`crate::REDELIVERY_DELAY`], or to the next subscription at once.
 pub struct Delivery<T> {
     /// The message.

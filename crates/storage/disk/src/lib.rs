@@ -3,7 +3,8 @@
 //! Decision: [`Disk`] has only the operations that stores of user data need to append, to replace
 //! and to find files. Each can fail, and each documents what survives a power cut. Programs use
 //! [`LocalDisk`]; tests use disks that fail or forget. Operations built on these (a durable append,
-//! a folder with a durable name, a replaced file) are here too, so that every store does them the same way.
+//! a folder with a durable name, a replaced file) are here too, so that every store does them the
+//! same way.
 
 mod durable;
 mod local;

@@ -1,5 +1,5 @@
-//! The trait that the tools of this crate implement: a handwritten schema, arguments as a Rust type,
-//! and a whole [`ToolResult`] as the result.
+//! The trait that the tools of this crate implement: a handwritten schema, arguments as a Rust
+//! type, and a whole [`ToolResult`] as the result.
 //!
 //! [`TypedTool`](nanobot_tool::TypedTool) derives the schema and distinguishes only success and
 //! `Error: …`. Here schemas are kept short by hand, and some results are neither: a warning, an

@@ -144,8 +144,8 @@ impl LoopState {
         self.stop_lane(session) + subagents
     }
 
-    /// Stops a session as [`LoopState::stop`] does, and keeps results of its subagents out of its next
-    /// conversation.
+    /// Stops a session as [`LoopState::stop`] does, and keeps results of its subagents out of its
+    /// next conversation.
     pub(super) fn abandon(&self, session: &SessionKey) {
         if let Some(subagents) = self.agent.subagents() {
             subagents.abandon_session(session);

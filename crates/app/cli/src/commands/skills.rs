@@ -33,7 +33,8 @@ pub(crate) enum SkillsCommand {
     },
     /// Install a skill into the workspace, after showing its content
     Install {
-        /// Folder with a SKILL.md, or a .skill file; a folder of the workspace itself is approved in place
+        /// Folder with a SKILL.md, or a .skill file; a folder of the workspace itself is approved
+        /// in place
         path: PathBuf,
         /// Approve without asking
         #[arg(long)]

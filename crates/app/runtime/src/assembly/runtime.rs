@@ -155,7 +155,8 @@ impl RuntimeBuilder {
     ///
     /// # Errors
     /// Returns [`RuntimeError::Config`] if the configuration cannot be used,
-    /// [`RuntimeError::Channels`] or [`RuntimeError::DuplicateProvider`] if two parts have one name.
+    /// [`RuntimeError::Channels`] or [`RuntimeError::DuplicateProvider`] if two parts have one
+    /// name.
     pub fn build(&self) -> Result<Runtime, RuntimeError> {
         let mut extensions = Extensions {
             tools: self.tools.clone(),

@@ -18,8 +18,8 @@ use crate::support::{ann, channel, mallory};
 struct Harness {
     fake: DiscordFake,
     last: Option<Pushed>,
-    /// How many sessions have to be there before somebody speaks: nobody asks for what was said where
-    /// the assistant was never talked to.
+    /// How many sessions have to be there before somebody speaks: nobody asks for what was said
+    /// where the assistant was never talked to.
     sessions: usize,
 }
 
@@ -176,8 +176,8 @@ impl ChannelHarness for Harness {
     async fn arrange(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
         match event {
             PlatformEvent::OfferedAgain => {
-                // A channel that still runs tries again by itself. A new one asks for what it does not
-                // know, which is no event of its session and not confirmed to it.
+                // A channel that still runs tries again by itself. A new one asks for what it does
+                // not know, which is no event of its session and not confirmed to it.
                 if let Some(last) = self.last.as_mut().filter(|_| self.sessions > 1) {
                     last.number = Some(0);
                 }

@@ -70,7 +70,8 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Returns the length of the content between two marks; `step` returns the length of its next piece.
+/// Returns the length of the content between two marks; `step` returns the length of its next
+/// piece.
 fn between(
     text: &[char],
     mark: &str,

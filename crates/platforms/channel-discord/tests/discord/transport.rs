@@ -123,8 +123,8 @@ async fn the_gateway_and_the_api_go_through_the_proxy() {
             tunnels.spawn(tunnel(client, names.clone()));
         }
     });
-    // A SOCKS proxy carries what is not encrypted as well as what is. The address leads nowhere: only the
-    // proxy can deal with it.
+    // A SOCKS proxy carries what is not encrypted as well as what is. The address leads nowhere:
+    // only the proxy can deal with it.
     let elsewhere = |url: String| url.replace("127.0.0.1", "192.0.2.1");
     let section = json!({
         "token": TOKEN, "apiBase": elsewhere(fake.api_base()), "gatewayUrl": elsewhere(fake.gateway_url()),

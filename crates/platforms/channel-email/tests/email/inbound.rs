@@ -210,8 +210,8 @@ async fn what_is_not_for_the_assistant_is_marked_and_nothing_else() {
         &json!({"postAction": "move", "postActionMoveMailbox": "Done"}),
     );
     running.assistant.message(1).await.unwrap();
-    // It is copied, because the fake cannot move, and then it is gone. Each mail is a sign of life, and so are
-    // the connection and both looks around them.
+    // It is copied, because the fake cannot move, and then it is gone. Each mail is a sign of life,
+    // and so are the connection and both looks around them.
     fake.wait_for_command("UID EXPUNGE", 1).await.unwrap();
     let seen = running
         .assistant

@@ -1,6 +1,6 @@
-//! The channel against dovecot and a real server for sending, which `scripts/install-test-servers.sh`
-//! installs. Where they are missing the tests say so and pass, unless `NANOBOT_REQUIRE_TEST_SERVERS`
-//! is set.
+//! The channel against dovecot and a real server for sending, which
+//! `scripts/install-test-servers.sh` installs. Where they are missing the tests say so and pass,
+//! unless `NANOBOT_REQUIRE_TEST_SERVERS` is set.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};

@@ -88,7 +88,8 @@ impl Running {
         assert_eq!(self.fake.complaints(), Vec::<String>::new());
     }
 
-    /// Stops the channel, lets something happen, and runs a new one that has the notes of the first.
+    /// Stops the channel, lets something happen, and runs a new one that has the notes of the
+    /// first.
     pub(crate) async fn restart(self, keys: &Value, meanwhile: impl FnOnce(&SlackFake)) -> Self {
         let Self {
             fake,

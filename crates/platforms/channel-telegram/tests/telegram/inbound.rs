@@ -15,8 +15,8 @@ use crate::support::{GROUP, Running, ann, mallory, reply};
 const LAST: &str = "that was all";
 
 /// What arrives of these messages, in the order in which they were sent. It is all there when one
-/// more, of our own, is confirmed: confirmed is everything up to an update. Chats do not wait for each
-/// other, so what they bring may come in any order.
+/// more, of our own, is confirmed: confirmed is everything up to an update. Chats do not wait for
+/// each other, so what they bring may come in any order.
 async fn arrivals(
     running: &Running,
     messages: impl IntoIterator<Item = Incoming>,

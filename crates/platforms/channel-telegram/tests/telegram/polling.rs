@@ -112,7 +112,8 @@ async fn going_down_confirms_nothing_and_the_next_start_gets_it_again() {
 #[tokio::test]
 async fn a_crash_between_storing_and_confirming_brings_the_same_message_again() {
     let running = Running::start(json!({})).await;
-    // The poll that would confirm is never answered, and does nothing. The first one ends by itself.
+    // The poll that would confirm is never answered, and does nothing. The first one ends by
+    // itself.
     running.fake.wait_for_calls("getUpdates", 2).await.unwrap();
     running.fake.fail_next("getUpdates", Fault::Hang);
     let pushed = running.fake.push(Incoming::private(&ann(), "once"));

@@ -49,8 +49,8 @@ async fn connect(channel: &WebSocketChannel, query: &str) -> Result<WebSocketCli
     WebSocketClient::connect(&url).await
 }
 
-/// A friend who sends again what was not acknowledged when a connection ends, and passes over events
-/// that came before, as a client should.
+/// A friend who sends again what was not acknowledged when a connection ends, and passes over
+/// events that came before, as a client should.
 struct Harness {
     channel: Arc<WebSocketChannel>,
     friend: Option<WebSocketClient>,

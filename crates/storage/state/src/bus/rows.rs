@@ -1,7 +1,7 @@
 //! Statements that read or change the rows of the ledger.
 //!
-//! Decision: [`EntryProgress`] decides which state follows which outcome; this module only loads and
-//! stores it. A row whose message cannot be parsed is settled as failed when its turn comes, so
+//! Decision: [`EntryProgress`] decides which state follows which outcome; this module only loads
+//! and stores it. A row whose message cannot be parsed is settled as failed when its turn comes, so
 //! that it does not block the rows after it.
 
 use nanobot_bus::{

@@ -1,7 +1,7 @@
 //! Slash commands, with which a person controls the assistant.
 //!
-//! Decision: commands are a table of [`Command`]s. The loop knows only [when](CommandTiming) a command runs.
-//! A program that embeds the assistant adds its own commands to the [built-in
+//! Decision: commands are a table of [`Command`]s. The loop knows only [when](CommandTiming) a
+//! command runs. A program that embeds the assistant adds its own commands to the [built-in
 //! ones](CommandTable::built_in). Only people give commands: text from a job or a subagent is never
 //! parsed as one.
 

@@ -2,9 +2,10 @@
 //! the wire.
 //!
 //! Decision: a harness is one trait, and activity at the platform is described by values: messages
-//! that people send ([`UserMessage`]), messages that they see ([`VisibleMessage`]) and other events ([`PlatformEvent`]). The
-//! suite does the waiting, counting and comparing. The test declares each ability that the platform
-//! lacks ([`Ability`]), with the reason, so that nothing is skipped silently.
+//! that people send ([`UserMessage`]), messages that they see ([`VisibleMessage`]) and other events
+//! ([`PlatformEvent`]). The suite does the waiting, counting and comparing. The test declares each
+//! ability that the platform lacks ([`Ability`]), with the reason, so that nothing is skipped
+//! silently.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
