@@ -13,8 +13,14 @@ const DEVELOPMENT: [&str; 6] = [
     "tests",
     "benches",
 ];
-/// The example of a third party's channel, which has no row because it needs none.
-const THIRD_PARTY_CHANNEL: &str = "custom-channel";
+/// The examples of third-party channels, with the crates of ours that they use. They have no rows.
+const THIRD_PARTY_CHANNELS: [(&str, &[&str]); 2] = [
+    ("custom-channel", &["nanobot-channel"]),
+    (
+        "custom-platform",
+        &["nanobot-channel", "nanobot-channel-kit"],
+    ),
+];
 /// Maximum number of third-party crates that come with a crate: for a program that embeds the agent
 /// alone, one that takes our tools and providers too, and a channel.
 const MOST_CRATES: [(&str, usize); 3] = [
@@ -71,6 +77,11 @@ fn is_fake(name: &str) -> bool {
 }
 
 /// `true` for crates that no crate of the table may use, except in its tests.
+fn is_third_party(name: &str) -> bool {
+    let mut examples = THIRD_PARTY_CHANNELS.iter();
+    examples.any(|(example, _)| *example == name)
+}
+
 fn is_for_development(name: &str) -> bool {
     DEVELOPMENT.contains(&name) || is_fake(name)
 }
@@ -82,7 +93,7 @@ fn every_crate_stays_on_its_floor() {
     let mut wrong = Vec::new();
     for package in metadata.workspace_packages() {
         let name = short(&package.name);
-        if is_for_development(&name) || name == THIRD_PARTY_CHANNEL {
+        if is_for_development(&name) || is_third_party(&name) {
             continue;
         }
         let Some(row) = table.get(&name) else {
@@ -132,22 +143,24 @@ fn every_edge_of_the_table_is_used() {
 }
 
 #[test]
-fn a_channel_of_a_third_party_needs_the_channel_contract_alone() {
+fn third_party_channels_use_the_contract_and_the_kit_only() {
     let metadata = metadata();
-    let packages = metadata.workspace_packages();
-    let package = packages
-        .iter()
-        .find(|package| package.name.as_str() == THIRD_PARTY_CHANNEL)
-        .expect("the example");
-    let normal = package
-        .dependencies
-        .iter()
-        .filter(|dependency| dependency.kind == DependencyKind::Normal);
-    let ours: Vec<&str> = normal
-        .map(|dependency| dependency.name.as_str())
-        .filter(|name| name.starts_with("nanobot"))
-        .collect();
-    assert_eq!(ours, ["nanobot-channel"]);
+    for (name, allowed) in THIRD_PARTY_CHANNELS {
+        let packages = metadata.workspace_packages();
+        let package = packages
+            .iter()
+            .find(|package| package.name.as_str() == name)
+            .expect("the example");
+        let normal = package
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.kind == DependencyKind::Normal);
+        let ours: Vec<&str> = normal
+            .map(|dependency| dependency.name.as_str())
+            .filter(|name| name.starts_with("nanobot"))
+            .collect();
+        assert_eq!(ours, allowed, "{name}");
+    }
 }
 
 #[test]
