@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hidden_characters_are_shown() {
+    fn escapes_hidden_characters() {
         let table = [
             ("rm \u{202e}txt.exe", "rm \\u{202e}txt.exe"),
             ("\u{2066}a\u{2069}", "\\u{2066}a\\u{2069}"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_text_looks_as_it_did() {
+    fn leaves_ordinary_text_unchanged() {
         let table = [
             "plain, 中文, العربية, עברית",
             "👩\u{200d}💻 👨\u{200d}👩\u{200d}👧 🏳\u{fe0f}\u{200d}🌈 👩🏽\u{200d}🚀",
@@ -157,13 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn terminals_are_not_steered() {
+    fn removes_terminal_control_characters() {
         assert_eq!(harmless("a\u{1b}[2J\tb\r\nc\u{9b}d\u{7}"), "a[2J\tb\ncd");
         assert_eq!(visible("\u{1b}[1ma"), "\u{1b}[1ma");
     }
 
     #[test]
-    fn json_keeps_its_value() {
+    fn escaped_json_keeps_its_value() {
         assert_eq!(
             visible_json("\"a\u{202e}\u{e0041}👩\u{200d}💻\""),
             "\"a\\u202e\\udb40\\udc41👩\\u200d💻\""

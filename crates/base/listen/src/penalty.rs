@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn delays_grow_to_a_limit_and_are_forgotten() {
+    async fn delays_grow_to_a_limit_and_expire() {
         let (penalties, one, other) = (
             Penalties::default(),
             IpAddr::from([192, 0, 2, 1]),

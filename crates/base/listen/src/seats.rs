@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_takes_seats_from_itself_alone() {
+    fn evicts_only_connections_of_the_address_at_its_limit() {
         let seats = seats(8, 2);
         let other = seats.take(address(1)).unwrap();
         let held: Vec<_> = (0..4).map(|_| seats.take(address(2)).unwrap()).collect();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_listener_takes_from_the_address_with_the_most() {
+    fn full_listener_evicts_from_the_address_with_most_seats() {
         let seats = seats(3, 2);
         let single = seats.take(address(1)).unwrap();
         let (first, second) = (
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn busy_connections_stay_and_what_ends_makes_room() {
+    fn busy_connections_are_never_evicted() {
         let seats = seats(2, 2);
         let (one, two) = (
             seats.take(address(1)).unwrap(),

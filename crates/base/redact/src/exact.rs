@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn every_spelling_is_hidden() {
+    fn redacts_every_encoding_of_a_secret() {
         let bytes = SECRET.as_bytes();
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         for spelling in [
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_of_a_longer_text_hides_the_secret_in_it() {
+    fn redacts_a_secret_inside_longer_base64() {
         for before in ["", "u:", "me:", "user:"] {
             for after in ["", "x", "xy"] {
                 let text = STANDARD.encode(format!("{before}k-12345678{after}"));
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_stays_and_short_values_are_not_searched_for() {
+    fn keeps_other_text_and_ignores_short_secrets() {
         let secrets = secrets();
         for text in [
             "",
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_learned_is_hidden_in_every_clone() {
+    fn clones_share_learned_secrets() {
         let secrets = Secrets::default();
         let other = secrets.clone();
         other.learn(["tiny".to_owned(), " refreshed-token\n".to_owned()]);
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn any_chunking_shows_what_the_whole_text_shows() {
+    fn any_chunking_redacts_like_the_whole_text() {
         let text = format!(
             "k-1 k-12345678k-12345678 {} {SECRET}{} und ß k-1234567",
             STANDARD.encode(SECRET),
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_may_become_a_secret_is_held_back() {
+    fn stream_holds_back_only_possible_prefixes_of_secrets() {
         let mut stream = secrets().stream();
         assert_eq!(stream.push("hello k"), "hello ");
         assert_eq!(stream.push("eep"), "keep");

@@ -50,7 +50,7 @@ mod tests {
     use crate::without_secrets;
 
     #[test]
-    fn values_are_hidden_by_the_names_above_them() {
+    fn redacts_values_below_secret_names() {
         let value = json!({
             "token": "a",
             "maxTokens": 10,

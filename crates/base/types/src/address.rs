@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_keeps_its_spelling() {
+    fn address_json_is_stable() {
         let mut address = ChatAddress::new("t", "-1");
         let written = |address: &ChatAddress| serde_json::to_string(address).unwrap();
         assert_eq!(written(&address), r#"{"channel":"t","chatId":"-1"}"#);

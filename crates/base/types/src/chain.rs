@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_follow_their_error() {
+    fn chain_appends_the_sources_of_an_error() {
         assert_eq!(chain(&Layer(2)), "layer 2");
         assert_eq!(chain(&Layer(0)), "layer 0: layer 1: layer 2");
     }

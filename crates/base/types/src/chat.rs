@@ -362,7 +362,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_assistant_line_of_the_python_program_survives_a_round_trip() {
+    fn assistant_message_of_python_program_round_trips() {
         let line = r#"{"content":"let me see","reasoning_content":"R","role":"assistant","tool_calls":[{"function":{"arguments":"{\"command\": \"echo hi\"}","name":"exec"},"id":"abc123XYZ","type":"function"}]}"#;
         let message: ChatMessage = serde_json::from_str(line).unwrap();
         let again: serde_json::Value = serde_json::to_value(&message).unwrap();
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_blocks_are_kept() {
+    fn unknown_content_blocks_round_trip() {
         let line =
             r#"{"role":"user","content":[{"type":"text","text":"a"},{"type":"sticker","id":3}]}"#;
         let message: ChatMessage = serde_json::from_str(line).unwrap();
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_arguments_stay_valid_json_and_never_parse() {
+    fn malformed_arguments_are_valid_json_but_never_parse() {
         let call = ToolCall::malformed("1", "read_file", "{\"path\": \"a", "cut off");
         assert!(serde_json::from_str::<serde_json::Value>(&call.arguments).is_ok());
         assert_eq!(call.parsed_arguments(), Err("cut off".to_owned()));

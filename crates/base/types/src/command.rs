@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_goes_by_each_of_its_names() {
+    fn command_matches_its_name_and_aliases() {
         let new = CommandInfo {
             name: "new",
             aliases: &["reset", "clear"],

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_ordinary_is_read_with_or_without_a_byte_order_mark() {
+    fn parses_json_with_or_without_a_byte_order_mark() {
         let expected = json!({"a": [1, "\"{[,"], "b": {"c": null}});
         for text in [expected.to_string(), format!("\u{feff}{expected}")] {
             assert_eq!(from_str::<Value>(&text).unwrap(), expected);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn more_values_than_fit_are_refused() {
+    fn rejects_too_many_values() {
         for unit in [
             "[],",
             "{},",
@@ -137,13 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn a_level_too_deep_is_refused_without_recursion() {
+    fn rejects_deep_nesting_without_recursion() {
         let text = "[".repeat(4 << 16);
         assert!(from_str::<Value>(&text).is_err());
     }
 
     #[test]
-    fn pieces_count_as_the_whole() {
+    fn chunked_estimate_equals_the_whole() {
         let text = r#"{"a\"{": ["x,\\", {"b": 1}], "c": "["}"#.as_bytes();
         let mut whole = MemoryEstimate::default();
         whole.add(text);

@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_override_wins_over_the_chat_and_metadata_is_never_consulted() {
+    fn session_key_comes_from_the_override_or_the_chat_only() {
         let mut message = InboundMessage::text("telegram", "7", "-100", "hi");
         message
             .metadata
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_keeps_its_spelling() {
+    fn outbound_key_format_is_stable() {
         let key = OutboundKey::new("t", OutboundSlot::TurnEnd);
         assert_eq!(key.to_string(), "t/4294967295");
         let json = r#"{"turn":"t","position":4294967295}"#;

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn origins_keep_their_spelling() {
+    fn origin_json_is_stable() {
         let table = [
             (Origin::User, json!({"kind": "user"})),
             (
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn session_keys_keep_their_spelling_and_name_their_kind() {
+    fn session_keys_are_stable_and_determine_their_kind() {
         let table = [
             (
                 SessionKey::of_job(&"j1".into()),

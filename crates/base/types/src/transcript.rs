@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_valid_history_is_left_alone() {
+    fn repair_leaves_a_valid_history_unchanged() {
         let history = vec![
             user("a"),
             calls(&["1", "2"]),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn orphans_go_gaps_are_filled_and_late_results_find_their_call() {
+    fn repair_drops_orphans_fills_gaps_and_moves_late_results() {
         let repaired = Transcript::repair(vec![
             result("0", "orphan"),
             user("a"),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_used_again_belongs_to_the_latest_call() {
+    fn reused_call_id_belongs_to_the_latest_call() {
         let history = vec![
             user("a"),
             calls(&["1"]),

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_awaited_in_the_nearest_folder_there_is() {
+    fn watches_the_nearest_existing_folder() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("data/cron/jobs.json");
         assert_eq!(places_of(&file), [place(home.path(), "data", false)]);
@@ -90,7 +90,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_is_followed_to_its_end() {
+    fn watches_the_link_and_its_target() {
         let home = tempfile::tempdir().unwrap();
         let home = fs::canonicalize(home.path()).unwrap();
         fs::create_dir(home.join("elsewhere")).unwrap();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_to_others_matters_on_the_way_of_a_link_alone() {
+    fn only_links_react_to_changes_of_sibling_entries() {
         let folder = Path::new("/home/ann/.nanobot");
         let (file, link) = (
             place(folder, "config.json", false),

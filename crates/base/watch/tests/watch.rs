@@ -33,7 +33,7 @@ async fn becomes(changes: &mut FileChanges, file: &Path, content: &str) {
 }
 
 #[tokio::test]
-async fn a_file_that_is_written_or_replaced_is_told() {
+async fn reports_written_and_replaced_files() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("config.json");
     let mut changes = FileWatch::looking_every(NEVER).follow(&file);
@@ -50,7 +50,7 @@ async fn a_file_that_is_written_or_replaced_is_told() {
 }
 
 #[tokio::test]
-async fn folders_come_and_go() {
+async fn follows_a_file_through_removed_and_replaced_folders() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("data/cron/jobs.json");
     let watch = FileWatch::looking_every(NEVER);
@@ -77,7 +77,7 @@ async fn folders_come_and_go() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_link_is_followed_where_it_leads() {
+async fn reports_changes_of_link_and_target() {
     use std::os::unix::fs::symlink;
 
     let home = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ async fn a_link_is_followed_where_it_leads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_tells_of_is_looked_at_now_and_then() {
+async fn polls_without_notifications() {
     let home = tempfile::tempdir().unwrap();
     let mut changes = FileWatch::new().follow(&home.path().join("config.json"));
     let began = tokio::time::Instant::now();
@@ -111,7 +111,7 @@ async fn what_nobody_tells_of_is_looked_at_now_and_then() {
 }
 
 #[tokio::test]
-async fn two_files_of_one_folder_are_told_apart() {
+async fn distinguishes_two_files_of_one_folder() {
     let home = tempfile::tempdir().unwrap();
     let (one, two) = (home.path().join("one"), home.path().join("two"));
     let watch = FileWatch::looking_every(NEVER);
