@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_plain_is_repaired() {
+    fn repairs_unambiguous_arguments() {
         let table = [
             ("", "{}"),
             ("  ", "{}"),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ambiguous_is_refused() {
+    fn rejects_ambiguous_arguments() {
         let table = [
             (r#"{"path": "a"#, "cut off"),
             (r#"{"path": "a""#, "cut off"),

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_its_end_is_cut() {
+    fn stream_without_finish_reason_is_cut() {
         let usage = Usage {
             prompt_tokens: 3,
             ..Usage::default()
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_calls_are_put_together() {
+    fn assembles_calls_from_interleaved_pieces() {
         let response = whole([
             piece(0, Some("a"), Some("read_file"), ""),
             piece(1, Some("b"), Some("list_dir"), "{\"path\""),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn the_finish_reason_follows_the_calls() {
+    fn tool_calls_reason_without_calls_becomes_stop() {
         let table = [
             (FinishReason::ToolCalls, FinishReason::Stop),
             (FinishReason::Length, FinishReason::Length),
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_must_not_run_say_why() {
+    fn incomplete_calls_carry_their_problem() {
         let table = [
             (FinishReason::Length, "exec", "{}", "token limit"),
             (FinishReason::ContentFilter, "exec", "{}", "broke"),
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_made_up_and_made_distinct() {
+    fn missing_and_duplicate_call_ids_are_replaced() {
         let response = whole([
             piece(0, Some("c1"), Some("x"), ""),
             piece(1, Some("c1"), Some("x"), ""),
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_the_conversation_are_not_used_again() {
+    fn call_ids_of_the_conversation_are_not_reused() {
         let said = nanobot_types::AssistantMessage {
             tool_calls: vec![ToolCall::new("call_0", "x", "{}")],
             ..nanobot_types::AssistantMessage::default()
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_ones_that_vendors_take_back() {
+    fn tool_names_are_sanitized() {
         let long = "x".repeat(100);
         let table = [
             ("read_file", "read_file"),

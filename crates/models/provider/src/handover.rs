@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shape_of_an_answer_is_read() {
+    fn reads_every_shape_of_structured_answer() {
         let object = r#"{"action": "run"}"#;
         let malformed = ToolCall::malformed("1", "decide", &format!("[{object}]"), "a list");
         let good = [
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn rejects_answers_without_an_object() {
         let table = [
             (said(""), "it did not call decide"),
             (said("I have decided."), "it did not call decide"),

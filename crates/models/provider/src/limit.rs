@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_piece_takes_room() {
+    fn every_event_kind_counts_towards_the_limit() {
         let long = "ab读".repeat(2048);
         let extra = Map::from_iter([("k".to_owned(), json!(["x".repeat(9_990)]))]);
         let table = [
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_room_follows_the_tokens_within_limits() {
+    fn limit_scales_with_max_tokens_within_bounds() {
         let kilobyte = StreamEvent::Text("x".repeat(1024));
         for (tokens, expected) in [
             (0, 64),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_cut_between_characters() {
+    fn text_is_cut_at_a_character_boundary() {
         let (count, rest) = fitting(1, &StreamEvent::Text("读".repeat(10_000)));
         assert_eq!(
             (count, rest),

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn neither_a_line_nor_a_frame_grows_without_end() {
+    async fn lines_and_frames_are_bounded() {
         let mib = |end: &str| Bytes::from([vec![b'x'; 1 << 20], end.as_bytes().to_vec()].concat());
         let endless_line = vec![mib(""); 20];
         let (length, error) = read(endless_line).await;
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_frame_of_too_many_values_is_an_error_whatever_ends_its_lines() {
+    async fn rejects_frames_of_too_many_values_with_any_line_end() {
         let values = format!("data: [{}\n", "[],".repeat(1 << 19));
         let per_line = "[],".repeat(1000);
         let table = [
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_lines_are_passed_on_in_small_batches() {
+    async fn passes_many_lines_on_in_small_batches() {
         for unit in ["\n", "\r", "\r\n", "data: 1\r"] {
             let body = unit.repeat((1 << 20) / unit.len());
             let chunks = futures_util::stream::iter([Ok(Bytes::from(body.clone()))]);
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_becomes_one_line_and_is_refused_before_it_is_built() {
+    fn joins_a_document_into_one_line_and_checks_its_size() {
         let read = |text: &str| {
             one_line(BytesMut::from(text)).map(|line| String::from_utf8(line.to_vec()).unwrap())
         };
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn comments_between_frames_are_signs_of_life() {
+    async fn comments_between_frames_count_as_keep_alive() {
         let table = [
             (
                 vec![": hi\n\n", "data: 1\n\n"],

@@ -170,9 +170,8 @@ mod tests {
     }
 
     #[test]
-    fn only_without_a_word_about_it_the_proxy_of_the_environment_is_asked() {
-        let test =
-            "client::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
+    fn environment_proxy_is_used_only_without_a_configured_one() {
+        let test = "client::tests::environment_proxy_is_used_only_without_a_configured_one";
         // HTTPS, because plain HTTP to this machine never uses a proxy.
         check_ways(test, "https", |own, server| {
             drop(rustls::crypto::ring::default_provider().install_default());

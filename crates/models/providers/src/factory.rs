@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_cleaned() {
+    fn normalizes_base_urls() {
         let table = [
             ("openai", "", "https://api.openai.com/v1"),
             ("openai", " https://x.example/v1/ ", "https://x.example/v1"),
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_its_key() {
+    fn build_errors_name_the_configuration_key() {
         let key = ProviderSettings {
             api_key: ApiKey::parse("k").unwrap(),
             ..ProviderSettings::default()

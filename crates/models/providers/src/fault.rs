@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_and_words_are_told_apart() {
+    fn classifies_errors_by_status_and_message() {
         let table = [
             (
                 400,
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_inside_ordinary_answers_are_told_apart() {
+    fn classifies_errors_inside_ok_responses() {
         let table = [
             (
                 serde_json::json!({"error": {"message": "Rate limit", "code": 429}}),
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn people_see_no_pages_and_no_keys() {
+    fn error_messages_omit_web_pages_and_keys() {
         assert_eq!(
             of(502, "<html>\n<h1>502 Bad Gateway</h1></html>").to_string(),
             "server error 502: the server answered with a web page"
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pause_asked_for_is_read() {
+    fn parses_retry_after() {
         let now = Utc.with_ymd_and_hms(2026, 1, 1, 0, 0, 0).unwrap();
         const YEAR: u64 = CLOCK_LIMIT.as_millis() as u64;
         let table = [

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_fits_into_a_header_is_a_key() {
+    fn accepts_only_keys_that_fit_into_a_header() {
         assert_eq!(
             ApiKey::parse(" sk-abc\n").unwrap().unwrap().expose(),
             "sk-abc"

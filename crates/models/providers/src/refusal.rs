@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_names_what_was_sent() {
+    fn finds_the_refused_parameter_in_the_message() {
         let body = json!({ "max_tokens": 1, "temperature": 0.1 });
         let table = [
             (

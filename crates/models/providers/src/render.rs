@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_spelled_as_vendors_take_them() {
+    fn call_ids_are_sanitized_for_vendors() {
         for (id, expected) in [("call_abc", "f9bad5b7a"), ("abc123XYZ", "abc123XYZ")] {
             assert_eq!(short_id(id), expected);
         }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn long_ids_are_shortened_alike_and_stay_different() {
+    fn shortens_long_ids_stably_without_collisions() {
         let long = |end: &str| format!("{}{end}", "读".repeat(40));
         let short = bounded_id(&long("a")).into_owned();
         assert_eq!(
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_used_again_is_told_apart() {
+    fn reused_call_ids_are_made_unique() {
         let (id, odd) = (CallId::from("c"), CallId::from("a|b"));
         let mut ids = CallIds::new(plain_id);
         assert_eq!(

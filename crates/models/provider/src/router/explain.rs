@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_spelled_as_in_the_configuration() {
+    fn provider_names_use_configuration_spelling() {
         for (name, key) in [
             ("openai", "openai"),
             ("volcengine_coding_plan", "volcengineCodingPlan"),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn vendors_are_not_quoted_at_length() {
+    fn vendor_messages_are_shortened() {
         let error = ProviderError::BadRequest("很".repeat(1000));
         assert!(short(&error).chars().count() < WORDS_LIMIT + 10);
     }

@@ -90,7 +90,7 @@ mod tests {
     const REST: Duration = Duration::from_secs(60);
 
     #[tokio::test(start_paused = true)]
-    async fn one_probe_after_the_rest_decides() {
+    async fn one_probe_after_the_cooldown_decides() {
         let health = Health::default();
         health.admit().unwrap().rest(REST);
         assert!(health.admit().is_none());

@@ -47,7 +47,7 @@ fn fold(events: Vec<StreamEvent>) -> Folded {
 
 proptest! {
     #[test]
-    fn any_chunking_gives_the_same_response(
+    fn chunking_does_not_change_the_response(
         text in "\\PC{0,20}",
         calls in proptest::collection::vec(("[a-z_.]{0,8}", "[{}\\[\\]\"':,a1\\\\ 你]{0,16}"), 0..4),
         cuts in proptest::collection::vec(0_usize..64, 0..12),
@@ -56,7 +56,7 @@ proptest! {
     }
 
     #[test]
-    fn every_call_has_arguments_that_vendors_take_back(arguments in "[{}\\[\\]\"':,a1\\\\ 你]{0,24}") {
+    fn call_arguments_are_always_a_json_object(arguments in "[{}\\[\\]\"':,a1\\\\ 你]{0,24}") {
         let Folded::Whole(response) = fold(events("", &[("x".to_owned(), arguments)], &[])) else {
             return Err(TestCaseError::fail("cut"));
         };

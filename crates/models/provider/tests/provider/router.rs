@@ -36,7 +36,7 @@ fn about(elapsed: Duration, expected: Duration) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_answer_says_who_gave_it() {
+async fn response_names_its_provider_and_model() {
     let a = Scripted::new("a", [text("hi")]);
     let response = router(&[&a])
         .chat_with_failover(hello(), &unwatched())
@@ -55,7 +55,7 @@ async fn the_answer_says_who_gave_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_keeps_a_generation_of_its_own() {
+async fn request_generation_overrides_the_candidates() {
     let a = Scripted::new("a", [text("hi")]);
     let own = Generation {
         max_tokens: 99,
@@ -74,7 +74,7 @@ async fn a_request_keeps_a_generation_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn passing_failures_are_tried_again_after_growing_pauses() {
+async fn transient_failures_are_retried_with_backoff() {
     let a = Scripted::new(
         "a",
         [refuse(down()), refuse(down()), refuse(down()), text("hi")],
@@ -97,7 +97,7 @@ async fn passing_failures_are_tried_again_after_growing_pauses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_failure_is_explained() {
+async fn explains_the_last_failure() {
     let a = Scripted::new(
         "open_ai",
         std::iter::repeat_n(
@@ -121,7 +121,7 @@ async fn the_last_failure_is_explained() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_vendor_asks_for_is_waited() {
+async fn honours_retry_after() {
     let a = Scripted::new("a", [refuse(busy(Some(20))), text("hi")]);
     let begun = Instant::now();
     let response = router(&[&a])
@@ -136,7 +136,7 @@ async fn what_the_vendor_asks_for_is_waited() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_vendor_that_asks_for_too_much_is_given_up() {
+async fn excessive_retry_after_fails_at_once() {
     let a = Scripted::new("a", [refuse(busy(Some(3600)))]);
     let begun = Instant::now();
     let response = router(&[&a])
@@ -147,7 +147,7 @@ async fn a_vendor_that_asks_for_too_much_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_candidate_answers_within_seconds_and_is_announced() {
+async fn fails_over_to_the_next_candidate_with_a_notice() {
     let table = [
         ("wrong key", vec![ProviderError::Auth("bad".into())], 0),
         ("no money", vec![ProviderError::Quota("empty".into())], 0),
@@ -197,7 +197,7 @@ async fn the_next_candidate_answers_within_seconds_and_is_announced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_candidate_rests_and_comes_back() {
+async fn failed_candidate_returns_after_its_cooldown() {
     let a = Scripted::new("a", [refuse(ProviderError::Quota("empty".into()))]);
     let b = Scripted::new("b", [text("1"), text("2")]);
     let router = router(&[&a, &b]);
@@ -211,7 +211,7 @@ async fn a_failed_candidate_rests_and_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_all_rest_they_are_asked_anyway() {
+async fn candidates_are_asked_anyway_if_all_are_cooling_down() {
     let a = Scripted::new(
         "a",
         [refuse(ProviderError::Auth("bad".into())), text("key fixed")],
@@ -224,7 +224,7 @@ async fn when_all_rest_they_are_asked_anyway() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_failure_is_named_when_nobody_answers() {
+async fn lists_every_failure_if_no_candidate_answers() {
     let a = Scripted::new("a", [refuse(ProviderError::Auth("bad".into()))]);
     let b = Scripted::new("b", [refuse(ProviderError::Quota("empty".into()))]);
     let response = router(&[&a, &b])
@@ -252,7 +252,7 @@ async fn router_without_candidates() -> LlmResponse {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_tried_again_once_text_was_shown() {
+async fn no_retry_after_text_was_streamed() {
     let broken = || {
         Play::Events(vec![
             Ok(StreamEvent::Text("half an ".into())),
@@ -280,7 +280,7 @@ async fn nothing_is_tried_again_once_text_was_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_without_its_end_is_not_accepted() {
+async fn truncated_answer_is_retried() {
     let cut = Play::Events(vec![Ok(StreamEvent::Text("Hel".into()))]);
     let a = Scripted::new("a", [cut, text("Hello")]);
     assert_eq!(
@@ -294,7 +294,7 @@ async fn an_answer_without_its_end_is_not_accepted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_ends_a_try() {
+async fn idle_timeout_ends_an_attempt() {
     let a = Scripted::new("a", [Play::Stall(vec![]), Play::Stall(vec![])]);
     let begun = Instant::now();
     let response = router(&[&a])
@@ -323,7 +323,7 @@ async fn silence_ends_a_try() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_try_that_never_ends_is_ended() {
+async fn total_timeout_ends_an_attempt() {
     let a = Scripted::new("a", [Play::Drip(Duration::from_secs(7))]);
     let b = Scripted::new("b", [text("done")]);
     let begun = Instant::now();
@@ -337,7 +337,7 @@ async fn a_try_that_never_ends_is_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stopping_ends_at_once_and_keeps_the_count() {
+async fn cancellation_ends_at_once_and_keeps_usage() {
     let usage = Usage {
         prompt_tokens: 5,
         ..Usage::default()
@@ -367,7 +367,7 @@ async fn stopping_ends_at_once_and_keeps_the_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_tries_are_counted() {
+async fn usage_includes_failed_attempts() {
     let usage = |tokens| Usage {
         prompt_tokens: tokens,
         ..Usage::default()
@@ -387,7 +387,7 @@ async fn failed_tries_are_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn empty_answers_are_asked_for_twice_more() {
+async fn empty_answers_are_retried_twice() {
     let a = Scripted::new("a", [text(" \n"), text(""), text("at last")]);
     assert_eq!(
         content(
@@ -409,7 +409,7 @@ async fn empty_answers_are_asked_for_twice_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_was_withheld_is_explained_and_not_asked_for_again() {
+async fn withheld_answer_is_explained_and_not_retried() {
     for (reason, expected) in [
         (FinishReason::ContentFilter, "content filter"),
         (FinishReason::Length, "maxTokens"),
@@ -424,7 +424,7 @@ async fn an_answer_that_was_withheld_is_explained_and_not_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_overlong_conversation_is_told_apart() {
+async fn context_overflow_has_its_own_finish_reason() {
     let a = Scripted::new(
         "a",
         [refuse(ProviderError::ContextOverflow("8192 tokens".into()))],
@@ -455,7 +455,7 @@ fn picture() -> ChatMessage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn images_that_are_not_taken_are_left_out_once() {
+async fn unsupported_images_are_omitted_once() {
     let refusals = [
         ProviderError::ImagesUnsupported("text only".into()),
         ProviderError::BadRequest("content[0]".into()),
@@ -491,7 +491,7 @@ async fn images_that_are_not_taken_are_left_out_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reasoning_goes_back_to_whom_it_came_from() {
+async fn reasoning_is_sent_only_to_its_provider() {
     let thought = |provider: Option<&str>| {
         ChatMessage::Assistant(AssistantMessage {
             content: Some("answer".into()),

@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_understood_in_two_languages() {
+    fn understands_requests_in_two_languages() {
         let list = |path: &str| Intent::List { path: path.into() };
         let read = |path: &str| Intent::Read { path: path.into() };
         let note = |path: &str, line: &str| Intent::Note {

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_taken_back_from_its_numbered_lines_or_not_at_all() {
+    fn reconstructs_only_complete_files_from_numbered_lines() {
         let table = [
             (
                 "1| a\n2| \n3| c\n\n(End of file — 3 lines total)",

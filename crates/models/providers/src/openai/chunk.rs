@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_told_apart_however_they_are_numbered() {
+    fn distinguishes_calls_under_any_numbering() {
         let call = |index: Value, id: &str, name: &str, arguments: &str| json!({ "index": index, "id": id, "function": { "name": name, "arguments": arguments } });
         let expected = vec![
             ToolCall::new("1", "a", r#"{"x":1}"#),
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_a_call_is_kept_beside_it() {
+    fn keeps_extra_members_of_calls() {
         let chunk = delta(&json!({ "tool_calls": [{
             "index": 0, "id": "1", "type": "function", "extra_content": { "google": { "thought_signature": "s" } },
             "function": { "name": "a", "arguments": {"x": 1}, "provider_specific_fields": { "k": 1 } },
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn text_reasoning_and_usage_come_under_many_names() {
+    fn reads_text_reasoning_and_usage_under_all_names() {
         let response = read(&[
             delta(&json!({ "reasoning_content": "a" })),
             delta(&json!({ "reasoning": "b" })),

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_is_read_than_what_is_consumed_and_a_little() {
+    async fn backpressure_limits_reading_ahead() {
         let frame = Bytes::from(format!("data: {{\"x\":\"{}\"}}\n\n", "y".repeat(1000)));
         let pace = Arc::new(Backpressure::default());
         let lines = futures_util::stream::repeat(frame).take(1000).map(Ok);

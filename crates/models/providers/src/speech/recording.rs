@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_read_where_they_stand() {
+    fn reads_durations_from_audio_headers() {
         let mut vorbis = b"\x01vorbis\0\0\0\0\x01".to_vec();
         vorbis.extend(44_100_u32.to_le_bytes());
         let vorbis = [page(0, &vorbis), page(44_100 * 3 + 1, b"sound")].concat();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_go_by_ending_and_then_by_type() {
+    fn detects_formats_by_extension_then_mime_type() {
         let table = [
             ("a.OGA", None, "ogg"),
             ("a.m4a", None, "m4a"),

@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_provider_is_taken_in_any_spelling() {
+    fn named_provider_is_found_in_any_spelling() {
         for spelling in [
             "volcengineCodingPlan",
             "volcengine-coding-plan",
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_is_recognised_behind_another_name() {
+    fn detects_a_gateway_configured_under_another_name() {
         let by_key = Section {
             name: "openai",
             has_key: true,

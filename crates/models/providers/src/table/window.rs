@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_family_counts_whoever_sells_it() {
+    fn longest_model_family_decides_for_any_vendor() {
         for (model, window) in [
             ("anthropic/claude-opus-4-5", Some(200_000)),
             ("openrouter/anthropic/claude-sonnet-4.5", Some(200_000)),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn no_family_is_written_down_twice() {
+    fn model_families_are_unique() {
         let mut names: Vec<&str> = WINDOWS.iter().map(|(family, _)| *family).collect();
         names.sort_unstable();
         names.dedup();

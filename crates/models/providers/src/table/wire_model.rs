@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vendors_get_their_own_spelling() {
+    fn vendors_get_their_own_parameter_names() {
         let table = [
             (
                 "openrouter",

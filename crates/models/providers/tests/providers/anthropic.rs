@@ -25,7 +25,7 @@ async fn sent(request: ChatRequest) -> Value {
 }
 
 #[tokio::test]
-async fn a_request_has_its_marks_and_alternates() {
+async fn request_has_cache_marks_and_alternating_roles() {
     let call = ToolCall::new("c1", "exec", "{\"command\":\"date\"}");
     let picture = ContentBlock::ImageUrl {
         image_url: ImageUrl {
@@ -92,7 +92,7 @@ async fn a_request_has_its_marks_and_alternates() {
 }
 
 #[tokio::test]
-async fn effort_becomes_a_budget_that_fits() {
+async fn effort_becomes_a_thinking_budget_within_limits() {
     let asked = |effort: &str, max_tokens: u32| ChatRequest {
         generation: Generation {
             max_tokens,
@@ -145,7 +145,7 @@ async fn effort_becomes_a_budget_that_fits() {
 }
 
 #[tokio::test]
-async fn thoughts_come_back_signed_and_a_turn_without_them_goes_on() {
+async fn signed_thinking_is_sent_back_and_may_be_missing() {
     let calls = [ScriptedCall::new("exec", &json!({ "command": "date" })).with_id("c1")];
     let usage = Usage {
         prompt_tokens: 30,
@@ -215,7 +215,7 @@ async fn thoughts_come_back_signed_and_a_turn_without_them_goes_on() {
 }
 
 #[tokio::test]
-async fn a_model_that_takes_no_temperature_is_asked_without() {
+async fn retries_without_a_refused_temperature() {
     let server = ModelServer::answering(|request| match request.json.get("temperature") {
         Some(_) => Reply::error(400, "`temperature` is deprecated for this model."),
         None => Reply::text("ok"),
@@ -280,7 +280,7 @@ async fn broken_answers_are_not_accepted() {
 }
 
 #[tokio::test]
-async fn a_whole_message_is_accepted_for_a_stream() {
+async fn accepts_a_whole_message_instead_of_a_stream() {
     let message = json!({
         "type": "message", "role": "assistant", "stop_reason": "tool_use",
         "content": [

@@ -85,7 +85,7 @@ async fn ask(request: ChatRequest) -> LlmResponse {
 }
 
 #[tokio::test]
-async fn it_does_what_it_says_it_can() {
+async fn performs_every_advertised_request() {
     let mut desk = Desk {
         files: BTreeMap::from([("README.md".to_owned(), "# Hi\nthere\n".to_owned())]),
         ..Desk::default()
@@ -139,7 +139,7 @@ async fn it_does_what_it_says_it_can() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_not_read_whole_is_left_alone() {
+async fn does_not_overwrite_a_partially_read_file() {
     let mut desk = Desk::default();
     desk.files
         .insert("notes.md".to_owned(), "kept\n".to_owned());
@@ -167,7 +167,7 @@ async fn a_file_that_was_not_read_whole_is_left_alone() {
 }
 
 #[tokio::test]
-async fn its_text_comes_in_pieces_and_a_missing_tool_is_said() {
+async fn streams_text_and_names_a_missing_tool() {
     let pieces = Arc::new(Mutex::new(Vec::new()));
     let sink = {
         let pieces = Arc::clone(&pieces);

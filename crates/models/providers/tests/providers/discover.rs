@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(12);
 const SHORT: Duration = Duration::from_millis(300);
 
 #[tokio::test]
-async fn the_first_that_answers_like_a_model_server_is_taken() {
+async fn picks_the_first_port_that_answers_like_a_model_server() {
     let page = Server::start(|_| async { Response::json(200, &json!({ "hello": "world" })) })
         .await
         .unwrap();

@@ -31,7 +31,7 @@ async fn sent(name: &str, model: &str, request: ChatRequest) -> Value {
 }
 
 #[tokio::test]
-async fn a_request_says_what_was_asked_and_nothing_else() {
+async fn request_body_has_exactly_the_expected_members() {
     let mut body = sent(
         "custom",
         "model",
@@ -83,7 +83,7 @@ async fn a_request_says_what_was_asked_and_nothing_else() {
 const KEY_OF_S: &str = "a0f1490a20d0211c997b44bc357e1972deab8ae3";
 
 #[tokio::test]
-async fn vendors_get_their_own_spelling() {
+async fn vendors_get_their_own_parameter_names() {
     let effort = |effort: &str| Generation {
         reasoning_effort: Some(effort.to_owned()),
         ..Generation::default()
@@ -172,7 +172,7 @@ async fn vendors_get_their_own_spelling() {
 }
 
 #[tokio::test]
-async fn what_is_worth_caching_is_marked_where_marks_are_understood() {
+async fn cache_marks_go_only_to_vendors_that_support_them() {
     let history = [
         ChatMessage::user("one"),
         ChatMessage::assistant("1"),
@@ -222,7 +222,7 @@ async fn what_is_worth_caching_is_marked_where_marks_are_understood() {
 }
 
 #[tokio::test]
-async fn awkward_histories_become_requests_that_vendors_take() {
+async fn renders_awkward_histories_as_valid_requests() {
     let call = |id: &str, arguments: &str| ToolCall::new(id, "read_file", arguments);
     let said = |calls: Vec<ToolCall>| AssistantMessage {
         tool_calls: calls,
@@ -257,7 +257,7 @@ async fn awkward_histories_become_requests_that_vendors_take() {
 }
 
 #[tokio::test]
-async fn private_state_goes_back_to_its_vendor_alone() {
+async fn vendor_state_is_sent_only_to_its_vendor() {
     let mut call = ToolCall::new("c1", "exec", "{}");
     call.extra = Map::from_iter([(
         "extra_content".to_owned(),
@@ -299,7 +299,7 @@ async fn private_state_goes_back_to_its_vendor_alone() {
 }
 
 #[tokio::test]
-async fn a_refused_member_is_left_out_from_then_on() {
+async fn refused_parameter_is_omitted_from_then_on() {
     let server = ModelServer::answering(|request| {
         if request.json.get("stream_options").is_some() {
             return Reply::error(400, "Unknown parameter: 'stream_options'");
@@ -326,7 +326,7 @@ async fn a_refused_member_is_left_out_from_then_on() {
 }
 
 #[tokio::test]
-async fn an_answer_is_read_with_calls_reasoning_and_usage() {
+async fn reads_text_calls_reasoning_and_usage() {
     let calls = [ScriptedCall::new("exec", &json!({ "command": "date" })).with_id("c1")];
     let usage = Usage {
         prompt_tokens: 20,
@@ -369,7 +369,7 @@ async fn an_answer_is_read_with_calls_reasoning_and_usage() {
 }
 
 #[tokio::test]
-async fn headers_carry_the_key_and_what_was_configured() {
+async fn sends_the_key_and_configured_headers() {
     let table = [
         (
             "custom",
@@ -410,7 +410,7 @@ async fn headers_carry_the_key_and_what_was_configured() {
 }
 
 #[tokio::test]
-async fn failures_say_what_to_try_and_never_show_the_key() {
+async fn errors_suggest_a_remedy_and_omit_the_key() {
     let refusing = ModelServer::with_key("another key", []).await.unwrap();
     let response = router("openai", &refusing, quick())
         .chat_with_failover(hello(), &context())
@@ -465,7 +465,7 @@ async fn failures_say_what_to_try_and_never_show_the_key() {
 }
 
 #[tokio::test]
-async fn stopping_closes_the_connection() {
+async fn cancellation_closes_the_connection() {
     let server = ModelServer::scripted([Reply::text("a").then_stall()])
         .await
         .unwrap();
@@ -480,7 +480,7 @@ async fn stopping_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_it_is_alive_is_waited_for() {
+async fn keep_alive_comments_reset_the_idle_timeout() {
     let mut steps = Vec::new();
     // Together longer than the idle limit, each much shorter.
     for _ in 0..8 {
@@ -506,7 +506,7 @@ async fn a_server_that_says_it_is_alive_is_waited_for() {
 }
 
 #[test]
-fn nothing_is_connected_before_the_first_request() {
+fn building_a_provider_needs_no_crypto_provider() {
     // Building a client without a crypto provider would panic; building a provider does not.
     let shown = format!(
         "{:?}",

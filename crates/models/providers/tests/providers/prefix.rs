@@ -33,7 +33,7 @@ fn conversation() -> Vec<ChatMessage> {
 }
 
 #[test]
-fn each_request_begins_with_the_one_before() {
+fn each_request_extends_the_previous_one() {
     for name in ["custom", "openrouter", "mistral", "anthropic"] {
         let spec = ProviderSpec::find(name).unwrap();
         let rendered = |request: &ChatRequest| render(spec, &"p".into(), request);
@@ -76,7 +76,7 @@ fn blocks(body: &Value) -> Vec<(String, bool)> {
 }
 
 #[tokio::test]
-async fn what_one_request_has_cached_the_next_one_finds() {
+async fn next_request_finds_the_cached_prefix() {
     let mut history = Vec::new();
     let mut requests = Vec::new();
     for turn in 0..5 {

@@ -83,7 +83,7 @@ impl Recordings {
 }
 
 #[tokio::test]
-async fn every_vendor_gets_a_recording_in_its_own_shape() {
+async fn sends_recordings_in_each_vendors_format() {
     let recordings = Recordings::new();
     let path = recordings.write("x.mp3", b"sound of a voice");
     assert_eq!(
@@ -125,7 +125,7 @@ async fn every_vendor_gets_a_recording_in_its_own_shape() {
 }
 
 #[tokio::test]
-async fn wishes_are_told_in_the_words_of_each_vendor() {
+async fn sends_model_and_language_in_each_vendors_terms() {
     let recordings = Recordings::new();
     let path = recordings.write("x.mp3", b"sound");
     for (vendor, ..) in VENDORS {
@@ -169,7 +169,7 @@ async fn wishes_are_told_in_the_words_of_each_vendor() {
 }
 
 #[tokio::test]
-async fn containers_are_called_what_services_know() {
+async fn names_containers_by_standard_mime_types() {
     let recordings = Recordings::new();
     let table = [
         ("x.oga", None, "audio/ogg", "ogg"),
@@ -205,7 +205,7 @@ fn trouble(status: u16) -> Response {
 }
 
 #[tokio::test]
-async fn what_passes_is_tried_again() {
+async fn retries_transient_failures() {
     let recordings = Recordings::new();
     let path = recordings.write("x.mp3", b"sound");
     let passing = [
@@ -251,7 +251,7 @@ async fn what_passes_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_pause_that_the_service_names_is_kept_and_too_long_a_one_given_up() {
+async fn honours_retry_after_and_gives_up_if_too_long() {
     let recordings = Recordings::new();
     let path = recordings.write("x.mp3", b"sound");
     for vendor in ["groq", "stepfun", "assemblyai"] {
@@ -287,7 +287,7 @@ async fn a_pause_that_the_service_names_is_kept_and_too_long_a_one_given_up() {
 }
 
 #[tokio::test]
-async fn what_does_not_pass_is_told_once_and_without_the_key() {
+async fn permanent_failures_are_not_retried_and_omit_the_key() {
     let recordings = Recordings::new();
     let path = recordings.write("x.mp3", b"sound");
     let page = || Response::bytes(200, "text/html", "<html>log in</html>");
@@ -347,7 +347,7 @@ async fn what_does_not_pass_is_told_once_and_without_the_key() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_ever() {
+async fn hanging_services_time_out() {
     let recordings = Recordings::new();
     let path = recordings.write("x.mp3", b"sound");
     let short = Duration::from_millis(300);
@@ -402,7 +402,7 @@ async fn nobody_waits_for_ever() {
 }
 
 #[tokio::test]
-async fn a_job_is_asked_after_until_it_is_done_or_too_late() {
+async fn polls_a_job_until_done_or_timed_out() {
     let recordings = Recordings::new();
     let path = recordings.write("x.mp3", b"sound");
     let fake = fake().await;
@@ -461,7 +461,7 @@ async fn a_job_is_asked_after_until_it_is_done_or_too_late() {
 }
 
 #[tokio::test]
-async fn a_stream_may_fail_in_the_middle() {
+async fn handles_streams_that_fail_midway() {
     let recordings = Recordings::new();
     let path = recordings.write("x.mp3", b"sound");
     let stream =
@@ -489,7 +489,7 @@ async fn a_stream_may_fail_in_the_middle() {
 }
 
 #[tokio::test]
-async fn what_is_too_much_is_not_sent() {
+async fn does_not_send_oversized_recordings() {
     let recordings = Recordings::new();
     let fake = fake().await;
     let groq = speech("groq", fake.url(), settings());
@@ -538,7 +538,7 @@ async fn what_is_too_much_is_not_sent() {
 }
 
 #[test]
-fn who_writes_speech_down_answers_no_chat() {
+fn transcription_vendor_is_rejected_as_chat_provider() {
     let selection = Selection {
         name: "assemblyai".into(),
         spec: ProviderSpec::find("assemblyai").unwrap(),
