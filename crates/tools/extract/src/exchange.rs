@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_and_answers_survive_the_way() {
+    fn requests_and_responses_round_trip() {
         let requests = [
             ExtractRequest::Page(PageRequest {
                 url: "http://x.example/".into(),
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_make_no_sense_are_refused() {
+    fn rejects_garbled_responses() {
         let page = || {
             answer_parts(Ok(ExtractResponse::Page(PageText {
                 text: "x".into(),

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn frames_are_read_as_they_were_written_and_no_further() {
+    async fn reads_exactly_the_written_frame() {
         let parts: Parts = vec![b"facts".to_vec(), Vec::new(), vec![7; 300]];
         let mut bytes = Vec::new();
         write(&mut bytes, &parts).unwrap();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_announces_too_much_or_ends_early_is_refused() {
+    async fn rejects_oversized_and_truncated_frames() {
         let mut whole = Vec::new();
         write(&mut whole, &vec![vec![1; 10], vec![2; 10]]).unwrap();
         let huge = [1_u32.to_le_bytes(), u32::MAX.to_le_bytes()].concat();

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_media_type_decides_how_a_body_is_read() {
+    fn body_is_read_by_its_media_type() {
         let json = page(
             r#"{"b":[1,2.5],"a":"\u4e2d"}"#,
             "application/json; x=y",

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_read_in_many_forms() {
+    fn reads_text_of_many_mail_formats() {
         let table: [(&[u8], &str); 19] = [
             (b"Content-Type: text/html\r\n\r\n<BLOCKQUOTE type=cite>/new</BLOCKQUOTE><p>Yes</p>", "[quoted:]\n/new\n[end of the quotation]\nYes"),
             (b"Subject: x\r\n\r\none\r\n\r\n\r\n\r\ntwo \x07\r\n", "one\n\ntwo"),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_and_hostile_mails_are_read_as_far_as_they_go() {
+    fn reads_broken_and_hostile_mails_partially() {
         let mut deep = String::new();
         for level in 0..20_000 {
             deep.push_str(&format!(
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_ids_the_first_and_the_last_are_passed_on() {
+    fn keeps_the_first_and_last_of_many_references() {
         let list: Vec<String> = (0..500)
             .map(|number| format!("<{number}@x.test>"))
             .collect();

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_its_main_content_under_its_title() {
+    fn page_becomes_title_and_main_content() {
         let tea = format!(
             "<html><head><title>Tea</title></head><body><article><h2>Water</h2><p>{}</p>\
              <p>See <a href='/more'>more</a>.</p></article></body></html>",

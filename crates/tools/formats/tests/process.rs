@@ -44,7 +44,7 @@ async fn still_reads(helper: &Arc<dyn Extract>) {
 }
 
 #[tokio::test]
-async fn pages_that_overflow_stacks_and_take_minutes_are_errors_and_the_next_page_is_read() {
+async fn survives_pages_that_exhaust_stack_or_time() {
     let helper = helper();
     for (name, body) in [
         (
@@ -79,7 +79,7 @@ async fn pages_that_overflow_stacks_and_take_minutes_are_errors_and_the_next_pag
 
 /// The parser keeps nested mails as nested values, and dropping them recurses.
 #[tokio::test]
-async fn a_stack_that_overflows_ends_the_helper_alone() {
+async fn stack_overflow_ends_only_the_helper() {
     let helper = helper();
     let deep = "Content-Type:(;)message/rfc822\r\n\r\n".repeat(550_000);
     let error = helper
@@ -93,7 +93,7 @@ async fn a_stack_that_overflows_ends_the_helper_alone() {
 }
 
 #[tokio::test]
-async fn hostile_mails_are_answers_or_errors_and_the_next_mail_is_read() {
+async fn survives_hostile_mails() {
     let helper = helper();
     let nested = |header: &str| format!("{header}\r\n\r\n").repeat(100_000);
     for (name, mail) in [
@@ -160,7 +160,7 @@ async fn hostile_mails_are_answers_or_errors_and_the_next_mail_is_read() {
 }
 
 #[tokio::test]
-async fn four_megabytes_of_json_are_read_in_bounded_memory() {
+async fn reads_four_megabytes_of_json_in_bounded_memory() {
     let helper = helper();
     for (body, expected) in [
         (format!("[{}1]", "1,".repeat(400_000)), Extractor::Json),
@@ -176,7 +176,7 @@ async fn four_megabytes_of_json_are_read_in_bounded_memory() {
 }
 
 #[tokio::test]
-async fn several_are_read_at_once_and_one_that_is_dropped_is_ended() {
+async fn reads_concurrently_and_ends_dropped_requests() {
     let helper = helper();
     let slow = format!("<html><body>{}text", "<ul><li>".repeat(30_000));
     {
@@ -222,7 +222,7 @@ async fn large_attachments_arrive_whole() {
 
 /// The test runner does not call `enter`, so starting it again would run the tests again.
 #[tokio::test]
-async fn a_program_without_an_entry_is_not_started_again() {
+async fn does_not_start_a_program_that_never_calls_enter() {
     let own = HelperProcess::of_this_program();
     let error = own
         .extract(ExtractRequest::Mail(Vec::new()))
@@ -232,7 +232,7 @@ async fn a_program_without_an_entry_is_not_started_again() {
 }
 
 #[tokio::test]
-async fn programs_that_are_no_helper_are_errors() {
+async fn programs_that_are_not_helpers_are_errors() {
     for program in ["/bin/true", "/bin/false", "/nowhere/at/all"] {
         let other = HelperProcess::at(program.into());
         let error = other
@@ -271,7 +271,7 @@ mod linux {
     }
 
     #[tokio::test]
-    async fn the_helper_has_no_environment_and_limits_on_everything() {
+    async fn helper_has_no_environment_and_resource_limits() {
         let mut child = Command::new(PROGRAM)
             .arg("__read-documents")
             .stdin(Stdio::piped())
@@ -322,7 +322,7 @@ mod linux {
     }
 
     #[tokio::test]
-    async fn a_helper_that_was_started_ahead_reads_what_comes() {
+    async fn prepared_helper_serves_the_next_request() {
         let folder = tempfile::tempdir().unwrap();
         let (program, starts) = (folder.path().join("helper"), folder.path().join("starts"));
         let script = format!(
@@ -372,7 +372,7 @@ mod linux {
     }
 
     #[tokio::test]
-    async fn idle_helpers_end_and_dropped_ones_too() {
+    async fn idle_and_dropped_helpers_end() {
         let ended = async || {
             while !helpers().is_empty() {
                 tokio::time::sleep(Duration::from_millis(20)).await;

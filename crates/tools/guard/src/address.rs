@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn carried_addresses_are_unwrapped() {
+    fn embedded_ipv4_addresses_are_unwrapped() {
         let table = [
             ("::ffff:127.0.0.1", "127.0.0.1"),
             ("::127.0.0.1", "127.0.0.1"),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn public_means_public_in_every_form() {
+    fn classifies_addresses_in_every_form() {
         for public in [
             "8.8.8.8",
             "172.32.0.1",

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_readable_and_stay_in_their_folder() {
+    fn folder_names_are_readable_and_cannot_escape() {
         for (conversation, expected) in [
             ("telegram:42", "telegram_42"),
             ("telegram:-100:topic:7", "telegram_-100_topic_7"),

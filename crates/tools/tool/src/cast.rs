@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_cast_along_the_schema_and_no_further() {
+    fn casts_values_only_where_the_schema_allows() {
         let integer = json!({"type": "integer"});
         let number = json!({"type": "number"});
         let boolean = json!({"type": "boolean"});

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_named_with_its_path() {
+    fn reports_every_problem_with_its_path() {
         let table = [
             (json!({"query": "你好", "count": 2}), vec![]),
             (

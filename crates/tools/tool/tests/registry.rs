@@ -108,7 +108,7 @@ async fn run(registry: &Registry, call: &ToolCall) -> ToolResult {
 }
 
 #[test]
-fn built_ins_are_sorted_and_external_tools_follow_as_they_come() {
+fn sorts_built_ins_before_external_tools_in_arrival_order() {
     let registry = Registry::new();
     let arrivals = [
         ("zoom", ToolSource::External),
@@ -135,7 +135,7 @@ fn built_ins_are_sorted_and_external_tools_follow_as_they_come() {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_is_answered_with_what_there_is() {
+async fn unknown_tool_error_lists_available_tools() {
     let (registry, _) = registry_with(Behaviour::Echo);
     registry
         .register(Probe::new("exec", ToolSource::BuiltIn, Behaviour::Echo))
@@ -165,7 +165,7 @@ async fn arguments_are_cast_before_the_tool_sees_them() {
 }
 
 #[tokio::test]
-async fn what_is_malformed_or_invalid_never_runs() {
+async fn malformed_or_invalid_calls_never_run() {
     let (registry, probe) = registry_with(Behaviour::Echo);
     let table = [
         (call("probe", "{}"), "missing required path"),
@@ -208,7 +208,7 @@ async fn what_is_malformed_or_invalid_never_runs() {
 }
 
 #[tokio::test]
-async fn the_hint_follows_errors_only() {
+async fn hint_is_appended_to_errors_only() {
     let hinted = format!("Error: no such file{ERROR_HINT}");
     let table = [
         (
@@ -242,7 +242,7 @@ async fn the_hint_follows_errors_only() {
 }
 
 #[tokio::test]
-async fn a_panic_becomes_an_error_and_the_registry_lives_on() {
+async fn panic_becomes_an_error_result() {
     let (registry, _) = registry_with(Behaviour::Panic);
     let expected = format!("Error executing probe: internal failure: out of cheese{ERROR_HINT}");
     for _ in 0..2 {
@@ -254,7 +254,7 @@ async fn a_panic_becomes_an_error_and_the_registry_lives_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_tool_may_end_by_itself_and_is_dropped_if_it_does_not() {
+async fn cancelled_tool_gets_time_to_end_and_is_then_dropped() {
     let table = [
         (Behaviour::Hang, ToolResult::error("Error: cancelled")),
         (Behaviour::EndWhenCancelled, ToolResult::ok("half done")),
@@ -279,7 +279,7 @@ async fn a_cancelled_tool_may_end_by_itself_and_is_dropped_if_it_does_not() {
 }
 
 #[tokio::test]
-async fn an_old_name_runs_the_tool_and_is_not_listed() {
+async fn alias_runs_the_tool_but_is_not_listed() {
     let registry = Registry::new();
     registry
         .register(Probe::new("message", ToolSource::BuiltIn, Behaviour::Echo))
@@ -316,7 +316,7 @@ impl ToolWatch for Notes {
 }
 
 #[tokio::test]
-async fn a_watch_is_told_of_every_call_also_of_those_that_do_not_run() {
+async fn watch_sees_every_call_even_rejected_ones() {
     let notes = Arc::new(Notes::default());
     let registry = Registry::watched(Arc::<Notes>::clone(&notes));
     registry
@@ -377,7 +377,7 @@ impl TypedTool for Repeat {
 }
 
 #[test]
-fn a_derived_schema_says_nothing_that_a_model_needs_not_know() {
+fn derived_schema_is_minimal() {
     let spec = Typed::new(Repeat).spec().clone();
     let expected = json!({
         "type": "object",

@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_with_two_names_is_never_written_in_place() {
+    fn hard_linked_file_is_never_written_in_place() {
         let root = tempfile::tempdir().unwrap();
         let folder = open_path(root.path(), FOLDER | OFlag::O_RDONLY, Mode::empty()).unwrap();
         fs::write(root.path().join("file"), "long and old").unwrap();

@@ -172,7 +172,7 @@ fn perform(policy: &PathPolicy, op: &str, path: &str) -> Result<String, String> 
 
 #[cfg(unix)]
 #[test]
-fn the_corpus_is_judged_as_it_says() {
+fn corpus_verdicts_match() {
     let rows: Vec<Row> = crate::rows(include_str!(
         "../../../../dev/testkit/corpus/path_access.jsonl"
     ));
@@ -195,7 +195,7 @@ fn the_corpus_is_judged_as_it_says() {
 }
 
 #[test]
-fn what_may_be_done_depends_on_the_root() {
+fn permissions_depend_on_the_root() {
     let fixture = Fixture::new();
     let policy = PathPolicy::new(PathRules {
         read_only_roots: vec![fixture.path("extra")],
@@ -223,7 +223,7 @@ fn what_may_be_done_depends_on_the_root() {
 }
 
 #[test]
-fn what_holds_a_protected_path_is_pinned() {
+fn parents_of_protected_paths_cannot_be_removed() {
     let fixture = Fixture::new();
     let policy = fixture.policy(false, &[]);
     assert!(matches!(
@@ -244,7 +244,7 @@ fn what_holds_a_protected_path_is_pinned() {
 
 #[cfg(unix)]
 #[test]
-fn removing_a_link_is_about_the_link() {
+fn removing_a_link_does_not_follow_it() {
     let fixture = Fixture::new();
     std::os::unix::fs::symlink("AGENTS.md", fixture.path("ws/link")).unwrap();
     let policy = fixture.policy(true, &[]);
@@ -257,7 +257,7 @@ fn removing_a_link_is_about_the_link() {
 
 #[cfg(unix)]
 #[test]
-fn replacing_keeps_the_mode_and_leaves_nothing_behind() {
+fn replace_keeps_the_mode_and_leaves_no_temporary_files() {
     use std::os::unix::fs::PermissionsExt as _;
     let fixture = Fixture::new();
     let script = fixture.path("ws/notes.txt");
@@ -316,7 +316,7 @@ fn a_link_swapped_in_after_the_check_is_never_followed() {
 }
 
 #[test]
-fn a_closed_folder_is_closed_but_for_the_open_roots_in_it() {
+fn closed_folder_opens_only_for_roots_inside_it() {
     let fixture = Fixture::new();
     let closed = fixture.path("home");
     let policy = |workspace: PathBuf, allowed: &[PathBuf], read_only: &[PathBuf]| {
@@ -374,7 +374,7 @@ fn a_closed_folder_is_closed_but_for_the_open_roots_in_it() {
 /// A tool cannot open part of a closed folder by turning an open root into a link.
 #[cfg(unix)]
 #[test]
-fn a_root_that_became_a_link_opens_nothing_in_a_closed_folder() {
+fn linked_root_opens_nothing_in_a_closed_folder() {
     let fixture = Fixture::new();
     std::os::unix::fs::symlink(fixture.path("home/.app"), fixture.path("ws/library")).unwrap();
     let policy = PathPolicy::new(PathRules {
@@ -397,7 +397,7 @@ fn a_root_that_became_a_link_opens_nothing_in_a_closed_folder() {
 /// A hard link has the same permissions as the file's first name.
 #[cfg(unix)]
 #[test]
-fn hard_links_are_judged_by_the_file() {
+fn hard_links_are_checked_by_inode() {
     let fixture = Fixture::new();
     let link = |from: &str, to: &str| fs::hard_link(fixture.path(from), fixture.path(to)).unwrap();
     fs::create_dir_all(fixture.path("outside/work")).unwrap();
@@ -450,7 +450,7 @@ fn hard_links_are_judged_by_the_file() {
 /// Between the check and the opening, the file is replaced by a hard link to another.
 #[cfg(unix)]
 #[test]
-fn a_hard_link_made_after_the_check_is_seen_when_the_file_is_opened() {
+fn open_detects_a_hard_link_made_after_the_check() {
     let fixture = Fixture::new();
     let policy = fixture.policy(true, &[]);
     let (reading, writing) = (
@@ -480,7 +480,7 @@ fn a_hard_link_made_after_the_check_is_seen_when_the_file_is_opened() {
 
 /// A file can be read by its full name, but its folder cannot be listed.
 #[test]
-fn unlisted_folders_are_read_by_full_names_only() {
+fn unlisted_folders_can_be_read_but_not_listed() {
     let fixture = Fixture::new();
     let media = fixture.path("outside");
     for restrict in [true, false] {
@@ -506,7 +506,7 @@ fn unlisted_folders_are_read_by_full_names_only() {
 /// A snapshot copies the file that was checked, and a failed copy leaves no files.
 #[cfg(unix)]
 #[test]
-fn a_snapshot_is_of_the_file_that_was_checked() {
+fn snapshot_copies_the_checked_file() {
     use std::os::unix::fs::PermissionsExt as _;
     let fixture = Fixture::new();
     let (policy, copies) = (fixture.policy(true, &[]), fixture.path("extra/copies"));

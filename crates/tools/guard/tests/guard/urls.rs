@@ -93,7 +93,7 @@ async fn follow(guard: &UrlGuard, row: &Row) -> Result<CheckedUrl, UrlDenied> {
 }
 
 #[tokio::test]
-async fn the_corpus_is_judged_as_it_says() {
+async fn corpus_verdicts_match() {
     let rows: Vec<Row> = crate::rows(include_str!("../../../../dev/testkit/corpus/ssrf.jsonl"));
     let mut failed = Vec::new();
     for row in rows
@@ -124,7 +124,7 @@ async fn a_checked_url_carries_the_addresses_that_were_checked() {
 }
 
 #[tokio::test]
-async fn an_opened_network_opens_its_names_and_nothing_else() {
+async fn allowed_network_admits_only_its_own_hosts() {
     let dns: &[(&str, &[&str])] = &[
         ("nas.lan", &["192.168.1.9"]),
         ("printer.lan", &["192.168.2.9"]),
@@ -162,7 +162,7 @@ async fn redirects_are_counted_and_may_be_relative() {
 }
 
 #[tokio::test]
-async fn denials_say_what_is_wrong_without_repeating_credentials() {
+async fn denials_explain_without_repeating_credentials() {
     let guard = guard(
         &[
             ("inside.example", &["::ffff:10.0.0.5"]),
@@ -205,7 +205,7 @@ async fn denials_say_what_is_wrong_without_repeating_credentials() {
 proptest::proptest! {
     /// All notations of an address get the same verdict.
     #[test]
-    fn every_notation_of_an_address_is_judged_alike(bits: u32, local: bool) {
+    fn all_notations_of_an_address_get_the_same_verdict(bits: u32, local: bool) {
         // Half of the addresses are drawn from a loopback network; otherwise hardly any would be
         // denied.
         let bits = if local { 0x7f00_0000 | bits >> 8 } else { bits };

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_have_the_known_form() {
+    fn output_format_is_stable() {
         let table = [
             ("", "", Some(0), "\nExit code: 0"),
             ("hi\n", "", Some(0), "hi\n\n\nExit code: 0"),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn long_output_shows_its_ends_and_is_there_as_a_whole() {
+    fn long_output_is_shown_by_its_ends_and_kept_whole() {
         let stdout = format!("<{}>", "z".repeat(1_000_000));
         let RenderedOutput { text, whole } = render(
             &captured(&stdout),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn of_output_without_end_the_ends_are_kept_and_the_gap_is_marked() {
+    fn endless_output_keeps_both_ends_and_marks_the_gap() {
         let (half, lines) = (KEPT / 8, 1_000_000);
         let stdout: String = (0..lines).map(|line| format!("{line:07}\n")).collect();
         let stream = captured(&stdout);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn characters_split_between_reads_stay_whole() {
+    async fn decodes_characters_split_between_reads() {
         let mut captured = CapturedStream::default();
         for piece in "咖啡\u{1f600}".as_bytes().chunks(1) {
             captured.decode(piece);

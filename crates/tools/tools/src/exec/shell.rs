@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_taken_apart() {
+    fn parses_commands_into_stages() {
         let table = [
             ("ls -la", "ls -la"),
             ("a && b || c; d & e\nf", "a; b; c; d; e; f"),
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_without_end() {
+    fn parsing_is_bounded() {
         // A stack overflow would abort the process.
         assert_eq!(parse(&"$((".repeat(30_000)), Err(ParseError));
         // Each level is parsed twice: as arithmetic, then as a script.
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_open_is_not_a_script() {
+    fn rejects_unclosed_constructs() {
         let deep = format!("{}x{}", "$(".repeat(60), ")".repeat(60));
         for text in [
             "echo 'a",
@@ -414,7 +414,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_text_is_too_much(text in "[a-z0-9 '\"\\\\$(){}\\[\\]`<>|&;#~=*?!\n-]{0,80}|\\PC{0,40}") {
+        fn parser_terminates_on_any_text(text in "[a-z0-9 '\"\\\\$(){}\\[\\]`<>|&;#~=*?!\n-]{0,80}|\\PC{0,40}") {
             // Only termination matters, not the result.
             drop(parse(&text));
         }

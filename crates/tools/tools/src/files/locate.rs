@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_found_exactly_or_up_to_white_space_at_line_ends() {
+    fn matches_exactly_or_ignoring_outer_whitespace_of_lines() {
         type Found = &'static [(usize, usize)];
         let table: [(&str, &str, Found); 6] = [
             ("hello world", "world", &[(6, 11)]),
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_file_of_equal_lines_is_searched_once() {
+    fn long_file_of_equal_lines_is_searched_in_linear_time() {
         let content = "a\n".repeat(200_000);
         let wanted = format!(" {}b", "a\n".repeat(100_000));
         assert_eq!(matches(&content, &wanted), []);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_of_many_lines_in_another_order_is_given_up_in_time() {
+    fn nearest_match_search_keeps_its_deadline() {
         let lines = |order: &mut dyn Iterator<Item = usize>| {
             order.map(|line| format!("{line}\n")).collect::<String>()
         };
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_of_many_windows_is_found() {
+    fn finds_the_best_of_many_windows() {
         let content: String = (0..2_000)
             .map(|line| format!("{}\n", line % 50))
             .collect::<String>()
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_text_is_shown_as_a_diff() {
+    fn shows_the_nearest_text_as_a_diff() {
         assert_eq!(
             explain_absence("f.txt", "a\nb\nc\n", "a\nb\nX"),
             "old_text not found in f.txt.\nBest match (67% similar) at line 1:\n\

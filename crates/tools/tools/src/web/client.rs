@@ -207,8 +207,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_without_a_word_about_it_the_proxy_of_the_environment_is_asked() {
-        let test = "web::client::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
+    fn environment_proxy_is_used_only_without_a_configured_one() {
+        let test = "web::client::tests::environment_proxy_is_used_only_without_a_configured_one";
         check_ways(test, "http", |own, server| {
             let config = WebConfig {
                 proxy: own.map(str::to_owned),

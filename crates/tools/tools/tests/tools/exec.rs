@@ -20,7 +20,7 @@ async fn sh(fixture: &Fixture, command: &str) -> String {
 }
 
 #[tokio::test]
-async fn answers_have_the_known_form() {
+async fn output_format_is_stable() {
     let fixture = Fixture::new();
     for (command, expected) in [
         ("true", "\nExit code: 0"),
@@ -59,7 +59,7 @@ async fn long_output_is_cut_in_the_middle() {
 }
 
 #[tokio::test]
-async fn the_environment_holds_nothing_of_the_assistants() {
+async fn command_does_not_inherit_the_assistants_environment() {
     let mut fixture = Fixture::new();
     fixture.config.exec.path_append = "/opt/appended".to_owned();
     let answer = sh(&fixture, "env").await;
@@ -136,7 +136,7 @@ async fn a_timeout_ends_the_command_and_its_children() {
 }
 
 #[tokio::test]
-async fn nothing_goes_on_after_the_command_has_ended() {
+async fn background_processes_end_with_the_command() {
     let fixture = Fixture::new();
     let processes = InheritedPipe::new();
     assert_eq!(
@@ -171,7 +171,7 @@ async fn stopping_the_turn_stops_the_command() {
 }
 
 #[tokio::test]
-async fn the_folder_is_the_workspace_or_another_open_one() {
+async fn working_dir_must_be_an_allowed_directory() {
     let fixture = Fixture::new();
     fixture.write("ws/sub/f", "");
     assert!(sh(&fixture, "ls").await.contains("AGENTS.md"));
@@ -193,7 +193,7 @@ async fn the_folder_is_the_workspace_or_another_open_one() {
 }
 
 #[tokio::test]
-async fn patterns_of_the_operator_hold_for_every_stage() {
+async fn configured_patterns_apply_to_every_stage() {
     let mut fixture = Fixture::new();
     fixture.config.exec.deny_patterns = vec!["^git push".to_owned()];
     for denied in [
@@ -247,7 +247,7 @@ async fn patterns_of_the_operator_hold_for_every_stage() {
 }
 
 #[tokio::test]
-async fn addresses_in_a_command_are_checked() {
+async fn urls_in_a_command_are_checked() {
     let fixture = Fixture::open();
     for command in [
         "curl http://169.254.169.254/latest/",

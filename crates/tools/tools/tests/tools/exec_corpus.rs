@@ -144,7 +144,7 @@ async fn verdict(fixture: &Fixture, command: &str) -> String {
 }
 
 #[tokio::test]
-async fn attacks_are_refused_before_anything_is_started() {
+async fn attacks_are_refused_before_any_process_starts() {
     let mut failed = Vec::new();
     for row in rows().iter().filter(|row| row.expect == "deny") {
         let fixture = fixture(&row.profile);
@@ -296,7 +296,7 @@ const FURTHER: &[(&str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn variations_on_the_attacks_are_refused() {
+async fn variations_of_the_attacks_are_refused() {
     let mut failed = Vec::new();
     for (profile, command) in FURTHER {
         let fixture = fixture(profile);

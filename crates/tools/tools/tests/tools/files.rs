@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::fixture::{Fixture, error, shown};
 
 #[tokio::test]
-async fn reading_gives_numbered_lines_and_says_what_is_left() {
+async fn reading_numbers_lines_and_states_the_remainder() {
     let fixture = Fixture::new();
     fixture.write("ws/f", "a\nb\nc");
     fixture.write("ws/empty", "");
@@ -55,7 +55,7 @@ async fn reading_gives_numbered_lines_and_says_what_is_left() {
 }
 
 #[tokio::test]
-async fn reading_is_bounded_by_characters_and_never_stuck() {
+async fn reading_is_bounded_and_always_makes_progress() {
     let fixture = Fixture::new();
     fixture.write("ws/many", "0123456789\n".repeat(20_000));
     let text = fixture
@@ -87,7 +87,7 @@ async fn reading_is_bounded_by_characters_and_never_stuck() {
 }
 
 #[tokio::test]
-async fn what_is_not_utf8_is_an_error_that_names_the_byte() {
+async fn invalid_utf8_is_an_error_with_the_byte_offset() {
     let fixture = Fixture::new();
     let mut bytes = "é".repeat(50_000).into_bytes();
     bytes.push(0xff);
@@ -107,7 +107,7 @@ async fn what_is_not_utf8_is_an_error_that_names_the_byte() {
 }
 
 #[tokio::test]
-async fn writing_replaces_and_counts_truthfully() {
+async fn writing_replaces_the_file_and_reports_its_size() {
     let fixture = Fixture::new();
     let place = shown(
         &fs::canonicalize(fixture.path("ws"))
@@ -134,7 +134,7 @@ async fn writing_replaces_and_counts_truthfully() {
 }
 
 #[tokio::test]
-async fn editing_replaces_what_is_meant() {
+async fn edit_replaces_exact_and_loose_matches() {
     let table: [(&str, Value, &str); 8] = [
         (
             "hello world",
@@ -183,7 +183,7 @@ async fn editing_replaces_what_is_meant() {
 }
 
 #[tokio::test]
-async fn an_edit_that_is_not_certain_changes_nothing() {
+async fn ambiguous_edit_changes_nothing() {
     let fixture = Fixture::new();
     fixture.write("ws/f", "a\nb\na\n");
     let edit = |old: &str| json!({"path": "f", "old_text": old, "new_text": "new"});
@@ -222,7 +222,7 @@ async fn an_edit_that_is_not_certain_changes_nothing() {
 }
 
 #[tokio::test]
-async fn listing_is_sorted_and_leaves_out_what_tools_make() {
+async fn listing_is_sorted_and_skips_build_folders() {
     let fixture = Fixture::new();
     // The folder above has the name of an ignored one, which must not hide the entries below it.
     for name in [
@@ -268,7 +268,7 @@ async fn listing_is_sorted_and_leaves_out_what_tools_make() {
 }
 
 #[tokio::test]
-async fn the_policy_is_asked_by_every_tool() {
+async fn every_tool_checks_the_path_policy() {
     let fixture = Fixture::new();
     fixture.write("extra/doc", "a");
     let outside = shown(&fixture.path("outside/canary.txt"));

@@ -122,7 +122,7 @@ pub(crate) fn shown(path: &Path) -> String {
 
 /// Every request pays for the schemas, so all seven together have to be short.
 #[test]
-fn the_tools_are_listed_in_order_and_briefly() {
+fn tool_specs_are_sorted_and_short() {
     let specs = Fixture::new().registry().specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
     let expected = [
@@ -143,7 +143,7 @@ fn the_tools_are_listed_in_order_and_briefly() {
 }
 
 #[test]
-fn what_is_switched_off_is_not_there() {
+fn disabled_tools_are_not_registered() {
     let mut fixture = Fixture::new();
     fixture.config.web.enable = false;
     fixture.config.exec.enable = false;

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn built_in_patterns_match_commands_and_not_mentions() {
+    fn built_in_patterns_match_commands_but_not_mentions() {
         let check = |line: &str| {
             let mut words = line.split(' ');
             let name = words.next().unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn fork_bombs_are_known_by_any_name() {
+    fn detects_fork_bombs_under_any_function_name() {
         for bomb in [
             ":(){ :|:& };:",
             "f () { f | f & } ; f",

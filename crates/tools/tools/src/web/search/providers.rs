@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_read_from_the_page_and_advertisements_are_not() {
+    fn parses_results_and_skips_advertisements() {
         let page = r##"
             <a rel="nofollow" class="result__a" href="https://duckduckgo.com/y.js?ad=1">Ad</a>
             <h2><a rel="nofollow" class="result__a" href="//duckduckgo.com/l/?uddg=https%3A%2F%2Ft.example%2Fa%3Fb%3D1&amp;rut=9">The <b>tea</b></a></h2>
