@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_written_when_it_says_something_new() {
+    fn address_is_stored_only_when_it_changes() {
         let mut metadata = Map::new();
         let group = |thread| TurnFacts {
             chat: Some(ChatKind::Group),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_names_a_chat_and_a_topic() {
+    fn session_key_yields_chat_and_topic() {
         let place = |key: &str| {
             address_of(&key.into(), &Map::new()).map(|place| (place.chat_id, place.delivery.thread))
         };

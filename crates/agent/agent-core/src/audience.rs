@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_one_persons_only_while_nobody_else_is_heard() {
+    fn audience_is_a_person_only_without_other_senders() {
         let (direct, group) = (Some(ChatKind::Direct), Some(ChatKind::Group));
         let (room, ann) = (Audience::Room("t:1".into()), Audience::Person("t:7".into()));
         for (messages, expected) in [
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn two_people_are_never_taken_for_one() {
+    fn distinguishes_senders_with_similar_ids() {
         for (one, other) in [
             ("a|b@x", "a|c@x"),
             ("7", "8"),

@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn the_conversation_gets_what_the_prompt_leaves_or_a_quarter() {
+    fn conversation_gets_the_rest_of_the_budget_or_a_quarter() {
         let calibrator = Calibrator::new();
         let unlimited = of(0, &calibrator);
         assert_eq!((unlimited.room(7), unlimited.at_most(9)), (None, 9));

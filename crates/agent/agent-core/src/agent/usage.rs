@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_read_by_people() {
+    fn usage_report_text_is_stable() {
         let totals = Totals::default();
         totals.add(&"a".into(), usage(1000, 0, 900, 50));
         totals.add(&"a".into(), usage(1100, 990, 100, 60));

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_gets_in_and_then_the_next() {
+    fn admits_waiters_in_order() {
         let mut line = line(&["a", "b", "c"]);
         assert!(line.comes(&id("a")), "no room yet");
         assert!(!line.comes(&id("b")));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_come_again_holds_up_nobody() {
+    fn absent_waiters_do_not_block_others() {
         let mut line = line(&["a", "b", "c"]);
         assert!(line.comes(&id("a")));
         assert!(!line.comes(&id("b")));

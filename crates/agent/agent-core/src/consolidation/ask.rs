@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_written_as_one() {
+    fn non_text_summary_fields_are_serialised() {
         let plain = called(r#"{"history_entry": " h\n", "memory_update": "f"}"#);
         assert_eq!(
             read(&plain),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_summary_is_refused() {
+    fn rejects_incomplete_summaries() {
         let table = [
             (
                 said("I have saved everything."),

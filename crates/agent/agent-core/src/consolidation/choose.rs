@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn enough_leaves_and_the_newest_stay() {
+    fn boundary_removes_enough_and_keeps_the_newest() {
         let view = view(6);
         let at = |tokens, kept| boundary(&view, Removal { tokens, kept }).map(|(Seq(seq), _)| seq);
         assert_eq!(
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_over_stays() {
+    fn boundary_keeps_the_open_turn() {
         let mut view = view(3);
         view.records.push(Record {
             seq: view.head,

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn every_message_is_a_line() {
+    fn renders_one_line_per_message() {
         let call = ToolCall::new("1", "exec", "{}");
         let answer = AssistantMessage {
             content: Some("let me see".into()),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_message_comes_in_pieces_that_can_be_gone_on_with() {
+    fn pieces_of_a_long_message_can_be_resumed() {
         let view = view(vec![
             ChatMessage::user("很".repeat(5_000)),
             ChatMessage::user("end"),

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_is_a_sentence() {
+    fn reports_render_as_sentences() {
         let table = [
             (
                 CompactReport {

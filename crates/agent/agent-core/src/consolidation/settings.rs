@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_leaves_room_for_the_answer() {
+    fn budget_reserves_room_for_the_output() {
         for (window, max_output, budget) in [
             (65_536, 8_192, 56_320),
             (8_192, 8_192, 4_096),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_a_window_of_messages_stays_within_bounds() {
+    fn keeps_half_of_the_message_window_within_bounds() {
         for (memory_window, kept) in [(None, 8), (Some(1), 2), (Some(6), 3), (Some(50), 10)] {
             let settings = ConsolidationSettings {
                 memory_window,

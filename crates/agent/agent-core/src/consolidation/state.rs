@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_left_behind_is_remembered_once() {
+    fn each_abandoned_range_is_queued_once() {
         let mut pending = Pending::default();
         pending.leave(Seq(3), Seq(3));
         assert_eq!(pending, Pending::default());
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn it_comes_back_as_it_was_written() {
+    fn pending_state_round_trips() {
         let flush = Flush {
             at: Timestamp::default(),
             history: "h".to_owned(),

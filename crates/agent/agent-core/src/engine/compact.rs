@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn old_results_go_first_and_new_ones_stay() {
+    fn removes_old_results_before_new_ones() {
         let long = "word ".repeat(1000);
         let mut messages = vec![result(&long); 8];
         assert!(compact(&mut messages, 7000));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn then_whole_turns_stay_away() {
+    fn removes_whole_turns_after_results() {
         let long = "word ".repeat(1000);
         let mut messages: Vec<Arc<ChatMessage>> = Vec::new();
         for number in 0..6 {
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_end_texts_lose_their_middle_and_it_always_fits() {
+    fn shortens_texts_in_the_middle_until_they_fit() {
         let text = format!("BEGIN {} END", "很长的话 with words ".repeat(20_000));
         for budget in [20_000, 3_000, 400] {
             let mut messages = vec![said(&text), result(&text), result(&text)];

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_golden_hint() {
+    fn hint_format_is_stable() {
         let calls = [
             ToolCall::new(
                 "1",

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repetition_is_told_then_ended_and_a_new_result_is_no_repetition() {
+    fn repetition_warns_then_ends_and_a_new_result_resets_it() {
         let mut guard = LoopGuard::default();
         let call = ToolCall::new("1", "exec", "{\"command\":\"true\"}");
         let verdicts: Vec<LoopVerdict> = (0..6).map(|_| guard.observe(&call, "same")).collect();
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_note_is_taken_off_again() {
+    fn removes_the_repetition_note() {
         for (output, before) in [
             (format!("same{}", repetition_note(3)), "same"),
             (

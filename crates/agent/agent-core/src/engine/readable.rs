@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_short_and_lose_nothing() {
+    fn wraps_long_lines_without_loss() {
         let table = [
             ("", 10, "", 1, false),
             (
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_goes_on_in_the_line_that_was_not_shown_whole() {
+    fn next_line_is_the_first_one_not_shown_completely() {
         let text = "first\nsecond\nthird\n";
         for (shown, line) in [(0, 1), (5, 1), (6, 2), (8, 2), (13, 3), (400, 3)] {
             assert_eq!(
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_is_room_for_is_left_out() {
+    fn text_is_cut_at_the_limit() {
         let readable = PagedText::new("咖啡咖啡", 0, 80, 7);
         assert_eq!((readable.text.as_str(), readable.is_cut), ("咖啡", true));
     }

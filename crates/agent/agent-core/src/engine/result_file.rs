@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kept_results_and_their_drafts_are_recognised() {
+    fn recognises_result_files_and_their_drafts() {
         for (name, is_result) in [
             ("read_file-0f.txt", true),
             (".part-1-2-3", true),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_result_is_kept_whole_and_says_where() {
+    async fn long_result_is_stored_and_its_path_shown() {
         let folder = tempfile::tempdir().unwrap();
         let files = ResultFiles {
             folder: Some(folder.path().join("results")),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_read_from_a_file_is_not_kept_a_second_time() {
+    async fn read_file_results_are_not_stored_again() {
         let files = ResultFiles {
             folder: Some("/nowhere".into()),
         };
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_part_names_the_line_after_which_it_has_a_gap() {
+    async fn partial_result_names_the_line_before_its_gap() {
         let folder = tempfile::tempdir().unwrap();
         let files = ResultFiles {
             folder: Some(folder.path().to_owned()),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_has_an_end_and_short_lines() {
+    async fn stored_file_is_bounded_and_has_short_lines() {
         let folder = tempfile::tempdir().unwrap();
         let files = ResultFiles {
             folder: Some(folder.path().to_owned()),
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_place_the_rest_is_lost() {
+    async fn without_a_folder_the_result_is_truncated() {
         let call = ToolCall::new("1", "exec", "{}");
         let unwritable = ResultFiles {
             folder: Some("/dev/null/results".into()),

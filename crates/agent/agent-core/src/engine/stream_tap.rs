@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_over_several_pieces_is_in_no_draft() {
+    fn drafts_redact_secrets_split_over_pieces() {
         assert_eq!(shown(&["say op", "en ses", "ame now"]), ["say ", "*** now"]);
         assert_eq!(shown(&["open", " sesa<think>x</think>me"]).concat(), "***");
         assert_eq!(shown(&["open", " door"]), ["open door"]);

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_calls_are_taken_and_broken_ones_stay_text() {
+    fn extracts_complete_calls_and_leaves_broken_ones_as_text() {
         let text = "Let me look. <tool_call>{\"name\": \"list_dir\", \"arguments\": {\"path\": \".\"}}</tool_call> \
                     <tool_call>{oops}</tool_call> <tool_call>{\"name\": \"exec\"";
         let (kept, calls) = split_calls(text, "t1");

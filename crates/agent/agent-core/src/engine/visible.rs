@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thinking_is_removed_in_all_its_spellings() {
+    fn removes_every_form_of_thinking_tag() {
         for (text, seen) in [
             ("plain", Some("plain")),
             ("<think>a</think> b", Some("b")),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn any_chunking_streams_the_same_text() {
+    fn chunking_does_not_change_the_visible_text() {
         let text = "<think>secret</think>Hello <b>you</b> <thinking>more</thinking>end <thin";
         for size in 1..text.len() {
             let mut stream = VisibleStream::default();

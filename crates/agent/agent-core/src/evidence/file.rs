@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_over_is_found_and_a_torn_line_is_passed_over() {
+    fn finds_unfinished_turns_and_skips_a_torn_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("steps.jsonl");
         let (a, b, c) = (TraceId::from("a"), TraceId::from("b"), TraceId::from("c"));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_file_is_written_anew_and_a_huge_one_is_read_from_its_end() {
+    fn rewrites_long_files_and_reads_only_the_tail_of_huge_ones() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("steps.jsonl");
         let log = super::super::StepLog::open(&path);

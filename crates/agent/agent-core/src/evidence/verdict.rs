@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_at_work_is_blamed_and_those_that_waited_are_not() {
+    fn blames_the_running_turn_not_those_waiting_for_a_model() {
         let steps = [
             ("a", TurnStep::Model),
             ("b", TurnStep::Tools),
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn several_are_suspects_and_the_one_that_runs_alone_is_blamed() {
+    fn several_turns_are_suspects_until_one_crashes_alone() {
         let (known, suspects, blamed) = crash(
             &BTreeMap::new(),
             &[("a", TurnStep::Tools), ("b", TurnStep::Answer)],
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_call_that_kills_beside_tools_is_found() {
+    fn finds_a_crashing_model_call_next_to_running_tools() {
         let steps = [("killer", TurnStep::Model), ("tool", TurnStep::Tools)];
         let (known, suspects, blamed) = crash(&BTreeMap::new(), &steps);
         assert_eq!(
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_waited_all_are_suspects() {
+    fn all_turns_are_suspects_if_all_waited_for_models() {
         let (_, suspects, blamed) = crash(
             &BTreeMap::new(),
             &[("a", TurnStep::Model), ("b", TurnStep::Model)],

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parting_names_its_part_and_byte() {
+    fn divergence_names_its_part_and_byte() {
         let tools = [("exec", "Runs"), ("read", "Reads")];
         let sections = [("identity", "I \"am\"\n"), ("memory", "Ann 喝茶")];
         let base = told(&tools, &sections, &["one", "two"]);
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_of_the_prompt_is_found_in_the_rendering() {
+    fn maps_a_prompt_byte_to_the_rendering() {
         let told = told(
             &[("exec", "Runs")],
             &[("identity", "I \"am\"\n"), ("memory", "Ann 喝茶")],

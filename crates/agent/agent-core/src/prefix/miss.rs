@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_miss_is_told_in_a_line_and_kept_as_json() {
+    fn miss_renders_as_a_line_and_round_trips_as_json() {
         let at = Timestamp::parse_from_rfc3339("2026-11-22T03:04:05+01:00").unwrap();
         let miss = Miss {
             event: MissEvent::ColdEpoch,

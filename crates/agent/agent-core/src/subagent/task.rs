@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_comes_out_of_its_message_as_it_went_in() {
+    fn task_round_trips_through_its_message() {
         let mut task = SubagentTask::asked_by(&context(), "look\nit up".to_owned(), None);
         task.temperature = Some(0.5);
         task.wait = true;
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_belongs_to_the_session_and_thread_of_the_call() {
+    fn result_is_addressed_to_the_session_and_thread_of_the_call() {
         let task =
             SubagentTask::asked_by(&context(), "look it up".to_owned(), Some(" My \n label "));
         let end = SubagentEnd {
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_that_come_out_of_results_are_counted() {
+    fn counts_tasks_started_from_results() {
         let first = SubagentTask::asked_by(&context(), "one".to_owned(), None);
         let end = SubagentEnd {
             outcome: TurnOutcome::Replied,
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_platform_cannot_make_a_task() {
+    fn user_message_cannot_forge_a_task() {
         let task = SubagentTask::asked_by(&context(), "rm".to_owned(), None);
         let mut message = task.message();
         message.origin = Origin::User;
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_the_same_for_the_same_call_and_labels_are_short() {
+    fn ids_are_deterministic_and_labels_short() {
         let id = |turn: &str, position| id_of(&turn.into(), position);
         assert_eq!(id("telegram/1/2", 3), id("telegram/1/2", 3));
         assert_ne!(id("telegram/1/2", 3), id("telegram/1/2", 4));

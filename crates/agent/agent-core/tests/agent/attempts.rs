@@ -69,7 +69,7 @@ fn hello_of(id: &str, text: &str) -> InboundMessage {
 }
 
 #[tokio::test]
-async fn a_turn_that_gets_on_survives_more_restarts_than_there_are_attempts() {
+async fn turn_with_progress_survives_more_restarts_than_attempts() {
     let (provider, alive) = one_answer_per_life(4);
     let world = World::new(provider);
     let bus = Arc::new(MemoryBus::new());
@@ -98,7 +98,7 @@ async fn a_turn_that_gets_on_survives_more_restarts_than_there_are_attempts() {
 }
 
 #[tokio::test]
-async fn a_turn_that_never_gets_on_is_given_up() {
+async fn turn_without_progress_is_given_up() {
     let world = World::new(ScriptedProvider::answering(|_| Reply::hang()));
     let bus = Arc::new(MemoryBus::new());
     let mut out = bus.outbound(&"telegram".into()).await.unwrap();
@@ -127,7 +127,7 @@ async fn a_turn_that_never_gets_on_is_given_up() {
 }
 
 #[tokio::test]
-async fn what_waits_behind_a_message_that_ends_the_process_loses_no_attempt() {
+async fn messages_queued_after_a_crashing_one_lose_no_attempts() {
     let world = World::new(ScriptedProvider::answering(|request| {
         let poison = request
             .transcript
@@ -159,7 +159,7 @@ async fn what_waits_behind_a_message_that_ends_the_process_loses_no_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_panics_is_parked_and_not_overtaken() {
+async fn panicking_message_is_parked_and_not_overtaken() {
     let world = World::new(ScriptedProvider::answering(|request| {
         let said = request
             .transcript

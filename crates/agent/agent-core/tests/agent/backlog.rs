@@ -72,7 +72,7 @@ fn write_session(folder: &std::path::Path, messages: usize, repeated: usize) -> 
 }
 
 #[tokio::test]
-async fn a_backlog_is_summarised_in_bounded_reads() {
+async fn summarises_a_backlog_in_bounded_reads() {
     const MESSAGES: usize = 30_000;
     let mut home = Home::new(summing_up(|_| save(&entry("old times"))));
     home.settings.window = 60_000;
@@ -168,7 +168,7 @@ fn begins_with(request: &ChatRequest, before: &ChatRequest) -> bool {
 }
 
 #[tokio::test]
-async fn a_request_of_a_partial_read_begins_with_the_one_before_it() {
+async fn partial_read_requests_extend_the_previous_one() {
     // Messages of half a kilobyte, and of 25 kilobytes; new messages have the same size.
     for (messages, repeated) in [(15_000, 20), (620, 1_000)] {
         let home = unsummarised(messages, repeated);
@@ -200,7 +200,7 @@ async fn a_request_of_a_partial_read_begins_with_the_one_before_it() {
 
 /// Messages leave in parts of 1.5 MB.
 #[tokio::test]
-async fn messages_that_leave_a_partial_read_are_told_as_the_reason_of_a_break() {
+async fn messages_leaving_a_partial_read_explain_a_cache_miss() {
     let home = unsummarised(40, 16_000);
     let agent = home.agent();
     let mut before = asked(&home, &agent, "question").await;
@@ -223,7 +223,7 @@ async fn messages_that_leave_a_partial_read_are_told_as_the_reason_of_a_break() 
 }
 
 #[tokio::test]
-async fn a_turn_ends_while_its_summary_waits_and_the_next_process_makes_it() {
+async fn interrupted_summary_is_resumed_by_the_next_process() {
     let home = Home::new(ScriptedProvider::answering(|request| {
         if is_summary(request) {
             Reply::hang()
@@ -309,7 +309,7 @@ async fn written(home: &Home, text: &str) {
 }
 
 #[tokio::test]
-async fn a_conversation_that_is_left_goes_into_memory_without_another_word() {
+async fn abandoned_conversation_is_summarised_without_a_new_message() {
     for command in ["/new", "/reset", "/clear"] {
         let home = Home::new(summing_up(|request| {
             assert!(
@@ -326,7 +326,7 @@ async fn a_conversation_that_is_left_goes_into_memory_without_another_word() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_is_left_goes_into_memory_after_a_kill_too() {
+async fn abandoned_conversation_is_summarised_after_a_kill() {
     let home = Home::new(ScriptedProvider::answering(|request| {
         if is_summary(request) {
             Reply::hang()

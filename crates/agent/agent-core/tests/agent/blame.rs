@@ -88,7 +88,7 @@ async fn open(home: &Path) -> SqliteBus {
 /// One life of the process.
 #[tokio::test]
 #[ignore = "started by other tests, to die"]
-async fn the_process_that_dies() {
+async fn crashing_process() {
     let Some(home) = std::env::var_os(HOME).map(PathBuf::from) else {
         return;
     };
@@ -127,7 +127,7 @@ async fn the_process_that_dies() {
 
 fn live(home: &Path) -> ExitStatus {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "blame::the_process_that_dies", "--ignored"])
+        .args(["--exact", "blame::crashing_process", "--ignored"])
         .env(HOME, home)
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null())
@@ -160,7 +160,7 @@ async fn publish(home: &Path, chats: &[(&str, &str)]) {
 }
 
 #[tokio::test]
-async fn the_turn_that_kills_is_given_up_and_the_one_beside_it_loses_nothing() {
+async fn gives_up_the_crashing_turn_but_not_concurrent_ones() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     publish(home, &[("guilty", "poison"), ("innocent", "hello")]).await;
@@ -224,7 +224,7 @@ async fn the_turn_that_kills_is_given_up_and_the_one_beside_it_loses_nothing() {
 }
 
 #[tokio::test]
-async fn suspects_run_one_at_a_time_until_the_guilty_one_is_known() {
+async fn suspects_run_one_at_a_time_until_one_is_blamed() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     // No turn waits for a model here.

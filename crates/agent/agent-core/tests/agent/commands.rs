@@ -74,7 +74,7 @@ async fn every_command_answers_before_and_during_a_turn() {
 }
 
 #[tokio::test]
-async fn new_ends_what_runs_and_waits_for_its_end() {
+async fn new_stops_the_running_turn_and_waits_for_its_end() {
     let world = World::new(ScriptedProvider::answering(|_| Reply::hang()));
     let mut running = Running::start(&world).await;
     running.say("1", "a", "work").await;
@@ -90,7 +90,7 @@ async fn new_ends_what_runs_and_waits_for_its_end() {
 }
 
 #[tokio::test]
-async fn what_is_no_command_goes_to_the_model_and_what_might_be_one_does_not() {
+async fn only_text_that_cannot_be_a_command_reaches_the_model() {
     let world = World::new(ScriptedProvider::answering(|_| Reply::text("model")));
     let mut running = Running::start(&world).await;
     for (id, text, reply) in [
@@ -169,7 +169,7 @@ impl Command for Follows {
 }
 
 #[tokio::test]
-async fn commands_of_ones_own_work_like_the_built_in_ones() {
+async fn custom_commands_work_like_built_in_ones() {
     let world = World::new(ScriptedProvider::answering(|request| {
         Reply::text(format!("model: {}", request.transcript.messages().len()))
     }));
@@ -236,7 +236,7 @@ async fn commands_of_ones_own_work_like_the_built_in_ones() {
 }
 
 #[tokio::test]
-async fn the_end_of_every_turn_is_told_behind_what_it_said() {
+async fn turn_end_is_published_after_the_turns_messages() {
     let world = World::new(ScriptedProvider::scripted(vec![
         Reply::call("message", &serde_json::json!({"content": "by the tool"})),
         Reply::text("kept to myself"),

@@ -177,7 +177,7 @@ impl Home {
 }
 
 #[tokio::test]
-async fn what_outgrows_the_window_is_summarised_and_the_rest_stays() {
+async fn messages_beyond_the_window_are_summarised() {
     let home = Home::new(summing_up(|_| save(&entry("facts were told"))));
     let agent = home.agent();
     home.say(&agent, "hello").await;
@@ -241,7 +241,7 @@ async fn what_outgrows_the_window_is_summarised_and_the_rest_stays() {
 }
 
 #[tokio::test]
-async fn nothing_new_is_never_summarised_twice() {
+async fn unchanged_session_is_not_summarised_again() {
     let home = Home::new(summing_up(|_| save(&entry("once"))));
     let agent = home.agent();
     home.fill(&agent).await;
@@ -257,7 +257,7 @@ async fn nothing_new_is_never_summarised_twice() {
 }
 
 #[tokio::test]
-async fn a_window_of_messages_counts_too() {
+async fn message_window_triggers_consolidation() {
     let mut home = Home::new(summing_up(|_| save(&entry("chat"))));
     home.settings = ConsolidationSettings {
         window: 0,
@@ -282,7 +282,7 @@ async fn a_window_of_messages_counts_too() {
 }
 
 #[tokio::test]
-async fn compacting_by_hand_keeps_the_newest_and_says_what_it_did() {
+async fn manual_compaction_keeps_the_newest_and_reports() {
     let home = Home::new(summing_up(|_| save(&entry("small talk"))));
     let agent = home.agent();
     home.say(&agent, "one").await;
@@ -310,7 +310,7 @@ async fn compacting_by_hand_keeps_the_newest_and_says_what_it_did() {
 }
 
 #[tokio::test]
-async fn whatever_the_model_does_nothing_is_lost_and_the_person_is_told_once() {
+async fn failed_summaries_lose_nothing_and_notify_once() {
     let replies = [
         Reply::text(""),
         Reply::text("I have saved the conversation for you."),
@@ -352,7 +352,7 @@ async fn whatever_the_model_does_nothing_is_lost_and_the_person_is_told_once() {
 }
 
 #[tokio::test]
-async fn a_model_that_refuses_to_be_forced_is_asked_again_and_remembered() {
+async fn refused_tool_choice_is_retried_and_remembered() {
     let home = Home::new(summing_up(|request| match request.tool_choice {
         ToolChoice::Auto => Reply::text(format!("```json\n{}\n```", entry("freely given"))),
         _ => Reply::error(400, "tool_choice is not supported"),
@@ -373,7 +373,7 @@ async fn a_model_that_refuses_to_be_forced_is_asked_again_and_remembered() {
 }
 
 #[tokio::test]
-async fn a_rewrite_that_loses_most_of_memory_is_refused() {
+async fn refuses_a_rewrite_that_loses_most_of_memory() {
     let home = Home::new(summing_up(|_| save(&entry("short memory"))));
     let facts = "- a fact that is worth keeping\n".repeat(20);
     home.write("MEMORY.md", &facts);
@@ -392,7 +392,7 @@ async fn a_rewrite_that_loses_most_of_memory_is_refused() {
 }
 
 #[tokio::test]
-async fn a_memory_that_is_too_long_is_left_alone() {
+async fn oversized_memory_is_not_rewritten() {
     let home = Home::new(summing_up(|_| save(&entry("long memory"))));
     let facts = "- a fact that is worth keeping 很\n".repeat(10_000);
     home.write("MEMORY.md", &facts);
@@ -404,7 +404,7 @@ async fn a_memory_that_is_too_long_is_left_alone() {
 }
 
 #[tokio::test]
-async fn facts_that_change_meanwhile_are_merged_again() {
+async fn concurrently_changed_facts_are_merged_again() {
     let file = Arc::new(Mutex::new(None::<std::path::PathBuf>));
     let written = file.clone();
     let home = Home::new(summing_up(move |request| {
@@ -518,7 +518,7 @@ async fn a_crash_between_memory_and_cursor_repeats_nothing() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_was_left_is_archived_also_after_a_restart() {
+async fn abandoned_conversation_is_archived_after_a_restart() {
     let home = Home::new(summing_up(|_| save(&entry("the conversation before"))));
     let agent = home.agent();
     home.say(&agent, "remember the number 4711").await;
@@ -557,7 +557,7 @@ async fn a_conversation_that_was_left_is_archived_also_after_a_restart() {
 }
 
 #[tokio::test]
-async fn one_message_that_is_longer_than_the_window_is_cut_and_later_summarised_in_parts() {
+async fn oversized_message_is_cut_and_summarised_in_parts() {
     let home = Home::new(summing_up(|request| {
         let text = request.last_user_text();
         let seen: Vec<&str> = ["ALPHA", "OMEGA"]
@@ -594,7 +594,7 @@ async fn one_message_that_is_longer_than_the_window_is_cut_and_later_summarised_
 }
 
 #[tokio::test]
-async fn a_vendor_that_finds_it_too_long_gets_less_and_the_turn_goes_on() {
+async fn context_overflow_is_retried_with_a_shorter_request() {
     let fits = |transcript: &Transcript| {
         transcript
             .messages()
@@ -635,7 +635,7 @@ async fn a_vendor_that_finds_it_too_long_gets_less_and_the_turn_goes_on() {
 }
 
 #[tokio::test]
-async fn room_is_made_without_a_model_that_failed() {
+async fn makes_room_without_a_failing_model() {
     let home = Home::new(summing_up(|_| Reply::text("no")));
     let agent = home.agent();
     while home.summaries().is_empty() {

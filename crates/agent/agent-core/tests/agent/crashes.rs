@@ -147,7 +147,7 @@ fn check_pairing(world: &World) {
 }
 
 #[tokio::test]
-async fn a_crash_at_any_step_loses_nothing_and_repeats_nothing_recorded() {
+async fn crash_at_any_step_neither_loses_nor_repeats_steps() {
     for after in [false, true] {
         for dies_at in 0..12 {
             let mut world = World::new(model());
@@ -218,7 +218,7 @@ async fn a_crash_at_any_step_loses_nothing_and_repeats_nothing_recorded() {
 }
 
 #[tokio::test]
-async fn an_interrupted_turn_is_not_ended() {
+async fn interrupted_turn_stays_open() {
     let world = World::new(ScriptedProvider::answering(|_| Reply::hang()));
     let agent = world.agent();
     let interrupt = CancellationToken::new();

@@ -72,7 +72,7 @@ async fn turn_that_fails(fault: DiskFault, from: u64) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_on_a_failing_disk_is_answered_once_when_it_works_again() {
+async fn message_on_a_failing_disk_is_answered_once_after_recovery() {
     for fault in DiskFault::ALL {
         let mut from = 0;
         while turn_that_fails(fault, from).await {
@@ -86,7 +86,7 @@ async fn a_message_on_a_failing_disk_is_answered_once_when_it_works_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_after_the_disk_works_again_does_not_overtake_what_waits() {
+async fn later_messages_do_not_overtake_those_in_backoff() {
     let disk = FaultyDisk::new(Arc::new(MemoryDisk::new()));
     let mut world = World::new(ScriptedProvider::answering(|request| {
         let said = request

@@ -86,7 +86,7 @@ async fn sent(world: &World, messages: Vec<InboundMessage>) -> Vec<OutboundMessa
 }
 
 #[tokio::test]
-async fn only_what_is_worth_it_is_told_and_never_that_it_failed() {
+async fn sends_only_notable_results_and_no_failures() {
     let answers = [
         Reply::text("all is well"),
         Reply::text("news: it rains"),
@@ -107,7 +107,7 @@ async fn only_what_is_worth_it_is_told_and_never_that_it_failed() {
 }
 
 #[tokio::test]
-async fn where_nobody_reads_nothing_is_sent() {
+async fn without_a_chat_no_result_is_sent() {
     let world = World::new(ScriptedProvider::scripted([
         Reply::text("news: it rains"),
         Reply::text("end"),
@@ -124,7 +124,7 @@ async fn where_nobody_reads_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_writes_to_nobody_by_the_message_tool() {
+async fn heartbeat_cannot_use_the_message_tool() {
     let world = World::new(ScriptedProvider::answering(|request| {
         match request.tool_results().as_slice() {
             [] if format!("{:?}", request.transcript).contains("the end") => Reply::text("end"),
@@ -145,7 +145,7 @@ async fn a_heartbeat_writes_to_nobody_by_the_message_tool() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_sees_the_newest_of_the_earlier_ones_only() {
+async fn heartbeat_sees_only_its_newest_predecessors() {
     let world = World::new(ScriptedProvider::answering(|request| {
         let last = request.last_user_text();
         if last.contains("the end") {

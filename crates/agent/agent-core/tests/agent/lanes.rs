@@ -84,7 +84,7 @@ fn last_user(request: &nanobot_provider::ChatRequest) -> String {
 }
 
 #[tokio::test]
-async fn messages_of_a_chat_are_answered_in_order_and_chats_beside_each_other() {
+async fn chats_run_concurrently_and_each_in_order() {
     let gate = Gate::new();
     let held = gate.clone();
     let world = World::new(ScriptedProvider::answering(move |request| {
@@ -113,7 +113,7 @@ async fn messages_of_a_chat_are_answered_in_order_and_chats_beside_each_other() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_finds_no_room_waits_in_the_ledger_and_keeps_its_order() {
+async fn messages_over_the_lane_bound_wait_in_order() {
     let gate = Gate::new();
     let held = gate.clone();
     let world = World::new(ScriptedProvider::answering(move |request| {
@@ -151,7 +151,7 @@ async fn what_finds_no_room_waits_in_the_ledger_and_keeps_its_order() {
 }
 
 #[tokio::test]
-async fn a_message_that_comes_meanwhile_is_steered_into_the_turn() {
+async fn new_message_is_steered_into_the_running_turn() {
     let gate = Gate::new();
     let held = gate.clone();
     let world = World::new(ScriptedProvider::answering(
@@ -185,7 +185,7 @@ async fn a_message_that_comes_meanwhile_is_steered_into_the_turn() {
 }
 
 #[tokio::test]
-async fn who_goes_on_writing_is_answered_in_between_and_nothing_is_left_out() {
+async fn steady_senders_get_replies_and_no_message_is_skipped() {
     let gate = Gate::new();
     let held = gate.clone();
     let world = World::new(ScriptedProvider::answering(
@@ -221,7 +221,7 @@ async fn who_goes_on_writing_is_answered_in_between_and_nothing_is_left_out() {
 }
 
 #[tokio::test]
-async fn stop_ends_the_turn_and_keeps_what_was_recorded() {
+async fn stop_ends_the_turn_and_keeps_recorded_steps() {
     let world = World::new(ScriptedProvider::answering(|request| {
         match request.transcript.messages().len() {
             1 => Reply::call("look", &json!({})),
@@ -249,7 +249,7 @@ async fn stop_ends_the_turn_and_keeps_what_was_recorded() {
 }
 
 #[tokio::test]
-async fn new_begins_a_conversation_that_knows_nothing_of_the_old_one() {
+async fn new_starts_an_empty_conversation() {
     let world = World::new(ScriptedProvider::answering(|request| {
         Reply::text(format!(
             "I see {} messages",
@@ -281,7 +281,7 @@ async fn new_begins_a_conversation_that_knows_nothing_of_the_old_one() {
 }
 
 #[tokio::test]
-async fn branch_copies_the_conversation_behind_what_is_at_work() {
+async fn branch_copies_the_conversation_after_the_running_turn() {
     let gate = Gate::new();
     let held = gate.clone();
     let world = World::new(ScriptedProvider::answering(move |_| {
@@ -334,7 +334,7 @@ async fn a_shutdown_leaves_unfinished_messages_to_the_next_start() {
 }
 
 #[tokio::test]
-async fn a_chat_sees_what_is_not_settled_in_it_and_decides() {
+async fn pending_lists_and_settles_deliveries_of_the_chat() {
     let world = World::new(ScriptedProvider::answering(|_| Reply::text("ok")));
     let mut running = Running::start(&world).await;
     running.say("1", "a", "hello").await;
@@ -456,7 +456,7 @@ async fn a_suppressed_reply_withdraws_the_draft_that_showed_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_waits_in_the_ledger_and_its_sender_is_told_once() {
+async fn flood_waits_in_the_ledger_with_one_notice() {
     const MESSAGES: usize = 3_000;
     let world = World::new(ScriptedProvider::answering(|_| Reply::hang()));
     let bus = Arc::new(MemoryBus::bounded(MESSAGES));

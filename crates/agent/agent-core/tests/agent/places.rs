@@ -48,7 +48,7 @@ async fn answer(world: &World, message: InboundMessage) -> OutboundMessage {
 }
 
 #[tokio::test]
-async fn a_job_that_names_a_chat_finds_its_thread_and_one_that_names_a_thread_keeps_it() {
+async fn job_uses_its_own_thread_or_the_chats_last_one() {
     let world = World::new(ScriptedProvider::answering(|_| Reply::text("ok")));
     let thread = |name: &str| {
         let extra = [("subject".to_owned(), "Plants".into())]

@@ -72,7 +72,7 @@ async fn view(world: &World) -> SessionView {
 }
 
 #[tokio::test]
-async fn what_is_recorded_is_done_again() {
+async fn recorded_turns_replay_identically() {
     let world = errands().await;
     let told: Vec<String> = world
         .replay(SESSION)
@@ -95,7 +95,7 @@ async fn what_is_recorded_is_done_again() {
     reason = "one table or story, read from top to bottom"
 )]
 #[tokio::test]
-async fn every_end_of_a_turn_is_reached_again() {
+async fn every_turn_outcome_replays() {
     let circles = || ScriptedProvider::answering(|_| Reply::call("look", &json!({})));
     let steps = || {
         ScriptedProvider::answering(|request| {
@@ -219,7 +219,7 @@ async fn every_end_of_a_turn_is_reached_again() {
 }
 
 #[tokio::test]
-async fn limits_of_today_do_not_count() {
+async fn replay_uses_recorded_limits() {
     let mut world = errands().await;
     world.options = TurnOptions {
         max_iterations: 1,
@@ -230,7 +230,7 @@ async fn limits_of_today_do_not_count() {
 }
 
 #[tokio::test]
-async fn what_was_undone_or_left_behind_and_files_that_are_gone_do_no_harm() {
+async fn rewound_or_reset_turns_and_missing_files_replay() {
     let world = talk(
         ScriptedProvider::answering(|_| Reply::text("well")),
         TurnOptions::default(),
@@ -270,7 +270,7 @@ async fn what_was_undone_or_left_behind_and_files_that_are_gone_do_no_harm() {
 }
 
 #[tokio::test]
-async fn a_turn_that_was_stopped_before_its_calls_ran_stops_there_again() {
+async fn turn_stopped_before_its_calls_stops_there_again() {
     let world = World::new(ScriptedProvider::scripted([]));
     let cancel = CancellationToken::new();
     cancel.cancel();
@@ -329,7 +329,7 @@ async fn a_turn_that_was_stopped_before_its_calls_ran_stops_there_again() {
 }
 
 #[tokio::test]
-async fn logs_of_other_programs_have_turns_too() {
+async fn logs_of_other_programs_replay() {
     let call = ToolCall::new("1", "weather", "{\"city\": \"Ulm\"}");
     let said = AssistantMessage {
         tool_calls: vec![call.clone()],
@@ -512,7 +512,7 @@ async fn a_changed_tool_diverges_where_it_was_called() {
 }
 
 #[tokio::test]
-async fn a_call_that_must_not_run_again_is_watched() {
+async fn detects_calls_that_must_not_run_again() {
     let unknown = "Error: outcome unknown after restart: inspect before repeating.";
     let call = ToolCall::new("1", "send_money", "{}");
     let said = AssistantMessage {
@@ -561,7 +561,7 @@ async fn a_call_that_must_not_run_again_is_watched() {
 }
 
 #[tokio::test]
-async fn turns_are_chosen_by_number_and_by_id() {
+async fn selects_turns_by_number_and_id() {
     let world = errands().await;
     let view = view(&world).await;
     let Entry::TurnEnded(TurnEnd { turn, .. }) = &view.records[11].entry else {
@@ -591,7 +591,7 @@ async fn turns_are_chosen_by_number_and_by_id() {
 }
 
 #[tokio::test]
-async fn a_bundle_replays_elsewhere_and_holds_no_secret() {
+async fn bundle_replays_elsewhere_without_secrets() {
     let secret = "sk-proj-4f9aT0pSecretValue77";
     let call = json!({"path": "/home/ann/notes", "apiKey": "hunter2", "command": format!("curl -H 'X: {secret}'")});
     let provider = ScriptedProvider::scripted([
@@ -649,7 +649,7 @@ async fn a_bundle_replays_elsewhere_and_holds_no_secret() {
 }
 
 #[tokio::test]
-async fn a_bundle_of_one_turn_holds_what_that_turn_needs_and_keeps_its_number() {
+async fn bundle_of_one_turn_is_minimal_and_keeps_its_number() {
     let world = talk(
         ScriptedProvider::answering(|_| Reply::text("well")),
         TurnOptions::default(),
@@ -687,7 +687,7 @@ async fn a_bundle_of_one_turn_holds_what_that_turn_needs_and_keeps_its_number() 
 }
 
 #[test]
-fn what_is_no_bundle_is_refused() {
+fn rejects_invalid_bundles() {
     assert!(matches!(
         Bundle::from_json("{\"format\": 2}"),
         Err(BundleError::Format { found: 2 })
@@ -701,7 +701,7 @@ fn what_is_no_bundle_is_refused() {
 }
 
 #[tokio::test]
-async fn a_bundle_with_absurd_numbers_is_replayed_all_the_same() {
+async fn bundle_with_absurd_numbers_replays() {
     let mut bundle = Bundle::new(
         &view(&errands().await).await,
         &ReplayOptions::new(SESSION),
@@ -785,7 +785,7 @@ fn secrets_of_every_kind_stay_out_of_bundles() {
 
 /// Recorded sessions that every later version must replay without divergence.
 #[tokio::test]
-async fn stored_recordings_are_done_again() {
+async fn stored_recordings_replay() {
     let folder: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests", "recordings"]
         .iter()
         .collect();

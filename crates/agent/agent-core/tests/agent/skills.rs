@@ -54,7 +54,7 @@ fn agent(world: &World, workspace: &tempfile::TempDir) -> Agent {
 }
 
 #[tokio::test]
-async fn a_named_skill_is_stored_beside_its_message_and_sent_again_as_it_was() {
+async fn named_skill_is_stored_with_its_message_and_replayed() {
     let workspace = tempfile::tempdir().unwrap();
     let world = World::new(ScriptedProvider::scripted(
         ["one", "two", "three", "four"].map(Reply::text),

@@ -242,7 +242,7 @@ async fn subagent_session(world: &World) -> SessionKey {
 }
 
 #[tokio::test]
-async fn a_result_comes_back_into_the_session_and_thread_that_asked_for_it() {
+async fn result_returns_to_the_requesting_session_and_thread() {
     let gate = Gate::new();
     let held = gate.clone();
     let world = World::new(ScriptedProvider::answering(move |request| {
@@ -328,7 +328,7 @@ async fn a_result_comes_back_into_the_session_and_thread_that_asked_for_it() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_gets_the_result_itself() {
+async fn waiting_call_returns_the_result() {
     let world = World::new(model(
         json!({"task": "find the number", "wait": true, "temperature": 0.7}),
     ));
@@ -357,7 +357,7 @@ async fn a_call_that_waits_gets_the_result_itself() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_gets_the_result_after_a_restart() {
+async fn waiting_call_gets_the_result_after_a_restart() {
     let gate = Gate::new();
     let held = gate.clone();
     let world = World::new(ScriptedProvider::answering(
@@ -398,7 +398,7 @@ async fn a_call_that_waits_gets_the_result_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_stop_reaches_subagents_and_leaves_a_note() {
+async fn stop_ends_subagents_and_leaves_a_note() {
     let world = World::new(ScriptedProvider::answering(|request| {
         match is_subagent(request) {
             true => Reply::hang(),
@@ -446,7 +446,7 @@ async fn a_stop_reaches_subagents_and_leaves_a_note() {
 }
 
 #[tokio::test]
-async fn one_is_stopped_by_its_id_and_the_others_go_on() {
+async fn stops_one_subagent_by_id() {
     let gate = Gate::new();
     let held = gate.clone();
     let world = World::new(ScriptedProvider::answering(move |request| {
@@ -499,7 +499,7 @@ async fn one_is_stopped_by_its_id_and_the_others_go_on() {
 }
 
 #[tokio::test]
-async fn a_new_conversation_has_nothing_to_do_with_earlier_subagents() {
+async fn new_conversation_gets_no_results_of_earlier_subagents() {
     let world = World::new(ScriptedProvider::answering(|request| {
         match is_subagent(request) {
             true => Reply::hang(),
@@ -574,7 +574,7 @@ async fn a_tool_that_panics_fails_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_brings_it_down_three_times_is_reported() {
+async fn task_that_panics_three_times_is_reported() {
     let world = World::new(ScriptedProvider::answering(|request| {
         match is_subagent(request) {
             true => panic!("the model is broken"),
@@ -602,7 +602,7 @@ async fn what_brings_it_down_three_times_is_reported() {
 }
 
 #[tokio::test]
-async fn a_program_without_a_bus_waits_for_its_subagents() {
+async fn direct_spawner_waits_for_its_subagents() {
     let world = World::new(model(json!({"task": "find the number", "label": "number"})));
     let subagents = subagents(&world, SubagentSettings::default());
     let spawner = Arc::new(DirectSpawner::new(subagents.clone()));
@@ -627,7 +627,7 @@ async fn a_program_without_a_bus_waits_for_its_subagents() {
 }
 
 #[tokio::test]
-async fn a_long_result_is_kept_whole_in_a_file() {
+async fn long_result_is_stored_in_a_file() {
     let whole = "a line of the result\n".repeat(100);
     let said = whole.clone();
     let world = World::new(ScriptedProvider::answering(move |_| {
@@ -678,7 +678,7 @@ async fn a_long_result_is_kept_whole_in_a_file() {
 }
 
 #[tokio::test]
-async fn results_do_not_start_tasks_for_ever() {
+async fn chain_of_tasks_is_bounded() {
     let world = World::new(model(json!({})));
     let spawner = Arc::new(DirectSpawner::new(subagents(
         &world,
@@ -699,7 +699,7 @@ async fn results_do_not_start_tasks_for_ever() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_task_is_refused() {
+async fn rejects_invalid_tasks() {
     let world = World::new(ScriptedProvider::answering(|_| Reply::hang()));
     let bounds = SubagentSettings {
         max_unfinished: 1,
@@ -1013,7 +1013,7 @@ async fn survives_waiting(dies_at: usize, after: bool) {
 }
 
 #[tokio::test]
-async fn a_crash_at_any_step_leaves_a_waiting_call_its_result() {
+async fn waiting_call_gets_its_result_after_a_crash_at_any_step() {
     for after in [false, true] {
         for dies_at in 0..8 {
             survives_waiting(dies_at, after).await;
@@ -1022,7 +1022,7 @@ async fn a_crash_at_any_step_leaves_a_waiting_call_its_result() {
 }
 
 #[tokio::test]
-async fn a_crash_at_any_step_of_either_session_brings_the_result_once() {
+async fn crash_at_any_step_delivers_the_result_once() {
     for after in [false, true] {
         for dies_at in 0..=APPENDS {
             let bus = Arc::new(MemoryBus::new());

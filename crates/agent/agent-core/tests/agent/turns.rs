@@ -31,7 +31,7 @@ async fn a_plain_reply_is_recorded_with_its_end() {
 }
 
 #[tokio::test]
-async fn a_request_carries_the_runtime_block_behind_the_message_and_replays_it() {
+async fn runtime_block_follows_the_message_and_is_replayed() {
     let world = World::new(ScriptedProvider::scripted([
         Reply::text("one"),
         Reply::text("two"),
@@ -108,7 +108,7 @@ async fn tools_run_and_their_steps_are_recorded_in_order() {
 }
 
 #[tokio::test]
-async fn a_failed_model_is_told_and_its_words_are_not_recorded() {
+async fn model_failure_is_reported_but_not_recorded() {
     let world = World::new(ScriptedProvider::scripted([Reply::error(
         400,
         "no such model",
@@ -124,7 +124,7 @@ async fn a_failed_model_is_told_and_its_words_are_not_recorded() {
 }
 
 #[tokio::test]
-async fn a_reply_without_words_gets_some() {
+async fn empty_reply_gets_a_default_text() {
     let world = World::new(ScriptedProvider::scripted([Reply::text(
         "<think>nothing to say</think>",
     )]));
@@ -141,7 +141,7 @@ async fn a_reply_without_words_gets_some() {
 }
 
 #[tokio::test]
-async fn a_cut_reply_says_so_and_is_marked() {
+async fn truncated_reply_is_marked() {
     let world = World::new(ScriptedProvider::scripted([
         Reply::text("Once upon").with_finish("length")
     ]));
@@ -185,7 +185,7 @@ async fn a_turn_ends_at_its_limit_and_keeps_its_steps() {
 }
 
 #[tokio::test]
-async fn going_round_in_circles_ends() {
+async fn repeated_identical_calls_end_the_turn() {
     let world = World::new(ScriptedProvider::answering(|_| {
         Reply::call("look", &json!({}))
     }));
@@ -205,7 +205,7 @@ async fn going_round_in_circles_ends() {
 }
 
 #[tokio::test]
-async fn pure_calls_run_beside_each_other_when_asked_and_results_keep_their_order() {
+async fn parallel_pure_calls_keep_their_result_order() {
     let mut world = World::new(ScriptedProvider::scripted([
         Reply::calls([
             ScriptedCall::new("look", &json!({"n": 1})),
@@ -227,7 +227,7 @@ async fn pure_calls_run_beside_each_other_when_asked_and_results_keep_their_orde
 }
 
 #[tokio::test]
-async fn a_message_to_the_same_chat_is_the_reply() {
+async fn message_tool_to_the_same_chat_replaces_the_reply() {
     let world = World::new(ScriptedProvider::scripted([
         Reply::call("message", &json!({"content": "Working on it"})),
         Reply::text("Sent."),
@@ -307,7 +307,7 @@ async fn run_steered(agent: &Agent, steering: &mut dyn Steering) -> (TurnOutcome
 }
 
 #[tokio::test]
-async fn what_is_said_after_the_message_tool_answered_is_answered_too() {
+async fn steered_message_after_the_message_tool_gets_a_reply() {
     let world = World::new(ScriptedProvider::scripted([
         Reply::call("message", &json!({"content": "Working on it"})),
         Reply::text("Here you are."),
@@ -320,7 +320,7 @@ async fn what_is_said_after_the_message_tool_answered_is_answered_too() {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_and_broken_arguments_are_answered_once_each() {
+async fn unknown_tool_and_broken_arguments_get_one_result_each() {
     let world = World::new(ScriptedProvider::scripted([
         Reply::calls([
             ScriptedCall::new("fly", &json!({})),
@@ -345,7 +345,7 @@ async fn an_unknown_tool_and_broken_arguments_are_answered_once_each() {
 }
 
 #[tokio::test]
-async fn calls_in_text_run_only_when_asked() {
+async fn calls_in_text_run_only_if_enabled() {
     let text = "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>";
     let world = World::new(ScriptedProvider::scripted([Reply::text(text)]));
     world

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_probably_meant_is_found() {
+    fn suggests_the_nearest_command() {
         for (word, expected) in [
             ("stpo", Some("stop")),
             ("hlep", Some("help")),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_counted() {
+    fn computes_edit_distance() {
         for (one, other, count) in [
             ("", "abc", 3),
             ("abc", "", 3),

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_a_word_behind_a_slash() {
+    fn parses_commands_after_a_slash() {
         let table = CommandTable::built_in();
         for (content, expected) in [
             ("/new", "new"),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn only_people_give_commands() {
+    fn only_user_messages_are_commands() {
         let table = CommandTable::built_in();
         let mut message = InboundMessage::text("telegram", "ann", "1", "/stop");
         assert_eq!(shown(&table.read(&message)), "stop");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_told_with_what_was_probably_meant() {
+    fn unknown_command_reply_suggests_the_nearest_one() {
         let table = CommandTable::built_in();
         for (word, expected) in [
             (
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_taken_once_and_fit_every_menu() {
+    fn command_names_are_unique_and_fit_platform_menus() {
         let twice = CommandTable::built_in().with([Arc::new(basics::New) as Arc<dyn Command>]);
         assert_eq!(
             twice.unwrap_err().to_string(),
