@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_come_in_order_and_trouble_is_said() {
+    fn bootstrap_files_are_ordered_and_errors_shown() {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, content: &[u8]| {
             std::fs::write(directory.path().join(name), content).unwrap();

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_published_function_and_does_not_see_pieces() {
+    fn digest_is_fnv1a_and_independent_of_chunking() {
         assert_eq!(Digest::of("").value(), 0xcbf2_9ce4_8422_2325);
         assert_eq!(Digest::of("foobar").value(), 0x8594_4171_f739_67e8);
         let mut pieces = Digest::of("foo");

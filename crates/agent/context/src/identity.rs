@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subagent_is_told_where_it_works_and_nothing_of_conversations() {
+    fn subagent_prompt_names_the_workspace_but_no_memory() {
         let text = subagent(&ContextSettings::new("/home/ada/.nanobot/workspace"));
         assert!(text.len() <= 800, "{} bytes", text.len());
         assert!(
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_the_tools_there_are_are_for() {
+    fn identity_describes_the_available_tools() {
         let with = |tools: &[&str]| ContextSettings {
             tools: tools.iter().map(|name| ToolName::from(*name)).collect(),
             ..ContextSettings::new("/w")
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_short_and_names_what_matters() {
+    fn identity_is_short_and_complete() {
         let settings = ContextSettings::new("/home/ada/.nanobot/workspace");
         let text = identity(&ContextSettings {
             bot_name: "Mika".to_owned(),

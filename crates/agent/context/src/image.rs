@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_are_known_by_their_first_bytes() {
+    fn detects_images_by_magic_bytes() {
         let table: [(&[u8], Option<&str>); 8] = [
             (b"\x89PNG\r\n\x1a\nrest", Some("image/png")),
             (b"\xff\xd8\xff\xe0", Some("image/jpeg")),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_is_bounded_and_forgets_the_oldest() {
+    fn cache_is_bounded_and_evicts_the_least_recently_used() {
         let image = |size: usize| InspectedFile::Image("x".repeat(size).into());
         let mut cache = InspectionCache::new(1000);
         cache.insert("a", image(300));

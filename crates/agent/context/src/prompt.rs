@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_are_joined_and_empty_ones_left_out() {
+    fn joins_sections_and_omits_empty_ones() {
         let prompt = prompt("facts");
         assert_eq!(&**prompt.text(), "I am\n\n---\n\nfacts");
         let sections: Vec<_> = prompt.sections().collect();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_names_its_section_and_byte() {
+    fn difference_names_its_section_and_byte() {
         let at = |section: &str, byte| {
             Some(Difference {
                 section: section.to_owned(),

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reading_is_bounded_and_forgiving() {
+    fn reading_is_bounded_and_lossy() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.md");
         let table: [(&[u8], &str, bool); 5] = [

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn the_block_is_exact() {
+    fn runtime_block_format_is_stable() {
         let now = at("2026-11-21T20:44:59+00:00");
         assert_eq!(
             runtime_block(&now, "UTC", Some((&"telegram".into(), &"1".into()))),

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_least_recently_used_prompt_goes_first() {
+    async fn evicts_the_least_recently_used_prompt() {
         let snapshots = snapshots(2);
         for (session, text) in [("a", "one"), ("b", "two")] {
             snapshots.keep(&session.into(), prompt(text), at(0));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_epoch_ends_for_a_reason_and_equal_prompts_are_shared() {
+    async fn epochs_end_for_a_reason_and_equal_prompts_are_shared() {
         let snapshots = snapshots(8);
         let first = snapshots.keep(&"a".into(), prompt("one"), at(0));
         let meanwhile = prompt("of a turn at the same moment");
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_saved_prompt_is_taken_back_as_it_was() {
+    async fn saved_prompt_round_trips() {
         let before = snapshots(8);
         let key = SessionKey::from("a");
         let kept = before.keep(&key, prompt("one"), at(3));

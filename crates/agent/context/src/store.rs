@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn notes_are_kept_apart_and_replaced() {
+    async fn records_are_stored_per_session_and_replaced() {
         let root = tempfile::tempdir().unwrap();
         let store = FilePromptStore::new(root.path().join("deep/prompts"));
         let long = SessionKey::from(format!("slack:{}", "x".repeat(500)));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn trouble_is_no_failure() {
+    async fn io_errors_are_ignored() {
         let root = tempfile::tempdir().unwrap();
         let occupied = root.path().join("prompts");
         std::fs::write(&occupied, "a file where a folder belongs").unwrap();

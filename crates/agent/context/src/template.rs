@@ -98,13 +98,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn templates_are_small_because_every_request_carries_them() {
+    fn templates_are_small() {
         let bytes: usize = TEMPLATES.iter().map(|(_, content)| content.len()).sum();
         assert!(bytes <= 2500, "{bytes} bytes");
     }
 
     #[test]
-    fn line_ends_do_not_make_a_difference() {
+    fn untouched_check_ignores_line_ends() {
         let (name, content) = TEMPLATES[2];
         assert!(is_untouched(name, &content.replace('\n', "\r\n")));
         assert!(!is_untouched(name, &format!("{content}- Name: Ada\n")));

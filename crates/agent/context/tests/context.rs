@@ -140,7 +140,7 @@ fn facts(text: &str) -> FixedMemory {
 }
 
 #[tokio::test]
-async fn the_layers_stand_in_order() {
+async fn sections_are_in_order() {
     let workspace = tempfile::tempdir().unwrap();
     write(workspace.path(), "SOUL.md", "Calm.\n");
     write(workspace.path(), "AGENTS.md", "Be kind.\n");
@@ -211,7 +211,7 @@ async fn the_layers_stand_in_order() {
 }
 
 #[tokio::test]
-async fn memory_is_shown_where_there_is_some() {
+async fn memory_section_appears_only_with_content() {
     let long = "記".repeat(40_000);
     let table = [
         (facts(""), None),
@@ -245,7 +245,7 @@ async fn memory_is_shown_where_there_is_some() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_keeps_its_prompt_until_it_is_renewed_or_cold() {
+async fn session_keeps_its_prompt_until_renewed_or_cold() {
     let workspace = tempfile::tempdir().unwrap();
     let soul = write(workspace.path(), "SOUL.md", "Calm.");
     let memory = Arc::new(facts("Likes tea."));
@@ -309,7 +309,7 @@ async fn a_session_keeps_its_prompt_until_it_is_renewed_or_cold() {
 }
 
 #[tokio::test]
-async fn a_restart_goes_on_with_the_prompt_that_was_sent() {
+async fn restart_reuses_the_sent_prompt() {
     let workspace = tempfile::tempdir().unwrap();
     let memory = Arc::new(facts("Likes tea."));
     let settings = settings(&workspace);
@@ -397,7 +397,7 @@ async fn a_restart_goes_on_with_the_prompt_that_was_sent() {
 }
 
 #[tokio::test]
-async fn a_message_that_names_a_skill_brings_what_it_says() {
+async fn naming_a_skill_includes_its_text() {
     let workspace = tempfile::tempdir().unwrap();
     let needy = vec![Blocker::Program("no-such-program".to_owned())];
     let skills = FixedSkills(vec![
@@ -449,7 +449,7 @@ fn image(url: &str) -> Value {
 }
 
 #[tokio::test]
-async fn images_stand_before_the_text_and_other_files_are_named() {
+async fn images_precede_the_text_and_other_files_are_named() {
     let workspace = tempfile::tempdir().unwrap();
     let builder = builder(&workspace, facts(""));
     let root = workspace.path();
@@ -521,7 +521,7 @@ async fn images_stand_before_the_text_and_other_files_are_named() {
 }
 
 #[tokio::test]
-async fn a_replayed_image_is_the_same_bytes_until_the_program_restarts() {
+async fn replayed_image_is_unchanged_until_a_restart() {
     let workspace = tempfile::tempdir().unwrap();
     let png = write(workspace.path(), "a.png", b"\x89PNG\r\n\x1a\n");
     let message = user("hi", &[&png]);
@@ -548,7 +548,7 @@ async fn a_replayed_image_is_the_same_bytes_until_the_program_restarts() {
 }
 
 #[tokio::test]
-async fn a_fresh_workspace_is_complete_and_cheap() {
+async fn new_workspace_is_complete_and_its_prompt_small() {
     let parent = tempfile::tempdir().unwrap();
     let workspace = parent.path().join("deep/workspace");
     let created = sync_templates(&workspace).unwrap();
@@ -577,7 +577,7 @@ async fn a_fresh_workspace_is_complete_and_cheap() {
 }
 
 #[test]
-fn templates_never_overwrite_and_come_back() {
+fn templates_are_restored_but_never_overwritten() {
     let directory = tempfile::tempdir().unwrap();
     let workspace = directory.path();
     let soul = write(workspace, "SOUL.md", "mine");

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_are_read_as_people_write_them() {
+    fn parses_human_intervals() {
         for (text, seconds) in [
             ("600", Some(600)),
             ("every 600", Some(600)),

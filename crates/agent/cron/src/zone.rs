@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variable_names_a_zone_in_three_ways() {
+    fn tz_variable_has_three_forms() {
         for (value, expected) in [
             ("Asia/Tokyo", Some("Asia/Tokyo")),
             (":Europe/Berlin", Some("Europe/Berlin")),

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signs_of_silence_are_never_told() {
+    fn silence_markers_are_never_sent() {
         for text in [
             "HEARTBEAT_OK",
             " heartbeat_ok.\n",

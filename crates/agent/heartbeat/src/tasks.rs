@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_asks_for_nothing_has_no_tasks() {
+    fn file_without_open_items_has_no_tasks() {
         let table = [
             "",
             " \n\t\n",
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_are_what_is_left() {
+    fn extracts_open_tasks() {
         let table = [
             ("- water the plants", "- water the plants"),
             ("Look at the mail.\n## Done\n- bread", "Look at the mail."),

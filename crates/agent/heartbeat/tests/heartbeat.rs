@@ -126,7 +126,7 @@ fn decided(arguments: &serde_json::Value) -> Reply {
 }
 
 #[tokio::test]
-async fn a_file_without_tasks_costs_nothing() {
+async fn file_without_tasks_causes_no_request() {
     let world = World::new([]);
     assert_eq!(
         world.beat().await,
@@ -139,7 +139,7 @@ async fn a_file_without_tasks_costs_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_due_becomes_a_message_to_where_somebody_wrote_last() {
+async fn due_tasks_go_to_the_latest_chat() {
     let world = World::new([decided(
         &json!({"action": "run", "tasks": "look at the mail"}),
     )]);
@@ -187,7 +187,7 @@ async fn what_is_due_becomes_a_message_to_where_somebody_wrote_last() {
 }
 
 #[tokio::test]
-async fn nothing_is_begun_unless_the_model_says_so() {
+async fn runs_only_on_the_models_decision() {
     for reply in [
         decided(&json!({"action": "skip"})),
         Reply::text("Nothing is due."),
@@ -202,7 +202,7 @@ async fn nothing_is_begun_unless_the_model_says_so() {
 }
 
 #[tokio::test]
-async fn a_model_that_takes_no_forced_choice_is_asked_without() {
+async fn retries_without_a_refused_tool_choice() {
     let world = World::new([
         Reply::error(400, "tool_choice is not supported"),
         decided(&json!({"action": "run"})),
@@ -219,7 +219,7 @@ async fn a_model_that_takes_no_forced_choice_is_asked_without() {
 }
 
 #[tokio::test]
-async fn without_a_chat_the_work_is_done_for_nobody_to_read() {
+async fn without_a_chat_tasks_run_in_the_terminal_chat() {
     let world = World::new([decided(&json!({"action": "run", "tasks": "x"}))]);
     world.write(TASKS);
     let service = world.service(Arc::new(Nowhere));
@@ -235,7 +235,7 @@ async fn without_a_chat_the_work_is_done_for_nobody_to_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_beat_is_one_interval_after_the_start() {
+async fn first_beat_is_one_interval_after_the_start() {
     let world = World::new([decided(&json!({"action": "run", "tasks": "x"}))]);
     world.write(TASKS);
     let end = CancellationToken::new();
@@ -259,7 +259,7 @@ async fn the_first_beat_is_one_interval_after_the_start() {
 }
 
 #[tokio::test]
-async fn silence_is_decided_without_a_model_and_otherwise_by_one() {
+async fn model_decides_on_sending_unless_the_reply_is_a_marker() {
     let silent = World::new([]);
     assert_eq!(silent.told("HEARTBEAT_OK").await, None);
     assert_eq!(silent.model.requests().len(), 0);
@@ -290,7 +290,7 @@ async fn silence_is_decided_without_a_model_and_otherwise_by_one() {
 }
 
 #[tokio::test]
-async fn the_workspace_may_say_what_is_worth_telling() {
+async fn workspace_can_override_the_evaluator_prompt() {
     let world = World::new([Reply::call(
         "evaluate_notification",
         &json!({"should_notify": false}),

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_shown_with_the_lines_around_them() {
+    fn shows_changes_with_context_lines() {
         let numbers: Vec<String> = (1..=20).map(|number| number.to_string()).collect();
         let before = numbers.join("\n");
         let text = format!(
@@ -208,7 +208,7 @@ mod tests {
 
     /// Regression test: a cleanup of repeated lines moved changes out of order.
     #[test]
-    fn spans_are_those_of_the_lines_that_are_shown() {
+    fn hunk_headers_match_their_lines() {
         for (old, new) in (1..5).flat_map(|old| (1..5).map(move |new| (old, new))) {
             let cycle = |length| {
                 (0..40)
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_lines_are_counted() {
+    fn too_many_lines_are_only_counted() {
         let (before, text) = ("a\n".repeat(MOST_LINES), "b\n".repeat(10));
         let sentence = "10 lines are in place of 200000; they are too many to be shown.\n";
         assert_eq!(difference(&before, &text).as_deref(), Some(sentence));

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_what_is_said_has_to_stay() {
+    fn losing_more_than_half_is_too_much() {
         let words = |count: usize| "word ".repeat(count);
         let table = [
             (String::new(), String::new(), false),

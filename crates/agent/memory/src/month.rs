@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_again_changes_nothing_and_loses_nothing() {
+    fn merging_is_idempotent_and_lossless() {
         let notes = vec![
             (day(1), b"- tea\n".to_vec()),
             (day(2), "\u{feff}茶 without an end".as_bytes().to_vec()),

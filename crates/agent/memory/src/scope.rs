@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_id_has_a_folder_of_its_own_and_comes_back() {
+    fn escaping_ids_is_unique_and_reversible() {
         let ids = [
             "telegram:7",
             "telegram_7",
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_have_a_folder_has_none() {
+    fn rejects_scopes_without_a_folder() {
         let folders = MemoryFolders::new("m", true);
         assert_eq!(
             folders.of(&Scope::Person("a:1".into())).unwrap(),

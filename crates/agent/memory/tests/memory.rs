@@ -43,7 +43,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_contract() {
+async fn satisfies_the_memory_contract() {
     let root = tempfile::tempdir().unwrap();
     let make = async || {
         Ok(MarkdownStore::new(
@@ -54,7 +54,7 @@ async fn the_contract() {
 }
 
 #[tokio::test]
-async fn facts_changed_by_somebody_else_are_not_overwritten() {
+async fn concurrently_changed_facts_are_not_overwritten() {
     let root = tempfile::tempdir().unwrap();
     let store = MarkdownStore::new(root.path());
     replace(&store, "mine").await;
@@ -87,7 +87,7 @@ async fn a_linked_file_stays_a_link_and_keeps_its_permissions() {
 }
 
 #[tokio::test]
-async fn damaged_and_huge_files_are_read_as_far_as_they_can_be() {
+async fn damaged_and_huge_files_are_read_partially() {
     let root = tempfile::tempdir().unwrap();
     let store = MarkdownStore::new(root.path());
     std::fs::write(root.path().join("MEMORY.md"), b"a\xff\xfeb").unwrap();
@@ -136,7 +136,7 @@ async fn damaged_and_huge_files_are_read_as_far_as_they_can_be() {
 }
 
 #[tokio::test]
-async fn marks_and_line_ends_of_other_systems_are_read() {
+async fn reads_byte_order_marks_and_crlf() {
     let root = tempfile::tempdir().unwrap();
     let store = MarkdownStore::new(root.path());
     std::fs::write(
@@ -159,7 +159,7 @@ async fn marks_and_line_ends_of_other_systems_are_read() {
 }
 
 #[tokio::test]
-async fn history_is_appended_and_mirrored_only_where_a_mirror_is() {
+async fn history_is_mirrored_only_into_an_existing_mirror() {
     let root = tempfile::tempdir().unwrap();
     let store = MarkdownStore::new(root.path());
     let at = Local::now().fixed_offset();

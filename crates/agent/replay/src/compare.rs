@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_are_shown_where_they_part() {
+    fn shows_long_texts_around_their_difference() {
         let divergence = |recorded: &str, now: &str| Divergence {
             step: 2,
             difference: Difference::Text,

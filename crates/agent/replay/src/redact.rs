@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_and_homes_are_taken_out_of_texts() {
+    fn redacts_secrets_and_home_folders() {
         let redactor = Redactor::new(Some(Path::new("/srv/people/ann/")));
         for (text, redacted) in [
             ("", ""),
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_keep_their_shape_and_ids_their_bytes() {
+    fn redaction_keeps_schemas_and_ids() {
         let schema = json!({"type": "object", "properties": {"token": {"type": "string"}}});
         let redactor = Redactor::default();
         assert_eq!(redactor.schema(&schema), schema);

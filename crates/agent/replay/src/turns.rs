@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_told_apart() {
+    fn splits_logs_into_turns() {
         for (name, entries, expected) in [
             ("nothing", vec![], vec![]),
             (

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_styles_of_runtime_block_are_taken_off() {
+    fn removes_both_styles_of_runtime_block() {
         let before = "[Runtime Context — metadata only, not instructions]\nCurrent Time: 2026-11-21 20:44\nChat ID: 1";
         let behind = format!("{before}\n{CLOSING}");
         for (stored, shown) in [
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_its_own_disappears() {
+    fn removes_a_separate_runtime_block() {
         let blocks = ["[Runtime Context — x]\nChannel: a", "[image]", "hello"];
         let blocks = blocks
             .map(|text| ContentBlock::Text {

@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn every_known_line_is_written_as_it_was_read() {
+    fn known_lines_round_trip() {
         for line in [
             r#"{"role":"user","content":"hi","media":["/a.png","/b"],"timestamp":"2026-03-15T14:30:00.000001","_media_types":["image/png",null],"_inbound":"telegram:1:7","_runtime":"[R]"}"#,
             r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"exec","arguments":"{\"a\": 1}"}}],"reasoning_content":"R","thinking_blocks":[{"signature":"s"}],"timestamp":"2026-03-15T14:30:00.000001","_provider":"anthropic"}"#,
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_any_shape_can_be_read() {
+    fn reads_messages_of_any_shape() {
         for line in [
             r#"{"role":5,"content":"x"}"#,
             r#"{"content":{"a":1}}"#,

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_keep_their_spelling() {
+    fn metadata_keys_are_stable() {
         assert_eq!([AUDIENCE, CONSOLIDATION], ["_audience", "_consolidation"]);
         let mut metadata = Map::new();
         assert!(!ForkOrigin::is_in(&metadata));

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_python_program() {
+    fn file_names_match_the_python_program() {
         for (text, name) in [
             ("telegram:12345", "telegram_12345.jsonl"),
             ("matrix:!abc:matrix.org", "matrix_!abc_matrix.org.jsonl"),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_a_file_is_found_again() {
+    fn derives_the_key_from_a_file() {
         for (name, inside, expected) in [
             ("a_b_c.jsonl", Some("a:b_c"), Some("a:b_c")),
             ("telegram_1.jsonl", Some("telegram:2"), Some("telegram:1")),
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn every_layout_is_found_in_its_order() {
+    fn searches_layouts_in_order() {
         let root = tempfile::tempdir().unwrap();
         let folder = |name: &str| {
             let path = root.path().join(name);
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_of_dingtalk_groups_are_found_under_their_first_name() {
+    fn finds_dingtalk_groups_under_their_old_name() {
         let root = tempfile::tempdir().unwrap();
         let paths = SessionPaths {
             legacy: Some(root.path().to_owned()),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn an_external_store_needs_an_id_and_an_owner_that_is_not_somebody_else() {
+    fn external_store_needs_an_id_and_a_matching_owner() {
         let root = tempfile::tempdir().unwrap();
         let (workspace, data) = (root.path().join("workspace"), root.path().join("data"));
         std::fs::create_dir_all(workspace.join(".nanobot")).unwrap();

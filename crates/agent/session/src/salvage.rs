@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_records_are_found_and_the_rest_is_named() {
+    fn salvages_whole_records_and_reports_the_rest() {
         let bare = r#"{"role":"user","content":"bare"}"#;
         let table = [
             (
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_record_are_no_records() {
+    fn fragments_are_not_records() {
         for line in [
             r#"{"role":"user","content":"thr"#,
             r#"{"role":"user","content":[{"role":"user","text":"nested"},{"te"#,
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_lines_end_in_bounded_attempts() {
+    fn salvage_attempts_are_bounded() {
         for start in [
             r#"{"role":"#,
             r#"{"role":["#,

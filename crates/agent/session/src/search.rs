@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_see_is_what_is_searched() {
+    fn indexes_only_visible_text() {
         let message = |role: &str, text: &str| IndexedLine::Message {
             role: role.into(),
             text: text.into(),

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_oldest_idle_slot_is_forgotten_and_a_held_one_is_not() {
+    async fn evicts_the_oldest_idle_slot_but_no_held_one() {
         let slots = Slots::<u32>::default();
         let key = |number: usize| SessionKey::from(format!("t:{number}"));
         let mut held = slots.lock(&key(0)).await;

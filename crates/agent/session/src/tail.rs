@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_whole_and_last_first_wherever_blocks_end() {
+    fn reads_whole_lines_backwards_across_blocks() {
         let block = usize::try_from(BLOCK).unwrap();
         let wide = "x".repeat(block);
         for text in [

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_so_is_what_python_writes() {
+    fn timestamps_round_trip_and_python_forms_parse() {
         let at = parse("2026-03-15T14:30:00.250000").unwrap();
         assert_eq!(render(&at), "2026-03-15T14:30:00.250000");
         assert_eq!(

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_a_skill_could_do_is_listed() {
+    fn lists_all_capabilities() {
         let skill = "---\nname: x\ndescription: y\nalways: true\n\
                      metadata: {nanobot: {requires: {bins: [gh], anyBins: [a, b], env: [TOKEN]}, os: [linux]}}\n---\n\
                      See <https://example.org/a>, https://example.org/b. Not http:// alone.\n\
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_skill_asks_for_nothing() {
+    fn plain_skill_has_no_capabilities() {
         let package = package(&[(
             "SKILL.md",
             "---\nname: x\ndescription: y\n---\na | b, curl | less\n",

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_mended_is_said() {
+    fn reports_problems_of_a_skill() {
         let good = "---\nname: good-1\ndescription: Does good.\n---\nBody.";
         assert_eq!(
             findings(&[

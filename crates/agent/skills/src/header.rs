@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_the_field_are_read() {
+    fn parses_common_headers() {
         let file = "---\r\nname: weather\r\ndescription: \"Say \\\"rain\\\": or not\"\r\n# a remark\r\n\
                     homepage: https://example.org/a\r\nquoted: 'it''s'\r\nalways: false\r\nlong: >-\r\n  two\r\n  lines\r\n\
                     plain: starts\r\n  and goes on\r\nnested:\r\n  deep: 1\r\nlist:\r\n- one\r\n---\r\n\r\nBody.\r\n---\r\nrest\r\n";
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_a_map_or_json_bare_or_quoted_under_either_name() {
+    fn reads_metadata_in_every_form() {
         let table = [
             r#"metadata: {"nanobot":{"requires":{"bins":["gh"]},"always":true}}"#,
             r#"metadata: {"openclaw": {"requires": {"bins": ["gh"]}, "always": true}}"#,
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_true_is_always() {
+    fn only_true_values_enable_always() {
         for (value, always) in [
             ("true", true),
             ("'True'", true),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_lines_that_are_no_yaml_are_read_line_by_line_and_nothing_else_is() {
+    fn falls_back_to_lines_only_for_plain_text() {
         let fields = read("name: a\ndescription: Use when: it rains");
         assert_eq!(
             (fields.by_line, fields.text("description").as_deref()),

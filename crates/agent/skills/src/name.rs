@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_no_paths() {
+    fn names_cannot_be_paths() {
         let long = "x".repeat(65);
         let table = [
             ("weather", true, true),

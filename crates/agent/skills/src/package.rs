@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_go_down_only() {
+    fn rejects_paths_out_of_the_package() {
         for path in [
             "SKILL.md",
             "scripts/run.py",
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_knows_where_one_file_ends() {
+    fn digest_separates_names_and_contents() {
         let package = |files: &[(&str, &str)]| {
             let mut package = Package::default();
             for (path, text) in files {
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn two_names_that_are_one_elsewhere_are_refused() {
+    fn rejects_names_that_differ_only_in_case() {
         let mut package = Package::default();
         package
             .add("README.md".to_owned(), Vec::new(), false)

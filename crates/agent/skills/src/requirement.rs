@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_and_nothing_is_run() {
+    fn names_missing_requirements_without_running_them() {
         let shell = if cfg!(windows) { "cmd" } else { "sh" };
         let here = std::env::consts::OS;
         let table = [

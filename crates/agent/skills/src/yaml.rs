@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_grows_beyond_its_bounds() {
+    fn rejects_oversized_documents() {
         let bomb: String = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned()
             + &('b'..='i')
                 .zip('a'..)
@@ -271,13 +271,13 @@ mod tests {
     proptest! {
         /// Parsing any header terminates without a panic.
         #[test]
-        fn no_text_brings_the_reader_down(text in r#"([ \t\n]{0,3}[-?:,\[\]{}#&*!|>'"%@`a~1.é\\]{0,4}){0,20}"#) {
+        fn parsing_never_panics(text in r#"([ \t\n]{0,3}[-?:,\[\]{}#&*!|>'"%@`a~1.é\\]{0,4}){0,20}"#) {
             drop(parse(&text));
         }
     }
 
     #[test]
-    fn what_is_no_yaml_says_where() {
+    fn syntax_errors_name_the_line() {
         for (text, line) in [
             ("a: b\nc: [d", 2),
             ("a: b: c", 1),

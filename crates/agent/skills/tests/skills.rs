@@ -110,7 +110,7 @@ fn archive(files: &[(&str, &[u8], u32)]) -> Vec<u8> {
 }
 
 #[test]
-fn the_workspace_stands_before_the_built_in_ones_and_those_before_libraries() {
+fn workspace_skills_override_built_in_and_library_ones() {
     let home = Home::new();
     home.write_own(
         "cron",
@@ -200,7 +200,7 @@ fn the_workspace_stands_before_the_built_in_ones_and_those_before_libraries() {
 }
 
 #[test]
-fn the_built_in_ones_are_in_order_and_can_be_read_where_they_say() {
+fn built_in_skills_are_valid_and_readable() {
     let home = Home::new();
     let skills = home.skills();
     skills.write_built_in().unwrap();
@@ -243,7 +243,7 @@ fn the_built_in_ones_are_in_order_and_can_be_read_where_they_say() {
 }
 
 #[test]
-fn what_is_broken_is_listed_with_its_reason_and_what_is_dangerous_is_not() {
+fn broken_skills_are_listed_and_dangerous_ones_hidden() {
     let home = Home::new();
     home.write_own("broken", "---\nname: [unclosed\n---\nBody.");
     home.write_own("needy", "---\nmetadata: {\"nanobot\":{\"requires\":{\"bins\":[\"no-such-program\"],\"env\":[\"NO_SUCH_VARIABLE\"]},\"os\":[\"plan9\"]}}\n---\n");
@@ -357,7 +357,7 @@ fn file_of(row: &corpus::CorpusRow) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn the_corpus_of_skills_holds() {
+fn skills_match_the_corpus() {
     let rows = corpus::rows("skills_mcp")
         .unwrap()
         .into_iter()
@@ -430,7 +430,7 @@ fn the_corpus_of_skills_holds() {
 }
 
 #[test]
-fn only_a_person_lets_a_skill_of_the_workspace_into_every_prompt() {
+fn workspace_skill_needs_consent_to_be_always_on() {
     let home = Home::new();
     let pushy = "---\nname: pushy\ndescription: y\nalways: true\n---\nBody.";
     home.write_own("pushy", pushy);
@@ -528,7 +528,7 @@ fn only_a_person_lets_a_skill_of_the_workspace_into_every_prompt() {
 }
 
 #[test]
-fn a_folder_and_an_archive_are_installed_pinned_replaced_and_removed() {
+fn installs_pins_replaces_and_removes_skills() {
     let home = Home::new();
     let source = home
         .write("from/good/SKILL.md", GOOD)
@@ -614,7 +614,7 @@ fn a_folder_and_an_archive_are_installed_pinned_replaced_and_removed() {
 }
 
 #[test]
-fn an_archive_may_have_no_folder_and_hides_what_it_is_called_like() {
+fn archive_without_a_folder_can_hide_a_built_in_skill() {
     let home = Home::new();
     let file = home.write(
         "x.zip",
@@ -647,7 +647,7 @@ fn an_archive_may_have_no_folder_and_hides_what_it_is_called_like() {
     reason = "one table or story, read from top to bottom"
 )]
 #[test]
-fn what_could_reach_out_of_its_folder_is_refused_and_nothing_is_written() {
+fn refuses_archives_that_escape_their_folder() {
     let home = Home::new();
     let good = GOOD.as_bytes();
     let large = vec![0; (5 << 20) + 1];
@@ -754,7 +754,7 @@ fn what_could_reach_out_of_its_folder_is_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn a_list_of_installed_skills_that_is_broken_gives_no_consent_and_is_said() {
+fn broken_lock_file_gives_no_consent_and_is_reported() {
     let home = Home::new();
     home.write_own(
         "pushy",
@@ -780,7 +780,7 @@ fn a_list_of_installed_skills_that_is_broken_gives_no_consent_and_is_said() {
 }
 
 #[test]
-fn an_archive_is_given_up_when_its_files_together_are_too_large() {
+fn archive_with_too_much_content_is_rejected() {
     let zeros = vec![0; 4 << 20];
     let names: Vec<String> = (0..10).map(|number| format!("a/{number}")).collect();
     let files: Vec<(&str, &[u8], u32)> = names
@@ -788,16 +788,13 @@ fn an_archive_is_given_up_when_its_files_together_are_too_large() {
         .map(|name| (name.as_str(), zeros.as_slice(), 0o644))
         .collect();
     let bomb = archive(&files);
-    let peak = nanobot_testkit::peak_of(
-        "an_archive_is_given_up_when_its_files_together_are_too_large",
-        || {
-            let error = nanobot_skills::fuzz::archive(&bomb).unwrap_err();
-            assert_eq!(
-                error.to_string(),
-                SkillsError::TooLarge("more than 20 MB".to_owned()).to_string()
-            );
-        },
-    );
+    let peak = nanobot_testkit::peak_of("archive_with_too_much_content_is_rejected", || {
+        let error = nanobot_skills::fuzz::archive(&bomb).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            SkillsError::TooLarge("more than 20 MB".to_owned()).to_string()
+        );
+    });
     assert!(
         peak.unwrap()
             .is_none_or(|peak| peak <= nanobot_testkit::PEAK_LIMIT)

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_names_of_skills_that_are_there_are_found() {
+    fn finds_whole_names_of_available_skills() {
         let table: [(&str, &[&str]); 18] = [
             ("use $tax please", &["tax"]),
             ("$tax", &["tax"]),

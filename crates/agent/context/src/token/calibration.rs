@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_follows_its_last_request_and_others_the_model() {
+    fn session_uses_its_last_factor_and_others_the_models() {
         let calibrator = Calibrator::new();
         assert_eq!(factor(&calibrator, "a"), 1.0);
         observed(&calibrator, "a", 1000, 1200);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_fit_is_a_limit() {
+    fn overflow_lowers_the_limit() {
         let calibrator = Calibrator::new();
         observed(&calibrator, "a", 1000, 2000);
         for (estimated, limit) in [(5000, 9000), (8000, 9000), (4000, 7200)] {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_not_believed() {
+    fn implausible_counts_are_ignored() {
         let calibrator = Calibrator::new();
         for (estimated, counted) in [(1000, 10), (1000, 0), (1000, 9000), (199, 250)] {
             observed(&calibrator, "a", estimated, counted);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn models_are_kept_over_restarts_and_a_broken_file_is_no_trouble() {
+    async fn factors_survive_restarts_and_broken_files() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("tokens.json");
         let first = Calibrator::with_file(&file);

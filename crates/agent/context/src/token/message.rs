@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_text_is_counted_too() {
+    fn counts_images_calls_and_tools() {
         let plain = estimate_message(&ChatMessage::user("hello"));
         assert_eq!(plain, 5);
         let mut user = nanobot_types::UserMessage {

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_text_has_its_price() {
+    fn estimates_every_kind_of_text() {
         for (text, tokens) in [
             ("", 0),
             ("a", 1),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn more_text_never_takes_fewer_tokens_by_much() {
+    fn estimate_grows_with_the_text() {
         let text = "Remember: Ann's flight LH123 lands at 09:45 — 请在机场等她。🛬\n".repeat(50);
         assert!(
             estimate_tokens(&text)

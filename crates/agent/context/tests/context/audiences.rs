@@ -9,7 +9,7 @@ use nanobot_types::SessionKey;
 use crate::{settings, write};
 
 #[tokio::test]
-async fn a_prompt_is_used_for_its_audience_alone_also_after_a_restart() {
+async fn prompt_is_reused_only_for_its_audience() {
     let workspace = tempfile::tempdir().unwrap();
     for (name, text) in [
         ("memory/MEMORY.md", "\u{feff}Everybody likes tea.\r\n"),

@@ -146,7 +146,7 @@ impl Stage {
 const DUE: [i64; 7] = [730, 1_137, 1_139, 2_641, 2_642, 9_999, 60_001];
 
 #[tokio::test(start_paused = true)]
-async fn what_is_due_while_others_run_is_begun_at_its_time() {
+async fn due_jobs_start_on_time_while_others_run() {
     let stage = Stage::new();
     for due in DUE {
         stage.add(JobSchedule::at(stage.clock.after(due)));
@@ -169,7 +169,7 @@ async fn what_is_due_while_others_run_is_begun_at_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_a_run_to_end_makes_nobody_look_more_often() {
+async fn blocked_jobs_do_not_increase_polling() {
     let stage = Stage::new();
     // Due every second, and blocked by its own first run each time.
     stage.add(JobSchedule::every_seconds(1));
@@ -188,7 +188,7 @@ async fn what_waits_for_a_run_to_end_makes_nobody_look_more_often() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_is_over_is_noticed_when_its_message_is_dealt_with() {
+async fn run_ends_when_its_message_is_settled() {
     let stage = Stage::new();
     stage.add(JobSchedule::at(stage.clock.after(1)));
     stage.start(CronSettings::default());
@@ -210,7 +210,7 @@ async fn a_run_that_is_over_is_noticed_when_its_message_is_dealt_with() {
 }
 
 #[tokio::test]
-async fn a_job_that_another_program_adds_is_seen_without_looking() {
+async fn file_notification_reveals_jobs_of_other_programs() {
     let stage = Stage::new();
     let never = Duration::from_secs(24 * 60 * 60);
     stage.add_due();

@@ -18,7 +18,7 @@ fn next(expression: &str, zone: &str, after: &str) -> Option<DateTime<Utc>> {
 }
 
 #[test]
-fn expressions_mean_what_they_meant() {
+fn cron_expressions_match_golden_times() {
     for (expression, zone, expected) in [
         ("0 9 * * *", "UTC", Some("2026-01-01T09:00")),
         ("0 9 * * 1-5", "America/Vancouver", Some("2026-01-01T17:00")),
@@ -59,7 +59,7 @@ fn expressions_mean_what_they_meant() {
 }
 
 #[test]
-fn where_clocks_change_a_time_that_is_named_comes_once() {
+fn named_times_fire_once_across_clock_changes() {
     for (expression, zone, after, expected) in [
         // New York goes back at 06:00 UTC on 1 November 2026: 01:30 occurs twice.
         (
@@ -150,7 +150,7 @@ fn where_clocks_change_a_time_that_is_named_comes_once() {
 }
 
 #[test]
-fn an_interval_keeps_its_beat() {
+fn interval_stays_aligned_to_its_anchor() {
     let every = Schedule::every_ms(60_000).unwrap();
     let anchor = utc("2026-01-01T00:00");
     for (after, expected) in [
@@ -172,7 +172,7 @@ fn an_interval_keeps_its_beat() {
 }
 
 #[test]
-fn times_are_read_with_and_without_seconds_and_offsets() {
+fn parses_times_with_and_without_seconds_and_offsets() {
     let tokyo = zone_named("Asia/Tokyo").unwrap();
     for (text, expected) in [
         ("2026-12-24T18:00", "2026-12-24T09:00:00Z"),

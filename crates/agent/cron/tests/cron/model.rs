@@ -201,7 +201,7 @@ impl Model {
 }
 
 #[test]
-fn schedules_agree_with_a_model_that_looks_at_every_minute() {
+fn schedules_agree_with_a_brute_force_model() {
     let count = std::env::var(COUNT_VARIABLE)
         .ok()
         .map_or(COUNT, |count| count.parse().unwrap());

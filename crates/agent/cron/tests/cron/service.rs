@@ -140,7 +140,7 @@ fn time_of(id: &MessageId) -> i64 {
 }
 
 #[tokio::test]
-async fn a_reminder_comes_once_and_goes() {
+async fn reminder_fires_once_and_is_removed() {
     let stage = Stage::at("2026-01-01T00:00:00Z");
     stage.add(JobSchedule::at("2026-01-01T09:00:00Z".parse().unwrap()));
     let mut service = stage.service();
@@ -163,7 +163,7 @@ async fn a_reminder_comes_once_and_goes() {
 }
 
 #[tokio::test]
-async fn what_was_missed_runs_as_it_is_wished() {
+async fn missed_runs_follow_the_catchup_setting() {
     for (catchup, expected) in [
         (Catchup::One, vec!["04T09:00"]),
         (Catchup::All, vec!["02T09:00", "03T09:00", "04T09:00"]),
@@ -198,7 +198,7 @@ async fn what_was_missed_runs_as_it_is_wished() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_not_done_holds_the_next_as_it_is_wished() {
+async fn unfinished_run_follows_the_overlap_setting() {
     for (overlap, expected) in [(Overlap::Skip, 1), (Overlap::Queue, 3)] {
         let mut stage = Stage::at("2026-01-01T00:00:00Z");
         stage.settings.overlap = overlap;
@@ -221,7 +221,7 @@ async fn a_run_that_is_not_done_holds_the_next_as_it_is_wished() {
 }
 
 #[tokio::test]
-async fn a_crash_at_any_step_loses_nothing_and_repeats_nothing() {
+async fn crash_at_any_step_neither_loses_nor_repeats_runs() {
     let stage = Stage::at("2026-01-01T00:00:00Z");
     let job = stage.add(JobSchedule::every_seconds(3600));
     let before = std::fs::read(stage.store().path()).unwrap();
@@ -296,7 +296,7 @@ async fn sqlite(path: &Path) -> SqliteBus {
 }
 
 #[tokio::test]
-async fn two_services_over_restarts_fire_every_time_once() {
+async fn two_restarting_services_fire_each_time_once() {
     let stage = Stage::at("2026-03-28T00:00:00Z");
     stage.add(JobSchedule::cron(
         "*/20 * * * *",

@@ -20,7 +20,7 @@ fn python() -> Value {
 }
 
 #[test]
-fn what_the_python_program_wrote_is_kept_word_for_word() {
+fn unknown_members_of_python_files_are_preserved() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("cron/jobs.json");
     fs::create_dir(home.path().join("cron")).unwrap();
@@ -44,7 +44,7 @@ fn what_the_python_program_wrote_is_kept_word_for_word() {
 }
 
 #[test]
-fn what_is_written_is_what_the_python_program_reads() {
+fn writes_the_format_of_the_python_program() {
     let home = tempfile::tempdir().unwrap();
     let store = JobStore::new(home.path().join("cron/jobs.json"));
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
@@ -84,7 +84,7 @@ fn what_is_written_is_what_the_python_program_reads() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_left_as_it_is() {
+fn unreadable_file_is_left_unchanged() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("jobs.json");
     fs::write(&path, "{\"jobs\": [").unwrap();
@@ -99,7 +99,7 @@ fn a_file_that_cannot_be_read_is_left_as_it_is() {
 }
 
 #[test]
-fn a_file_of_a_newer_version_is_left_as_it_is() {
+fn file_of_a_newer_version_is_left_unchanged() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("jobs.json");
     let text = r#"{"version": 2, "jobs": []}"#;

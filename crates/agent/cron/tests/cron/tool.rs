@@ -51,7 +51,7 @@ async fn call(tool: &CronTool, session: &str, arguments: Value) -> Result<String
 }
 
 #[tokio::test]
-async fn a_model_sets_no_job_that_runs_more_often_than_is_allowed() {
+async fn tool_rejects_jobs_below_the_minimum_interval() {
     let folder = tempfile::tempdir().unwrap();
     let table = [
         (json!({"every_seconds": 59}), Some("every 59 s")),
@@ -94,7 +94,7 @@ async fn a_model_sets_no_job_that_runs_more_often_than_is_allowed() {
 }
 
 #[tokio::test]
-async fn a_long_text_is_refused_and_an_argument_without_effect_is_named() {
+async fn rejects_long_messages_and_names_ignored_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let tool = tool(&folder, CronSettings::default());
     let long =
@@ -114,7 +114,7 @@ async fn a_long_text_is_refused_and_an_argument_without_effect_is_named() {
 }
 
 #[tokio::test]
-async fn jobs_of_one_owner_are_out_of_reach_for_another() {
+async fn owners_cannot_reach_each_others_jobs() {
     let folder = tempfile::tempdir().unwrap();
     let tool = tool(&folder, CronSettings::default()).owned(Arc::new(Apart));
     call(

@@ -112,7 +112,7 @@ async fn operations() -> u64 {
 }
 
 #[tokio::test]
-async fn whatever_fails_wherever_nothing_acknowledged_is_lost() {
+async fn no_disk_fault_loses_acknowledged_data() {
     for from in 0..operations().await {
         for (fault, count) in DiskFault::ALL
             .into_iter()
@@ -140,7 +140,7 @@ async fn whatever_fails_wherever_nothing_acknowledged_is_lost() {
 }
 
 #[tokio::test]
-async fn whenever_the_power_goes_out_nothing_acknowledged_is_lost() {
+async fn no_power_cut_loses_acknowledged_data() {
     for at in 0..=operations().await {
         let memory = disk();
         let faulty = FaultyDisk::new(Arc::new(memory.clone()));

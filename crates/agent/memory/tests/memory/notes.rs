@@ -59,7 +59,7 @@ fn files(disk: &MemoryDisk) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn nothing_old_is_touched_unless_the_settings_say_so() {
+async fn old_notes_are_kept_by_default() {
     let disk = disk();
     let before = files(&disk);
     assert_eq!(
@@ -73,7 +73,7 @@ async fn nothing_old_is_touched_unless_the_settings_say_so() {
 }
 
 #[tokio::test]
-async fn months_that_are_over_for_a_week_become_one_file() {
+async fn rolls_up_months_a_week_after_their_end() {
     let disk = disk();
     let store = store(disk.clone(), 0, true);
     for (today, rolled_up) in [
@@ -116,7 +116,7 @@ async fn months_that_are_over_for_a_week_become_one_file() {
 }
 
 #[tokio::test]
-async fn notes_expire_and_can_be_brought_back() {
+async fn expired_notes_can_be_restored() {
     let disk = disk();
     let store = store(disk.clone(), 10, false);
     assert_eq!(
@@ -161,7 +161,7 @@ fn assert_whole(disk: &MemoryDisk, what: &str) {
 }
 
 #[tokio::test]
-async fn whatever_goes_wrong_no_line_is_lost_and_doing_it_again_ends_the_same() {
+async fn failed_roll_up_loses_no_line_and_can_be_repeated() {
     for settings in [(30, true), (30, false)] {
         go_wrong_everywhere(settings).await;
     }

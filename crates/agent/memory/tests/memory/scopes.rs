@@ -17,14 +17,14 @@ fn divided(folder: &std::path::Path) -> MarkdownStore {
 }
 
 #[tokio::test]
-async fn the_contract_holds_for_a_divided_store() {
+async fn divided_store_satisfies_the_memory_contract() {
     let root = tempfile::tempdir().unwrap();
     let make = async || Ok(divided(&tempfile::tempdir_in(&root)?.keep().join("memory")));
     memory_store(make).await.unwrap();
 }
 
 #[tokio::test]
-async fn each_has_a_folder_that_no_id_leads_out_of() {
+async fn scope_ids_cannot_escape_their_folder() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("memory");
     let store = divided(&folder);
@@ -56,7 +56,7 @@ async fn each_has_a_folder_that_no_id_leads_out_of() {
 }
 
 #[tokio::test]
-async fn an_audience_hears_what_is_everybodys_and_its_own() {
+async fn audience_reads_shared_and_own_memory() {
     let (person, room) = (
         Audience::Person("t:1".into()),
         Audience::Room("t:-1".into()),

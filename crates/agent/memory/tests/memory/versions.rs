@@ -14,7 +14,7 @@ fn turn() -> Reason {
 }
 
 #[tokio::test]
-async fn every_change_is_a_version_with_its_reason() {
+async fn every_change_creates_a_version_with_its_reason() {
     let root = tempfile::tempdir().unwrap();
     let store = MarkdownStore::new(root.path());
     let memory = root.path().join("MEMORY.md");
@@ -80,7 +80,7 @@ async fn every_change_is_a_version_with_its_reason() {
 }
 
 #[tokio::test]
-async fn another_process_and_a_restart_know_what_was_seen() {
+async fn seen_changes_are_shared_with_other_processes() {
     let root = tempfile::tempdir().unwrap();
     let (one, two) = (
         MarkdownStore::new(root.path()),
@@ -103,7 +103,7 @@ async fn another_process_and_a_restart_know_what_was_seen() {
 }
 
 #[tokio::test]
-async fn how_many_are_kept_is_bounded_and_damage_hides_no_others() {
+async fn versions_are_bounded_and_damaged_ones_skipped() {
     let root = tempfile::tempdir().unwrap();
     let settings = MemorySettings {
         keep_versions: 3,

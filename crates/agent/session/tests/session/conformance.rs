@@ -61,7 +61,7 @@ async fn two_processes_on_one_folder_see_each_others_entries() {
 }
 
 #[tokio::test]
-async fn two_processes_that_race_lose_nothing() {
+async fn racing_processes_lose_no_entry() {
     let home = Home::new();
     let stores: Vec<JsonlStore> = (0..6).map(|_| home.store()).collect();
     let race = stores.iter().enumerate().map(async |(writer, store)| {

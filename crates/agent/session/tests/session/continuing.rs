@@ -104,7 +104,7 @@ async fn a_session_of_the_python_program_continues() {
 }
 
 #[tokio::test]
-async fn a_new_file_begins_as_the_python_program_begins_one() {
+async fn new_file_starts_like_one_of_the_python_program() {
     let home = Home::new();
     home.store()
         .append(&key(), Seq(0), vec![user("hi")])
@@ -137,7 +137,7 @@ async fn a_new_file_begins_as_the_python_program_begins_one() {
 
 /// Python rewrites the file without our metadata lines; the result must still be valid.
 #[tokio::test]
-async fn a_file_that_the_python_program_saved_again_is_read_anew() {
+async fn file_rewritten_by_the_python_program_is_reread() {
     let home = Home::new();
     let store = home.store();
     store
@@ -171,7 +171,7 @@ async fn a_file_that_the_python_program_saved_again_is_read_anew() {
 }
 
 #[tokio::test]
-async fn a_legacy_session_is_moved_by_the_first_write_and_a_copy_stays() {
+async fn first_write_moves_a_legacy_session_and_leaves_a_copy() {
     let root = tempfile::tempdir().unwrap();
     let (sessions, legacy) = (
         root.path().join("workspace/sessions"),
@@ -216,7 +216,7 @@ async fn a_legacy_session_is_moved_by_the_first_write_and_a_copy_stays() {
 }
 
 #[tokio::test]
-async fn an_external_store_is_continued_where_it_is() {
+async fn external_store_is_continued_in_place() {
     let root = tempfile::tempdir().unwrap();
     let (sessions, external) = (root.path().join("sessions"), root.path().join("external"));
     std::fs::create_dir_all(&external).unwrap();
@@ -242,7 +242,7 @@ async fn an_external_store_is_continued_where_it_is() {
 
 /// v0.3 reads `last_archived` before `last_consolidated`; both have to move.
 #[tokio::test]
-async fn the_cursor_keeps_its_newer_name_where_a_file_has_it() {
+async fn cursor_is_stored_under_both_of_its_names() {
     let text = MARCH.replace(
         "\"last_consolidated\": 0",
         "\"last_archived\": 1, \"last_consolidated\": 0, \"other\": 5",
@@ -262,7 +262,7 @@ async fn the_cursor_keeps_its_newer_name_where_a_file_has_it() {
 }
 
 #[tokio::test]
-async fn a_renamed_file_belongs_to_its_name() {
+async fn renamed_file_belongs_to_the_key_of_its_name() {
     let home = Home::with_file(MARCH.replace("telegram:1", "telegram:2").as_bytes());
     let store = home.store();
     let view = whole(&store).await;
@@ -275,7 +275,7 @@ async fn a_renamed_file_belongs_to_its_name() {
 }
 
 #[tokio::test]
-async fn messages_that_only_text_was_kept_of_are_read() {
+async fn reads_messages_stored_as_text_only() {
     let home = Home::with_file(
         b"{\"_type\": \"metadata\", \"created_at\": \"2026-02-01T00:00:00\"}\n{\"role\": \"user\", \"content\": \"q\", \"tools_used\": [\"a\"]}\n",
     );

@@ -9,7 +9,7 @@ use nanobot_testkit::corpus::{self, CorpusRow};
 use crate::support::{Home, assert_valid, key, log, messages, roles, texts, user, whole};
 
 #[tokio::test]
-async fn every_stored_session_is_read_as_its_row_says() {
+async fn stored_sessions_match_the_corpus() {
     let log = log();
     let rows: Vec<CorpusRow> = corpus::rows("stored_data")
         .unwrap()

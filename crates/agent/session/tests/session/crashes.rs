@@ -93,7 +93,7 @@ async fn written(steps: Vec<Vec<Entry>>) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_log_cut_at_any_byte_loads_and_goes_on() {
+async fn log_cut_at_any_byte_loads_and_continues() {
     let bytes = written(journal()).await;
     for length in 0..=bytes.len() {
         // Resuming costs several syncs, so it is tested around line ends and at some other offsets
@@ -106,7 +106,7 @@ async fn a_log_cut_at_any_byte_loads_and_goes_on() {
 
 /// Between any two steps the log shows the exact progress of the turn.
 #[tokio::test]
-async fn a_turn_is_resumed_where_it_was_interrupted() {
+async fn open_turn_shows_the_exact_progress() {
     let store = nanobot_session::InMemoryStore::new();
     let mut head = Seq(0);
     let mut found = Vec::new();
@@ -160,7 +160,7 @@ async fn a_turn_is_resumed_where_it_was_interrupted() {
 }
 
 #[tokio::test]
-async fn a_message_that_comes_again_is_recognised() {
+async fn redelivered_message_is_recognised() {
     let home = Home::new();
     let store = home.store();
     let steps: Vec<Entry> = journal().into_iter().flatten().collect();
@@ -211,7 +211,7 @@ pub(crate) fn any_entry() -> impl Strategy<Value = Entry> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn any_log_cut_anywhere_loads_and_makes_a_valid_request(
+    fn any_log_cut_anywhere_yields_a_valid_request(
         steps in prop::collection::vec(prop::collection::vec(any_entry(), 1..4), 1..12),
         at in any::<prop::sample::Index>(),
     ) {
@@ -226,7 +226,7 @@ proptest! {
 /// A power cut may keep the end of an append and lose its beginning, which then reads as NULs. A
 /// line that was damaged by an edit does not affect other lines.
 #[tokio::test]
-async fn the_end_of_an_append_is_not_believed_behind_a_hole() {
+async fn continuation_after_a_hole_is_ignored() {
     let first = "{\"role\":\"user\",\"content\":\"a\"}\n";
     let continued = "{\"role\":\"assistant\",\"content\":\"b\",\"_continues\":true}\n";
     let last = "{\"role\":\"user\",\"content\":\"c\"}\n";

@@ -52,7 +52,7 @@ fn conversation() -> Vec<Entry> {
 }
 
 #[tokio::test]
-async fn what_was_undone_is_not_sent_and_stays_in_the_log() {
+async fn rewound_entries_stay_in_the_log_but_are_not_sent() {
     let home = Home::new();
     let store = home.store();
     store.append(&key(), Seq(0), conversation()).await.unwrap();
@@ -89,7 +89,7 @@ async fn what_was_undone_is_not_sent_and_stays_in_the_log() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_cut_where_it_can_be_only() {
+async fn rewind_and_fork_reject_positions_out_of_reach() {
     let store = holding(conversation()).await;
     store
         .append(&key(), Seq(6), vec![Entry::Consolidated { upto: Seq(4) }])
@@ -129,7 +129,7 @@ async fn a_conversation_is_cut_where_it_can_be_only() {
 }
 
 #[tokio::test]
-async fn a_fork_goes_on_by_itself() {
+async fn fork_is_independent_of_its_original() {
     let home = Home::new();
     let store = home.store();
     let mut entries = conversation();
@@ -174,7 +174,7 @@ async fn a_fork_goes_on_by_itself() {
 /// The Python program moves the cursor without an entry, and a damaged line shifts the messages
 /// after it.
 #[tokio::test]
-async fn a_file_of_another_program_is_forked_as_it_is_sent() {
+async fn fork_of_a_foreign_file_copies_the_sent_messages() {
     let home = Home::with_file(
         concat!(
             "{\"_type\": \"metadata\", \"key\": \"telegram:1\", \"metadata\": {}, \"last_consolidated\": 2}\n",
@@ -200,7 +200,7 @@ async fn a_file_of_another_program_is_forked_as_it_is_sent() {
 }
 
 #[tokio::test]
-async fn going_back_reads_the_tail_only() {
+async fn rewind_reads_only_the_tail() {
     let line = "{\"role\": \"user\", \"content\": \"some words that were said\"}\n";
     let home = Home::with_file(line.repeat(100_000).as_bytes());
     home.store()
@@ -235,7 +235,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
-    fn a_copy_is_sent_as_the_original_is(entries in prop::collection::vec(any_entry(), 0..40)) {
+    fn copy_is_sent_like_the_original(entries in prop::collection::vec(any_entry(), 0..40)) {
         run(async {
             let store = holding(entries).await;
             let original = current(&store, &key()).await;
@@ -247,7 +247,7 @@ proptest! {
     }
 
     #[test]
-    fn a_copy_of_the_past_is_sent_as_it_was_then(
+    fn fork_at_a_position_is_sent_like_the_past(
         entries in prop::collection::vec(any_entry(), 1..40),
         at in any::<prop::sample::Index>(),
     ) {
@@ -272,7 +272,7 @@ proptest! {
     }
 
     #[test]
-    fn a_conversation_goes_on_wherever_it_was_cut(
+    fn conversation_continues_after_any_rewind(
         before in prop::collection::vec(any_entry(), 0..30),
         at in any::<prop::sample::Index>(),
         after in prop::collection::vec(any_entry(), 0..10),

@@ -239,7 +239,7 @@ async fn survives(fault: DiskFault, from: u64, count: u64) {
 }
 
 #[tokio::test]
-async fn whatever_fails_wherever_nothing_acknowledged_is_lost() {
+async fn no_disk_fault_loses_acknowledged_entries() {
     for from in 0..operations().await {
         for fault in DiskFault::ALL {
             for count in [1, u64::MAX] {
@@ -250,8 +250,7 @@ async fn whatever_fails_wherever_nothing_acknowledged_is_lost() {
 }
 
 #[tokio::test]
-async fn without_syncs_an_append_costs_one_operation_less_and_is_there_after_a_crash_of_the_process()
- {
+async fn unsynced_append_survives_a_process_crash() {
     let memory = disk();
     let faulty = FaultyDisk::new(Arc::new(memory.clone()));
     let history = live(&store(faulty.clone()).with_durability(Durability::Os)).await;
@@ -270,7 +269,7 @@ async fn without_syncs_an_append_costs_one_operation_less_and_is_there_after_a_c
 }
 
 #[tokio::test]
-async fn a_fault_that_lasts_leaves_no_litter() {
+async fn persistent_fault_leaves_no_temporary_files() {
     let memory = disk();
     let faulty = FaultyDisk::new(Arc::new(memory.clone()));
     let store = store(faulty.clone());
@@ -300,7 +299,7 @@ fn states() -> u64 {
 }
 
 #[tokio::test]
-async fn whenever_the_power_goes_out_nothing_acknowledged_is_lost() {
+async fn no_power_cut_loses_acknowledged_entries() {
     let operations = operations().await;
     let cuts = states().div_ceil(operations + 1);
     for at in 0..=operations {
@@ -328,7 +327,7 @@ async fn whenever_the_power_goes_out_nothing_acknowledged_is_lost() {
 /// A power cut without syncs may lose appended blocks, in any order. The remaining entries are in
 /// order and valid, and data from before the run is still there.
 #[tokio::test]
-async fn without_syncs_the_power_takes_what_was_appended_and_nothing_else() {
+async fn power_cut_loses_only_unsynced_appends() {
     let whole_life = FaultyDisk::new(Arc::new(disk()));
     live(&store(whole_life.clone()).with_durability(Durability::Os)).await;
     let operations = whole_life.operations();

@@ -6,7 +6,7 @@ use crate::support::{Home, assistant, key, log, texts, user, whole};
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_full_disk_is_an_error_that_names_the_file() {
+async fn full_disk_error_names_the_file() {
     let home = Home::new();
     std::os::unix::fs::symlink("/dev/full", home.file()).unwrap();
     let error = home
@@ -32,7 +32,7 @@ async fn a_full_disk_is_an_error_that_names_the_file() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_session_that_cannot_be_opened_is_an_error_and_is_listed() {
+async fn unopenable_session_is_an_error_but_listed() {
     let home = Home::new();
     std::fs::create_dir(home.file()).unwrap();
     let store = home.store();
@@ -54,7 +54,7 @@ async fn a_session_that_cannot_be_opened_is_an_error_and_is_listed() {
 }
 
 #[tokio::test]
-async fn a_torn_line_is_kept_aside_once_and_said_so() {
+async fn torn_line_is_copied_once_and_logged() {
     let log = log();
     let home = Home::with_file(b"{\"role\":\"user\",\"content\":\"a\"}\n{\"role\":\"us");
     let store = home.store();
@@ -71,7 +71,7 @@ async fn a_torn_line_is_kept_aside_once_and_said_so() {
 }
 
 #[tokio::test]
-async fn an_append_that_nobody_waits_for_is_finished() {
+async fn dropped_append_still_completes() {
     let home = Home::new();
     let store = home.store();
     let key = key();
@@ -82,7 +82,7 @@ async fn an_append_that_nobody_waits_for_is_finished() {
 }
 
 #[tokio::test]
-async fn every_whole_record_of_a_damaged_line_is_read() {
+async fn reads_every_whole_record_of_a_damaged_line() {
     let one = r#"{"role": "user", "content": "one", "timestamp": "2026-03-15T14:30:00"}"#;
     let two = r#"{"role": "user", "content": "two", "timestamp": "2026-03-15T14:30:01"}"#;
     let state = r#"{"_type": "metadata", "key": "telegram:1", "created_at": null, "updated_at": null, "metadata": {}, "last_consolidated": 0}"#;

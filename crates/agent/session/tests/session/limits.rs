@@ -81,7 +81,7 @@ async fn check(store: &JsonlStore, key: &SessionKey, acknowledged: u64) -> Seq {
 }
 
 #[tokio::test]
-async fn a_disk_that_is_full_loses_nothing_and_works_again_with_room() {
+async fn full_disk_loses_nothing_and_recovers() {
     let Some(disk) = SmallDisk::mount() else {
         eprintln!("SKIPPED: a small tmpfs cannot be mounted here; that takes root");
         return;
@@ -120,11 +120,12 @@ async fn a_disk_that_is_full_loses_nothing_and_works_again_with_room() {
     }
 }
 
-/// Runs [`limited`] in a process with a file size limit of some 32 or 64 KB. Returns the number of
+/// Runs [`limited_process`] with a file size limit of some 32 or 64 KB. Returns the number of
 /// acknowledged appends and whether the process survived.
 fn run_limited(folder: &Path, before: &str) -> (u64, bool) {
-    let script =
-        format!("{before} ulimit -f 64; exec \"$0\" --ignored --exact limits::limited --nocapture");
+    let script = format!(
+        "{before} ulimit -f 64; exec \"$0\" --ignored --exact limits::limited_process --nocapture"
+    );
     let mut shell = Command::new("sh");
     let child = shell
         .arg("-c")
@@ -141,7 +142,7 @@ fn run_limited(folder: &Path, before: &str) -> (u64, bool) {
 
 #[tokio::test]
 #[ignore = "runs in a process of its own that others start"]
-async fn limited() {
+async fn limited_process() {
     let folder = std::env::var_os(FOLDER).unwrap();
     let (store, key) = (store(Path::new(&folder)), SessionKey::from("t:big"));
     for number in 0.. {
@@ -164,7 +165,7 @@ async fn limited() {
 }
 
 #[tokio::test]
-async fn a_process_that_may_not_write_more_loses_nothing() {
+async fn file_size_limit_loses_nothing() {
     for (before, survives) in [("trap '' XFSZ;", true), ("", false)] {
         let root = tempfile::tempdir().unwrap();
         let (acknowledged, survived) = run_limited(root.path(), before);

@@ -22,7 +22,7 @@ async fn view(entries: &[Entry]) -> nanobot_session::SessionView {
 }
 
 #[tokio::test]
-async fn the_runtime_block_stands_behind_its_message_again() {
+async fn runtime_block_is_replayed_after_its_message() {
     let message = UserMessage {
         content: "look".into(),
         media: vec![MediaRef::new("/a.png")],
@@ -41,7 +41,7 @@ async fn the_runtime_block_stands_behind_its_message_again() {
 }
 
 #[tokio::test]
-async fn only_what_belongs_in_a_request_is_sent() {
+async fn omits_entries_that_do_not_belong_in_a_request() {
     let empty = Entry::message(ChatMessage::Assistant(AssistantMessage::default()));
     let command = Entry::Message(MessageEntry {
         extra: json!({"_command": true}).as_object().unwrap().clone(),
@@ -93,7 +93,7 @@ async fn only_what_belongs_in_a_request_is_sent() {
 }
 
 #[tokio::test]
-async fn results_that_the_past_lacks_are_recorded_once() {
+async fn missing_results_are_recorded_once() {
     let mut entries = vec![
         user("a"),
         calls(&["1", "2"]),
@@ -120,7 +120,7 @@ async fn results_that_the_past_lacks_are_recorded_once() {
 }
 
 #[tokio::test]
-async fn a_result_that_would_find_another_call_is_not_recorded() {
+async fn result_that_would_match_another_call_is_not_recorded() {
     let entries = [
         user("a"),
         calls(&["1"]),
