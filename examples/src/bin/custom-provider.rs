@@ -61,7 +61,7 @@ async fn main() -> anyhow::Result<()> {
         is_up: AtomicBool::new(false),
     };
     let agent = embedded_agent(Arc::new(provider), Registry::new(), ".");
-    let request = DirectRequest::new("good morning to you").watched_by(Arc::new(show));
+    let request = DirectRequest::new("good morning to you").with_observer(Arc::new(show));
     let report = agent.process_direct(request).await?;
     println!("reply: {}", report.visible.unwrap_or_default());
     Ok(())

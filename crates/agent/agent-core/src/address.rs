@@ -20,7 +20,7 @@ const TOPIC: &str = ":topic:";
 /// key names no chat.
 #[must_use]
 pub fn address_of(session: &SessionKey, metadata: &Map) -> Option<ChatAddress> {
-    kept(metadata).or_else(|| named_by(session))
+    stored_address(metadata).or_else(|| named_by(session))
 }
 
 fn named_by(session: &SessionKey) -> Option<ChatAddress> {
@@ -35,7 +35,7 @@ fn named_by(session: &SessionKey) -> Option<ChatAddress> {
     is_named.then_some(address)
 }
 
-fn kept(metadata: &Map) -> Option<ChatAddress> {
+fn stored_address(metadata: &Map) -> Option<ChatAddress> {
     metadata
         .get(PLACE)
         .and_then(|value| serde_json::from_value(value.clone()).ok())
@@ -43,11 +43,11 @@ fn kept(metadata: &Map) -> Option<ChatAddress> {
 
 /// Returns the metadata entry to append if the message of a turn changes the location; `None` if it
 /// does not.
-pub(crate) fn moved(metadata: &Map, facts: &TurnFacts) -> Option<Entry> {
+pub(crate) fn address_change(metadata: &Map, facts: &TurnFacts) -> Option<Entry> {
     if facts.origin != Origin::User {
         return None;
     }
-    let before = kept(metadata);
+    let before = stored_address(metadata);
     let now = ChatAddress {
         channel: facts.channel.clone(),
         chat_id: facts.chat_id.clone(),
@@ -71,7 +71,7 @@ pub(crate) fn moved(metadata: &Map, facts: &TurnFacts) -> Option<Entry> {
 
 /// Sets the delivery of a job's message to the current location of its chat, unless the job itself
 /// specifies one.
-pub(crate) async fn find(sessions: &dyn SessionStore, message: &mut InboundMessage) {
+pub(crate) async fn find_delivery(sessions: &dyn SessionStore, message: &mut InboundMessage) {
     if !matches!(message.origin, Origin::Cron { .. })
         || message.delivery != DeliveryContext::default()
     {
@@ -153,7 +153,7 @@ mod tests {
             ),
         ];
         for (facts, expected) in steps {
-            let changes = written(moved(&metadata, &facts));
+            let changes = written(address_change(&metadata, &facts));
             assert_eq!(
                 changes.as_ref().and_then(|changes| changes.get(PLACE)),
                 expected.as_ref(),

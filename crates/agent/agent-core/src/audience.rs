@@ -45,7 +45,7 @@ impl AudienceLookup {
                 tracing::warn!(%error, session = %session, "the audience of a session could not be read");
                 nanobot_session::SessionView::default()
             });
-        kept(session, &view.metadata)
+        stored_audience(session, &view.metadata)
     }
 
     /// Returns a name for the owner of what a session creates: its person, or the room itself.
@@ -53,7 +53,7 @@ impl AudienceLookup {
     pub async fn owner(&self, session: &SessionKey) -> Option<String> {
         match self.of(session).await {
             Audience::Undivided => None,
-            audience @ Audience::Person(_) => Some(written(&audience)),
+            audience @ Audience::Person(_) => Some(serialised(&audience)),
             Audience::Room(session) => Some(format!("{ROOM}:{session}")),
         }
     }
@@ -64,7 +64,7 @@ impl AudienceLookup {
             Audience::Undivided => SessionReach::All,
             audience @ Audience::Person(_) => SessionReach::Of {
                 session: session.clone(),
-                audience: Some(written(&audience)),
+                audience: Some(serialised(&audience)),
             },
             Audience::Room(_) => SessionReach::Of {
                 session: session.clone(),
@@ -75,7 +75,7 @@ impl AudienceLookup {
 }
 
 /// Returns the audience stored in a session's metadata.
-pub(crate) fn kept(session: &SessionKey, metadata: &Map) -> Audience {
+pub(crate) fn stored_audience(session: &SessionKey, metadata: &Map) -> Audience {
     let person = metadata
         .get(AUDIENCE)
         .and_then(|value| value.as_str())
@@ -88,14 +88,14 @@ pub(crate) fn kept(session: &SessionKey, metadata: &Map) -> Audience {
 
 /// Returns the metadata entry to append if the message of a turn changes the audience; `None` if it
 /// does not.
-pub(crate) fn heard(metadata: &Map, facts: &TurnFacts) -> Option<Entry> {
-    let said = said(facts)?;
+pub(crate) fn audience_change(metadata: &Map, facts: &TurnFacts) -> Option<Entry> {
+    let implied = implied_audience(facts)?;
     let before = metadata
         .get(AUDIENCE)
         .map(|value| value.as_str().unwrap_or(ROOM));
     let now = match before {
-        None => said,
-        Some(before) if before == said => return None,
+        None => implied,
+        Some(before) if before == implied => return None,
         Some(ROOM) => return None,
         Some(_) => ROOM.to_owned(),
     };
@@ -106,20 +106,20 @@ pub(crate) fn heard(metadata: &Map, facts: &TurnFacts) -> Option<Entry> {
 }
 
 /// Returns the audience that the message of a turn implies, if it says anything about it.
-fn said(facts: &TurnFacts) -> Option<String> {
+fn implied_audience(facts: &TurnFacts) -> Option<String> {
     if facts.origin != Origin::User {
         return None;
     }
     match (facts.chat?, &facts.sender) {
         (ChatKind::Direct, Some(sender)) => {
-            let person = format!("{}:{}", facts.channel, lasting(sender));
-            Some(written(&Audience::Person(person.into())))
+            let person = format!("{}:{}", facts.channel, stable_id(sender));
+            Some(serialised(&Audience::Person(person.into())))
         }
         (ChatKind::Direct | ChatKind::Group, _) => Some(ROOM.to_owned()),
     }
 }
 
-fn written(audience: &Audience) -> String {
+fn serialised(audience: &Audience) -> String {
     match audience {
         Audience::Person(person) => format!("{PERSON}{person}"),
         Audience::Room(_) | Audience::Undivided => ROOM.to_owned(),
@@ -128,7 +128,7 @@ fn written(audience: &Audience) -> String {
 
 /// Returns the part of a sender id that stays the same when people rename themselves: the number
 /// before `|`, as Telegram has it, or else the whole id.
-fn lasting(sender: &SenderId) -> &str {
+fn stable_id(sender: &SenderId) -> &str {
     match sender.as_str().split_once('|') {
         Some((number, _))
             if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) =>
@@ -162,12 +162,12 @@ mod tests {
         let mut metadata = Map::new();
         for (chat, sender) in messages {
             if let Some(Entry::Metadata(changes)) =
-                heard(&metadata, &facts(*chat, *sender, Origin::User))
+                audience_change(&metadata, &facts(*chat, *sender, Origin::User))
             {
                 metadata.extend(changes);
             }
         }
-        kept(&"t:1".into(), &metadata)
+        stored_audience(&"t:1".into(), &metadata)
     }
 
     #[test]
@@ -204,13 +204,13 @@ mod tests {
             assert_eq!(after(messages), *expected, "{messages:?}");
         }
         let unread = Map::from_iter([(AUDIENCE.to_owned(), 7.into())]);
-        assert_eq!(kept(&"t:1".into(), &unread), room);
+        assert_eq!(stored_audience(&"t:1".into(), &unread), room);
         assert_eq!(
-            heard(&unread, &facts(direct, Some("7"), Origin::User)),
+            audience_change(&unread, &facts(direct, Some("7"), Origin::User)),
             None
         );
         assert_eq!(
-            heard(&Map::new(), &facts(direct, Some("7"), Origin::Heartbeat)),
+            audience_change(&Map::new(), &facts(direct, Some("7"), Origin::Heartbeat)),
             None
         );
     }
@@ -223,7 +223,7 @@ mod tests {
             ("|7", "|8"),
             ("7x|a", "7x|b"),
         ] {
-            assert_ne!(lasting(&one.into()), lasting(&other.into()));
+            assert_ne!(stable_id(&one.into()), stable_id(&other.into()));
         }
     }
 }

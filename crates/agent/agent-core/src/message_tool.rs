@@ -48,7 +48,7 @@ const SENT: &str = "Message sent to ";
 
 /// Returns `true` if `output` of the `message` tool says that a message was sent to `chat` on
 /// `channel`.
-pub(crate) fn reached(output: &str, channel: &ChannelName, chat: &ChatId) -> bool {
+pub(crate) fn was_sent_to(output: &str, channel: &ChannelName, chat: &ChatId) -> bool {
     output
         .strip_prefix(SENT)
         .and_then(|target| target.strip_prefix(&format!("{channel}:{chat}")))
@@ -89,7 +89,7 @@ impl MessageTool {
 
     /// Redacts these secrets in the messages it sends.
     #[must_use]
-    pub fn hiding(self, secrets: Secrets) -> Self {
+    pub fn with_secrets(self, secrets: Secrets) -> Self {
         Self { secrets, ..self }
     }
 
@@ -141,7 +141,7 @@ impl MessageTool {
                 Some(file) => file
                     .snapshot(&self.copies, MAX_ATTACHMENT)
                     .map(|copy| MediaRef::new(copy.to_string_lossy()))
-                    .map_err(|error| unattached(&location, &error)),
+                    .map_err(|error| attachment_error(&location, &error)),
             };
             match copied {
                 Ok(reference) => media.push(reference),
@@ -159,11 +159,12 @@ fn readable(paths: &PathPolicy, location: &str) -> Result<ResolvedPath, ToolErro
     let file = paths
         .read(location)
         .map_err(|denied| ToolError::new(denied.to_string()))?;
-    file.open().map_err(|error| unattached(location, &error))?;
+    file.open()
+        .map_err(|error| attachment_error(location, &error))?;
     Ok(file)
 }
 
-fn unattached(location: &str, error: &io::Error) -> ToolError {
+fn attachment_error(location: &str, error: &io::Error) -> ToolError {
     ToolError::new(match error.kind() {
         io::ErrorKind::NotFound => format!("Message not sent: there is no file {location}"),
         io::ErrorKind::IsADirectory => format!("Message not sent: {location} is a folder"),
@@ -214,9 +215,9 @@ impl TypedTool for MessageTool {
         context: &ToolContext,
     ) -> Result<String, ToolError> {
         let channel =
-            given(arguments.channel).map_or_else(|| context.channel.clone(), ChannelName::from);
+            non_blank(arguments.channel).map_or_else(|| context.channel.clone(), ChannelName::from);
         let chat_id =
-            given(arguments.chat_id).map_or_else(|| context.chat_id.clone(), ChatId::from);
+            non_blank(arguments.chat_id).map_or_else(|| context.chat_id.clone(), ChatId::from);
         if context.session.kind() == SessionKind::Heartbeat {
             return Err(
                 "A heartbeat cannot send messages: answer with what the user should know".into(),
@@ -225,9 +226,9 @@ impl TypedTool for MessageTool {
         if channel.as_str().is_empty() || chat_id.as_str().is_empty() {
             return Err("No target channel/chat specified".into());
         }
-        let here = channel == context.channel && chat_id == context.chat_id;
+        let is_same_chat = channel == context.channel && chat_id == context.chat_id;
         let mut metadata = Map::new();
-        if let Some(id) = context.message_id.as_ref().filter(|_| here) {
+        if let Some(id) = context.message_id.as_ref().filter(|_| is_same_chat) {
             metadata.insert("message_id".to_owned(), id.as_str().into());
         }
         let media = match arguments.media {
@@ -246,7 +247,7 @@ impl TypedTool for MessageTool {
         };
         let (attachments, copies) = (media.len(), media.clone());
         let mut address = ChatAddress::new(channel.clone(), chat_id.clone());
-        if here {
+        if is_same_chat {
             address.delivery = context.delivery.clone();
         }
         let key = OutboundKey::new(context.trace.clone(), OutboundSlot::Tool(context.position));
@@ -271,7 +272,7 @@ impl TypedTool for MessageTool {
     }
 }
 
-fn given(value: Option<String>) -> Option<String> {
+fn non_blank(value: Option<String>) -> Option<String> {
     value
         .map(|text| text.trim().to_owned())
         .filter(|text| !text.is_empty())

@@ -19,7 +19,7 @@ use crate::AudienceLookup;
 /// Default number of results.
 const PLACES: usize = 8;
 /// Maximum number of results.
-const MOST_PLACES: usize = 30;
+const MAX_PLACES: usize = 30;
 
 /// Arguments of both search tools.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -33,12 +33,12 @@ impl SearchArguments {
     fn limit(&self) -> usize {
         self.limit.map_or(PLACES, |limit| {
             usize::try_from(limit)
-                .unwrap_or(MOST_PLACES)
-                .clamp(1, MOST_PLACES)
+                .unwrap_or(MAX_PLACES)
+                .clamp(1, MAX_PLACES)
         })
     }
 
-    fn nothing(&self) -> String {
+    fn no_results(&self) -> String {
         format!(
             "Nothing was found for {:?}. Try other or fewer words.",
             self.query
@@ -88,13 +88,13 @@ impl TypedTool for MemorySearchTool {
             .await;
         let hits = found.map_err(|error| failed(&error))?;
         if hits.is_empty() {
-            return Ok(arguments.nothing());
+            return Ok(arguments.no_results());
         }
         let mut text = format!("{} found:\n", places(hits.len()));
         for hit in &hits {
             line(
                 &mut text,
-                &format!("{}:{}", shown(&self.workspace, &hit.path), hit.line),
+                &format!("{}:{}", relative(&self.workspace, &hit.path), hit.line),
                 &hit.excerpt,
             );
         }
@@ -151,11 +151,11 @@ impl TypedTool for SessionSearchTool {
             .await;
         let hits = found.map_err(|error| failed(&error))?;
         let Some(first) = hits.first() else {
-            return Ok(arguments.nothing());
+            return Ok(arguments.no_results());
         };
         let mut text = format!("{} found:\n", places(hits.len()));
         for hit in &hits {
-            let place = format!("{}:{}", shown(&self.workspace, &hit.path), hit.line);
+            let place = format!("{}:{}", relative(&self.workspace, &hit.path), hit.line);
             line(
                 &mut text,
                 &format!("{place} ({})", circumstances(hit)),
@@ -196,11 +196,11 @@ fn line(text: &mut String, place: &str, excerpt: &str) {
 }
 
 fn read_on(workspace: &Path, path: &Path, line: u32) -> String {
-    let arguments = serde_json::json!({"path": shown(workspace, path), "offset": line.saturating_sub(2).max(1)});
+    let arguments = serde_json::json!({"path": relative(workspace, path), "offset": line.saturating_sub(2).max(1)});
     format!("Read on with read_file, for example {arguments}.")
 }
 
-fn shown(workspace: &Path, path: &Path) -> String {
+fn relative(workspace: &Path, path: &Path) -> String {
     path.strip_prefix(workspace)
         .unwrap_or(path)
         .display()

@@ -6,6 +6,8 @@
     reason = "helpers of tests"
 )]
 
+#[path = "agent/addresses.rs"]
+mod addresses;
 #[path = "agent/attempts.rs"]
 mod attempts;
 #[path = "agent/backlog.rs"]
@@ -24,8 +26,6 @@ mod disks;
 mod heartbeat;
 #[path = "agent/lanes.rs"]
 mod lanes;
-#[path = "agent/places.rs"]
-mod places;
 #[path = "agent/replays.rs"]
 mod replays;
 #[path = "agent/skills.rs"]

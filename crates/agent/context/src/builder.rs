@@ -88,7 +88,7 @@ impl ContextBuilder {
         if matches!(found, SnapshotLookup::Nothing)
             && let Some(saved) = self.notes.load(session, PromptRecord::Prompt).await
         {
-            self.snapshots.take_back(session, &saved);
+            self.snapshots.restore(session, &saved);
             found = self.snapshots.find(session, facts);
         }
         let (older, why) = match found {
@@ -101,8 +101,10 @@ impl ContextBuilder {
             SnapshotLookup::Stale(older, why) => (Some(older), why),
             SnapshotLookup::Nothing => (None, Renewal::Unknown),
         };
-        let prompt = self.snapshots.keep(session, self.build(facts).await, facts);
-        if let Some(content) = self.snapshots.to_save(session) {
+        let prompt = self
+            .snapshots
+            .store(session, self.build(facts).await, facts);
+        if let Some(content) = self.snapshots.serialized(session) {
             self.notes
                 .save(session, PromptRecord::Prompt, content)
                 .await;

@@ -125,14 +125,14 @@ fn show(user: &UserMessage, pictures: &HashMap<String, InspectedFile>) -> UserMe
         }
     }
     UserMessage {
-        content: arrange(images, &notes.join("\n"), &user.content),
+        content: join_content(images, &notes.join("\n"), &user.content),
         media: Vec::new(),
     }
 }
 
 /// Joins images, notes and the user's content, in that order; plain text if there are no images.
-fn arrange(images: Vec<ContentBlock>, notes: &str, said: &Content) -> Content {
-    let mut content = match said {
+fn join_content(images: Vec<ContentBlock>, notes: &str, text_content: &Content) -> Content {
+    let mut content = match text_content {
         Content::Text(text) if notes.is_empty() => Content::Text(text.clone()),
         Content::Text(text) if text.is_empty() => Content::from(notes),
         Content::Text(text) => Content::Text(format!("{notes}\n\n{text}")),

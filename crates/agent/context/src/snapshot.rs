@@ -24,7 +24,7 @@ pub(crate) struct Snapshots {
     cold_after: Duration,
     /// Digest of the current settings.
     settings: Digest,
-    kept: Mutex<HashMap<SessionKey, PromptSnapshot>>,
+    prompts: Mutex<HashMap<SessionKey, PromptSnapshot>>,
 }
 
 #[derive(Debug)]
@@ -55,14 +55,14 @@ impl Snapshots {
             capacity: capacity.max(1),
             cold_after,
             settings,
-            kept: Mutex::default(),
+            prompts: Mutex::default(),
         }
     }
 
     /// Looks up the prompt of a session; a valid one counts as used now.
     pub(crate) fn find(&self, session: &SessionKey, facts: SessionFacts<'_>) -> SnapshotLookup {
-        let mut kept = self.lock();
-        let Some(entry) = kept.get_mut(session) else {
+        let mut prompts = self.lock();
+        let Some(entry) = prompts.get_mut(session) else {
             return SnapshotLookup::Nothing;
         };
         match self.outdated(entry, facts) {
@@ -103,7 +103,7 @@ impl Snapshots {
 
     /// Restores a saved prompt, written by an earlier process or by this one before the prompt was
     /// evicted. Ignores data that cannot be read, and a session that already has a prompt.
-    pub(crate) fn take_back(&self, session: &SessionKey, saved: &[u8]) {
+    pub(crate) fn restore(&self, session: &SessionKey, saved: &[u8]) {
         let Some(saved) = StoredPrompt::read(session, saved) else {
             return;
         };
@@ -115,32 +115,32 @@ impl Snapshots {
             used: Instant::now(),
             expired: false,
         };
-        let mut kept = self.lock();
-        if !kept.contains_key(session) {
-            let prompt = shared(&kept, prompt);
-            self.insert(&mut kept, session, entry(prompt));
+        let mut prompts = self.lock();
+        if !prompts.contains_key(session) {
+            let prompt = shared(&prompts, prompt);
+            self.insert(&mut prompts, session, entry(prompt));
         }
     }
 
     /// Keeps a new prompt for a session. Returns the prompt to use: an existing equal one if there
     /// is one, or the one that a concurrent turn of the session has kept meanwhile.
-    pub(crate) fn keep(
+    pub(crate) fn store(
         &self,
         session: &SessionKey,
         built: SystemPrompt,
         facts: SessionFacts<'_>,
     ) -> Arc<SystemPrompt> {
-        let mut kept = self.lock();
-        if let Some(entry) = kept
+        let mut prompts = self.lock();
+        if let Some(entry) = prompts
             .get(session)
             .filter(|entry| self.outdated(entry, facts).is_none())
         {
             return Arc::clone(&entry.prompt);
         }
-        let prompt = shared(&kept, built);
+        let prompt = shared(&prompts, built);
         let cursor = facts
             .cursor
-            .or_else(|| kept.get(session).and_then(|entry| entry.cursor));
+            .or_else(|| prompts.get(session).and_then(|entry| entry.cursor));
         let settings = self.settings.value();
         let entry = PromptSnapshot {
             prompt: Arc::clone(&prompt),
@@ -149,30 +149,30 @@ impl Snapshots {
             used: Instant::now(),
             expired: false,
         };
-        self.insert(&mut kept, session, entry);
+        self.insert(&mut prompts, session, entry);
         prompt
     }
 
     fn insert(
         &self,
-        kept: &mut HashMap<SessionKey, PromptSnapshot>,
+        prompts: &mut HashMap<SessionKey, PromptSnapshot>,
         session: &SessionKey,
         entry: PromptSnapshot,
     ) {
-        kept.insert(session.clone(), entry);
-        if kept.len() > self.capacity {
-            let oldest = kept
+        prompts.insert(session.clone(), entry);
+        if prompts.len() > self.capacity {
+            let oldest = prompts
                 .iter()
                 .min_by_key(|(_, entry)| entry.used)
                 .map(|(session, _)| session.clone());
-            oldest.and_then(|session| kept.remove(&session));
+            oldest.and_then(|session| prompts.remove(&session));
         }
     }
 
     /// Serializes the prompt of a session for the store; `None` if none is kept.
-    pub(crate) fn to_save(&self, session: &SessionKey) -> Option<Vec<u8>> {
-        let kept = self.lock();
-        let entry = kept.get(session)?;
+    pub(crate) fn serialized(&self, session: &SessionKey) -> Option<Vec<u8>> {
+        let prompts = self.lock();
+        let entry = prompts.get(session)?;
         let saved = StoredPrompt {
             session: session.clone(),
             settings: entry.settings,
@@ -183,13 +183,16 @@ impl Snapshots {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, PromptSnapshot>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.prompts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Returns an equal prompt that is already kept, or wraps this one.
-fn shared(kept: &HashMap<SessionKey, PromptSnapshot>, prompt: SystemPrompt) -> Arc<SystemPrompt> {
-    let equal = kept
+fn shared(
+    prompts: &HashMap<SessionKey, PromptSnapshot>,
+    prompt: SystemPrompt,
+) -> Arc<SystemPrompt> {
+    let equal = prompts
         .values()
         .find(|entry| *entry.prompt == prompt)
         .map(|entry| Arc::clone(&entry.prompt));
@@ -253,12 +256,12 @@ mod tests {
     async fn evicts_the_least_recently_used_prompt() {
         let snapshots = snapshots(2);
         for (session, text) in [("a", "one"), ("b", "two")] {
-            snapshots.keep(&session.into(), prompt(text), at(0));
+            snapshots.store(&session.into(), prompt(text), at(0));
             tokio::time::advance(Duration::from_secs(1)).await;
         }
         assert_eq!(outcome(&snapshots, "a", at(0)), None);
         tokio::time::advance(Duration::from_secs(1)).await;
-        snapshots.keep(&"c".into(), prompt("three"), at(0));
+        snapshots.store(&"c".into(), prompt("three"), at(0));
         let found = ["a", "b", "c"].map(|session| outcome(&snapshots, session, at(0)));
         assert_eq!(found, [None, Some(Renewal::Unknown), None]);
     }
@@ -266,15 +269,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn epochs_end_for_a_reason_and_equal_prompts_are_shared() {
         let snapshots = snapshots(8);
-        let first = snapshots.keep(&"a".into(), prompt("one"), at(0));
+        let first = snapshots.store(&"a".into(), prompt("one"), at(0));
         let meanwhile = prompt("of a turn at the same moment");
         assert!(Arc::ptr_eq(
             &first,
-            &snapshots.keep(&"a".into(), meanwhile, at(0))
+            &snapshots.store(&"a".into(), meanwhile, at(0))
         ));
         assert!(Arc::ptr_eq(
             &first,
-            &snapshots.keep(&"b".into(), prompt("one"), at(0))
+            &snapshots.store(&"b".into(), prompt("one"), at(0))
         ));
 
         tokio::time::advance(MINUTE - Duration::from_secs(1)).await;
@@ -301,7 +304,7 @@ mod tests {
         assert_eq!(outcome(&snapshots, "a", at(0)), Some(Renewal::Asked));
         assert!(Arc::ptr_eq(
             &first,
-            &snapshots.keep(&"a".into(), prompt("one"), at(7))
+            &snapshots.store(&"a".into(), prompt("one"), at(7))
         ));
         assert_eq!(outcome(&snapshots, "a", at(7)), None);
     }
@@ -310,18 +313,18 @@ mod tests {
     async fn saved_prompt_round_trips() {
         let before = snapshots(8);
         let key = SessionKey::from("a");
-        let kept = before.keep(&key, prompt("one"), at(3));
-        let saved = before.to_save(&key).unwrap();
+        let stored = before.store(&key, prompt("one"), at(3));
+        let saved = before.serialized(&key).unwrap();
 
         let after = snapshots(8);
-        after.take_back(&key, b"{\"half\":");
-        after.take_back(&"b".into(), &saved);
+        after.restore(&key, b"{\"half\":");
+        after.restore(&"b".into(), &saved);
         assert_eq!(
             ["a", "b"].map(|session| outcome(&after, session, at(3))),
             [Some(Renewal::Unknown); 2]
         );
-        after.take_back(&key, &saved);
-        assert!(matches!(after.find(&key, at(3)), SnapshotLookup::Warm(again) if again == kept));
+        after.restore(&key, &saved);
+        assert!(matches!(after.find(&key, at(3)), SnapshotLookup::Warm(again) if again == stored));
         assert_eq!(outcome(&after, "a", at(4)), Some(Renewal::Moved));
         assert_eq!(
             outcome(
@@ -336,7 +339,7 @@ mod tests {
         );
 
         let elsewhere = Snapshots::new(8, MINUTE, Digest::of("other settings"));
-        elsewhere.take_back(&key, &saved);
+        elsewhere.restore(&key, &saved);
         assert_eq!(outcome(&elsewhere, "a", at(3)), Some(Renewal::Settings));
     }
 }

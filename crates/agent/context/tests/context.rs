@@ -355,7 +355,7 @@ async fn restart_reuses_the_sent_prompt() {
     assert_eq!(
         crowded.system(&session).await,
         first.prompt,
-        "what others push out comes back"
+        "an evicted prompt is restored"
     );
 
     let renamed = ContextSettings {
@@ -469,7 +469,7 @@ async fn images_precede_the_text_and_other_files_are_named() {
     );
     let named = |path: &Path| format!("[file: {}]", path.display());
     let lost = format!("[image: {} (no longer available)]", gone.display());
-    let told = format!("see {}", text.display());
+    let text_line = format!("see {}", text.display());
 
     let table = [
         (user("hi", &[]), json!("hi"), vec![]),
@@ -480,7 +480,7 @@ async fn images_precede_the_text_and_other_files_are_named() {
         ),
         (user("", &[&png]), json!([image(png_url)]), vec![]),
         (user("", &[&text]), json!(named(&text)), vec![]),
-        (user(told.as_str(), &[&text]), json!(told), vec![]),
+        (user(text_line.as_str(), &[&text]), json!(text_line), vec![]),
         (
             user("hi", &[&missing]),
             json!(format!("{}\n\nhi", named(&missing))),
@@ -543,7 +543,7 @@ async fn replayed_image_is_unchanged_until_a_restart() {
     assert_eq!(
         rendered(&restarted, &message).await,
         (lost, vec![]),
-        "what is lost stays lost"
+        "a lost image stays lost"
     );
 }
 
@@ -571,7 +571,7 @@ async fn new_workspace_is_complete_and_its_prompt_small() {
     assert_eq!(
         sections,
         ["identity", "bootstrap"],
-        "forms that nobody has filled in are left out"
+        "unfilled templates are omitted"
     );
     assert!(prompt.text().len() <= 2500, "{} bytes", prompt.text().len());
 }

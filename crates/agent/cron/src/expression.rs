@@ -14,7 +14,7 @@ use crate::zone::{Zone, instant_of};
 
 /// Maximum number of wall-clock times that are skipped because they turn out to have passed. More
 /// than an hour has seconds.
-const MOST_PAST: u32 = 10_000;
+const MAX_PAST: u32 = 10_000;
 
 /// Maximum length of an expression, in bytes. A list of all minutes and all seconds fits. Each item
 /// may expand to a hundred values.
@@ -140,7 +140,7 @@ impl Expression {
             return Some(self.cron.find_next_occurrence(&local, false).ok()?.to_utc());
         }
         let mut civil = local.naive_local();
-        for _ in 0..MOST_PAST {
+        for _ in 0..MAX_PAST {
             civil = self
                 .cron
                 .find_next_occurrence(&civil.and_utc(), false)

@@ -308,8 +308,8 @@ impl JobSchedule {
 
     /// Describes the schedule: `every 60 s`, `0 9 * * * (Europe/Paris)`. A zone keeps its spelling.
     #[must_use]
-    pub fn shown(&self, zone: Zone) -> String {
-        let said = self
+    pub fn describe(&self, zone: Zone) -> String {
+        let zone_name = self
             .tz
             .as_deref()
             .filter(|name| !name.is_empty())
@@ -319,12 +319,14 @@ impl JobSchedule {
             self.every_ms,
             &self.expr,
         ) {
-            (_, _, Some(expression)) if self.kind == "cron" => format!("{expression} ({said})"),
+            (_, _, Some(expression)) if self.kind == "cron" => {
+                format!("{expression} ({zone_name})")
+            }
             (_, Some(milliseconds), _) if self.kind == "every" => {
                 format!("every {} s", milliseconds / 1000)
             }
             (Some(at), _, _) if self.kind == "at" => {
-                format!("at {}", in_words(at, self.zone(zone).unwrap_or(zone)))
+                format!("at {}", format_time(at, self.zone(zone).unwrap_or(zone)))
             }
             _ => "never".to_owned(),
         }
@@ -333,7 +335,7 @@ impl JobSchedule {
 
 /// Formats a time for people: `Tue 2026-11-24 08:00 Europe/Paris`.
 #[must_use]
-pub fn in_words(at: DateTime<Utc>, zone: Zone) -> String {
+pub fn format_time(at: DateTime<Utc>, zone: Zone) -> String {
     let local = at.with_timezone(&zone).naive_local();
     let clock = if at.timestamp() % 60 == 0 {
         "%a %Y-%m-%d %H:%M"
@@ -391,7 +393,7 @@ impl Job {
             .next_run_at_ms
             .filter(|_| self.enabled)
             .and_then(DateTime::from_timestamp_millis)?;
-        Some(in_words(next, self.schedule.zone(zone).unwrap_or(zone)))
+        Some(format_time(next, self.schedule.zone(zone).unwrap_or(zone)))
     }
 }
 

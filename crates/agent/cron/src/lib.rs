@@ -19,11 +19,11 @@ mod zone;
 pub use interval::interval_seconds;
 pub use job::{
     Catchup, Job, JobSchedule, JobState, Jobs, Overlap, Payload, RunRecord, RunStatus, RunningJob,
-    in_words,
+    format_time,
 };
 pub use manage::time_in;
 pub use schedule::{CronExpression, Schedule, ScheduleError};
 pub use service::{Clock, CronParts, CronService, CronSettings, RunOutcomes, SystemClock};
-pub use store::{CronError, JobStore, LONGEST_MESSAGE};
+pub use store::{CronError, JobStore, MAX_MESSAGE_CHARS};
 pub use tool::{CronArguments, CronTool, SessionOwners};
 pub use zone::{Zone, host_zone, zone_named};

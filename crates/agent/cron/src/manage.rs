@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 
 use crate::job::{Job, RunningJob};
-use crate::store::{LONGEST_MESSAGE, LONGEST_NAME};
+use crate::store::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS};
 use crate::zone::{Zone, instant_of};
 use crate::{CronError, JobStore, ScheduleError};
 
@@ -23,8 +23,8 @@ impl JobStore {
     /// error of [`JobStore::edit`].
     pub fn add(&self, mut job: Job, now: DateTime<Utc>, zone: Zone) -> Result<Job, CronError> {
         let texts = [
-            ("message", &job.payload.message, LONGEST_MESSAGE),
-            ("name", &job.name, LONGEST_NAME),
+            ("message", &job.payload.message, MAX_MESSAGE_CHARS),
+            ("name", &job.name, MAX_NAME_CHARS),
         ];
         if let Some((what, _, limit)) = texts
             .into_iter()
@@ -47,14 +47,19 @@ impl JobStore {
         self.remove_if(id, |_| true)
     }
 
-    /// Removes a job if `meant` returns `true` for it; otherwise it counts as not found. Blocks.
+    /// Removes a job if `predicate` returns `true` for it; otherwise it counts as not found.
+    /// Blocks.
     ///
     /// # Errors
     /// Returns the same errors as [`JobStore::remove`].
-    pub fn remove_if(&self, id: &str, meant: impl FnOnce(&Job) -> bool) -> Result<Job, CronError> {
+    pub fn remove_if(
+        &self,
+        id: &str,
+        predicate: impl FnOnce(&Job) -> bool,
+    ) -> Result<Job, CronError> {
         let removed = self.edit(|jobs| {
             jobs.find(id)
-                .is_some_and(|job| meant(job))
+                .is_some_and(|job| predicate(job))
                 .then(|| jobs.remove(id))
                 .flatten()
         })?;

@@ -15,9 +15,9 @@ const ON_TIME: TimeDelta = TimeDelta::minutes(1);
 /// Age at which a single run is no longer useful and is skipped.
 const STALE: TimeDelta = TimeDelta::hours(24);
 /// Maximum number of missed times that run.
-const MOST_AT_ONCE: usize = 24;
+const MAX_RUNS_AT_ONCE: usize = 24;
 /// Maximum number of missed times that are enumerated.
-const MOST_MISSED: usize = 100_000;
+const MAX_MISSED: usize = 100_000;
 
 /// Enters jobs that are due at `now` as running, and computes their next due times. `zone` is the
 /// assistant's time zone.
@@ -33,7 +33,7 @@ fn begin(job: &mut Job, now: DateTime<Utc>, settings: CronSettings, zone: Zone) 
         return;
     };
     if let Schedule::At(at) = schedule {
-        return begin_once(job, at, now);
+        return begin_one_shot(job, at, now);
     }
     let stored = job
         .state
@@ -50,7 +50,7 @@ fn begin(job: &mut Job, now: DateTime<Utc>, settings: CronSettings, zone: Zone) 
         .and_then(|last| schedule.next_after(now.max(*last), *last));
     job.state.next_run_at_ms = next.map(|next| next.timestamp_millis());
     let wanted = match job.catchup.unwrap_or(settings.catchup) {
-        Catchup::All => due.len().min(MOST_AT_ONCE),
+        Catchup::All => due.len().min(MAX_RUNS_AT_ONCE),
         Catchup::One => 1,
         Catchup::Skip => usize::from(due.last().is_some_and(|last| now - *last < ON_TIME)),
     };
@@ -91,7 +91,7 @@ fn missed(schedule: &Schedule, first: DateTime<Utc>, now: DateTime<Utc>) -> Vec<
     // For an interval, skip to its last few times: a short one over years has too many.
     if let Schedule::Every(interval) = schedule {
         let beats = (now - first).num_milliseconds() / interval.num_milliseconds().max(1);
-        let past = i64::try_from(MOST_AT_ONCE)
+        let past = i64::try_from(MAX_RUNS_AT_ONCE)
             .map_or(0, |most| beats - most)
             .max(0);
         let skipped = interval
@@ -110,7 +110,7 @@ fn missed(schedule: &Schedule, first: DateTime<Utc>, now: DateTime<Utc>) -> Vec<
         .filter(|next| *next <= now)
     {
         due.push(next);
-        if due.len() > MOST_MISSED {
+        if due.len() > MAX_MISSED {
             // Too many to run one by one: continue from now.
             return vec![first, now];
         }
@@ -118,7 +118,7 @@ fn missed(schedule: &Schedule, first: DateTime<Utc>, now: DateTime<Utc>) -> Vec<
     due
 }
 
-fn begin_once(job: &mut Job, at: DateTime<Utc>, now: DateTime<Utc>) {
+fn begin_one_shot(job: &mut Job, at: DateTime<Utc>, now: DateTime<Utc>) {
     job.state.next_run_at_ms = Some(at.timestamp_millis());
     if at > now {
         return;

@@ -31,10 +31,10 @@ use crate::zone::Zone;
 use crate::{CronError, JobStore};
 
 /// Maximum sleep before a due time, so that a changed clock or a suspended computer is noticed.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// Interval between checks for the end of runs, in case no event reports it. Also the delay before
 /// a failed step is retried.
-const LOOK_WHILE_RUNNING: Duration = Duration::from_secs(5);
+const RUNNING_POLL: Duration = Duration::from_secs(5);
 
 /// The parts of the `cron` configuration that apply to running jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -197,18 +197,18 @@ impl CronService {
         (self.seen, self.idle, self.next_due) = (stamp, None, None);
         let ended = self.ended(blocking(&store, JobStore::read).await?).await;
         let (settings, zone) = (self.parts.settings, self.parts.zone);
-        let ((begun, jobs), stamp) = blocking(&store, move |store| {
+        let ((started, jobs), stamp) = blocking(&store, move |store| {
             store.edit_and_stamp(|jobs| {
                 ended.into_iter().for_each(|end| finish(jobs, end, now));
                 let old = unpublished(jobs);
                 begin_due(jobs, now, settings, zone);
-                let mut begun = unpublished(jobs);
-                begun.retain(|(_, at)| !old.iter().any(|(_, known)| known == at));
-                let begun = begun.into_iter().map(|(job, at)| (job, at, true));
+                let mut started = unpublished(jobs);
+                started.retain(|(_, at)| !old.iter().any(|(_, known)| known == at));
+                let started = started.into_iter().map(|(job, at)| (job, at, true));
                 (
                     old.into_iter()
                         .map(|(job, at)| (job, at, false))
-                        .chain(begun)
+                        .chain(started)
                         .collect::<Vec<_>>(),
                     jobs.clone(),
                 )
@@ -223,14 +223,14 @@ impl CronService {
             .filter(|job| job.enabled)
             .filter_map(|job| job.state.next_run_at_ms);
         self.next_due = dues.filter(is_ahead).min();
-        if begun.is_empty() && jobs.iter().all(|job| job.state.running.is_empty()) {
+        if started.is_empty() && jobs.iter().all(|job| job.state.running.is_empty()) {
             self.idle = Some(Idle {
                 stamp,
                 since: now,
                 until: self.next_due,
             });
         }
-        self.publish(begun, now).await
+        self.publish(started, now).await
     }
 
     /// Returns the time until the next tick; `None` if only a change of the file or an event can
@@ -238,11 +238,11 @@ impl CronService {
     fn pause(&self) -> Option<Duration> {
         let left = self.next_due.map(|due| {
             let left = due.saturating_sub(self.parts.clock.now().timestamp_millis());
-            Duration::from_millis(u64::try_from(left).unwrap_or(0)).min(LONGEST_PAUSE)
+            Duration::from_millis(u64::try_from(left).unwrap_or(0)).min(MAX_PAUSE)
         });
         let is_idle = self.idle.is_some();
         left.into_iter()
-            .chain((!is_idle).then_some(LOOK_WHILE_RUNNING))
+            .chain((!is_idle).then_some(RUNNING_POLL))
             .min()
     }
 
@@ -272,16 +272,16 @@ impl CronService {
 
     async fn publish(
         &self,
-        begun: Vec<(Job, i64, bool)>,
+        started: Vec<(Job, i64, bool)>,
         now: DateTime<Utc>,
     ) -> Result<(), CronError> {
-        for (job, at, is_new) in begun {
+        for (job, at, is_new) in started {
             let published = self.publish_one(&job, at, is_new, now).await;
             let id = job.id.clone();
             match published {
                 Ok(message) => {
                     blocking(&self.parts.store, move |store| {
-                        store.edit(|jobs| enter(jobs, &id, at, message))
+                        store.edit(|jobs| record_message(jobs, &id, at, message))
                     })
                     .await?;
                 }
@@ -370,18 +370,18 @@ fn unpublished(jobs: &Jobs) -> Vec<(Job, i64)> {
 }
 
 /// Records the message of a run. `None` removes the run, which belongs to another process.
-fn enter(jobs: &mut Jobs, id: &JobId, at: i64, message: Option<MessageId>) {
+fn record_message(jobs: &mut Jobs, id: &JobId, at: i64, message: Option<MessageId>) {
     let Some(job) = jobs.find(id.as_str()) else {
         return;
     };
     match message {
         Some(message) => {
-            let meant = job
+            let matching = job
                 .state
                 .running
                 .iter_mut()
                 .find(|running| running.at_ms == at);
-            if let Some(running) = meant {
+            if let Some(running) = matching {
                 running.message = Some(message);
             }
         }

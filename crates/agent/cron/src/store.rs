@@ -71,9 +71,9 @@ pub enum CronError {
 }
 
 /// Maximum length of a job's message, in characters.
-pub const LONGEST_MESSAGE: usize = 8_000;
+pub const MAX_MESSAGE_CHARS: usize = 8_000;
 /// Maximum length of a job's name, in characters.
-pub(crate) const LONGEST_NAME: usize = 200;
+pub(crate) const MAX_NAME_CHARS: usize = 200;
 
 /// Modification time and length of the file.
 pub(crate) type StoreStamp = (SystemTime, u64);
@@ -147,16 +147,16 @@ impl JobStore {
             .ensure(&LocalDisk, folder)
             .map_err(|source| self.failed(source))?;
         let guard = LocalDisk
-            .open(&self.beside("lock"), Access::Append)
+            .open(&self.sibling("lock"), Access::Append)
             .map_err(|source| self.failed(source))?;
         guard.lock().map_err(|source| self.failed(source))?;
         let before = self.read()?;
         let mut jobs = before.clone();
-        let told = change(&mut jobs);
+        let result = change(&mut jobs);
         if jobs != before {
             self.write(&jobs).map_err(|source| self.failed(source))?;
         }
-        Ok((told, self.stamp()))
+        Ok((result, self.stamp()))
     }
 
     fn write(&self, jobs: &Jobs) -> io::Result<()> {
@@ -165,7 +165,7 @@ impl JobStore {
         replace_file(&LocalDisk, &self.path, &bytes, draft, Durability::Disk)
     }
 
-    fn beside(&self, ending: &str) -> PathBuf {
+    fn sibling(&self, ending: &str) -> PathBuf {
         let mut name = self.path.as_os_str().to_owned();
         name.push(format!(".{ending}"));
         name.into()

@@ -79,7 +79,7 @@ impl CronTool {
 
     /// Makes jobs visible and removable only in conversations of their owner.
     #[must_use]
-    pub fn owned(self, owners: Arc<dyn SessionOwners>) -> Self {
+    pub fn with_owners(self, owners: Arc<dyn SessionOwners>) -> Self {
         Self { owners, ..self }
     }
 }
@@ -135,7 +135,10 @@ impl TypedTool for CronTool {
             chat: context.chat_id.to_string(),
         };
         let job = match arguments.action {
-            Action::Add => Some((self.job(&arguments, context)?, arguments.note())),
+            Action::Add => Some((
+                self.job(&arguments, context)?,
+                arguments.ignored_arguments(),
+            )),
             Action::List | Action::Remove => None,
         };
         let own = self.clone();
@@ -152,7 +155,7 @@ impl TypedTool for CronTool {
 
 impl CronArguments {
     /// Returns a sentence about the arguments that were ignored.
-    fn note(&self) -> String {
+    fn ignored_arguments(&self) -> String {
         let is_set =
             |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
         let (every, cron, at) = (
@@ -203,8 +206,11 @@ impl CronTool {
             .map(str::trim)
             .filter(|message| !message.is_empty());
         let message = message.ok_or("message is required for add")?;
-        let schedule = self.when(arguments).map_err(|error| told(&error))?;
-        self.bounded(&schedule).map_err(|error| told(&error))?;
+        let schedule = self
+            .parse_schedule(arguments)
+            .map_err(|error| tool_error(&error))?;
+        self.check_interval(&schedule)
+            .map_err(|error| tool_error(&error))?;
         let name: String = message.chars().take(NAME_LENGTH).collect();
         let delivery = DeliveryContext {
             reply_to: None,
@@ -221,7 +227,7 @@ impl CronTool {
         Ok(Job::new(&name, schedule, payload, self.clock.now()))
     }
 
-    fn when(&self, arguments: &CronArguments) -> Result<JobSchedule, CronError> {
+    fn parse_schedule(&self, arguments: &CronArguments) -> Result<JobSchedule, CronError> {
         let zone = arguments
             .tz
             .as_deref()
@@ -248,7 +254,7 @@ impl CronTool {
     }
 
     /// Rejects a schedule that runs too often, because each run is a turn of a model.
-    fn bounded(&self, when: &JobSchedule) -> Result<(), CronError> {
+    fn check_interval(&self, when: &JobSchedule) -> Result<(), CronError> {
         let gap = when
             .schedule(self.zone)?
             .shortest_gap(self.clock.now())
@@ -269,7 +275,7 @@ impl CronTool {
         let job = self
             .store
             .add(job, self.clock.now(), self.zone)
-            .map_err(|error| told(&error))?;
+            .map_err(|error| tool_error(&error))?;
         let next = job.next_in_words(self.zone).unwrap_or_default();
         Ok(format!(
             "Created job '{}' (id: {}). Next run: {next}.{note}",
@@ -284,12 +290,12 @@ impl CronTool {
             .ok_or("job_id is required for remove")?;
         match self.store.remove_if(id, |job| asker.owns(job)) {
             Ok(job) => Ok(format!("Removed job {}", job.id)),
-            Err(error) => Err(told(&error)),
+            Err(error) => Err(tool_error(&error)),
         }
     }
 
     fn list(&self, asker: &Caller) -> Result<String, ToolError> {
-        let jobs = self.store.read().map_err(|error| told(&error))?;
+        let jobs = self.store.read().map_err(|error| tool_error(&error))?;
         let lines: Vec<String> = jobs
             .iter()
             .filter(|job| asker.owns(job))
@@ -313,13 +319,13 @@ impl CronTool {
         let (name, id, kind) = (&job.name, &job.id, &job.schedule.kind);
         format!(
             "- {name} (id: {id}, {kind}): {}, {next}{last}",
-            job.schedule.shown(self.zone)
+            job.schedule.describe(self.zone)
         )
     }
 }
 
 /// Formats an error with its cause, on one line.
-fn told(error: &CronError) -> ToolError {
+fn tool_error(error: &CronError) -> ToolError {
     let why = std::error::Error::source(error)
         .map(|source| format!(": {source}"))
         .unwrap_or_default();

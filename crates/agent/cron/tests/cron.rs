@@ -1,8 +1,6 @@
 //! Behaviour of jobs and schedules.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-#[path = "cron/ahead.rs"]
-mod ahead;
 #[path = "cron/golden.rs"]
 mod golden;
 #[path = "cron/model.rs"]
@@ -11,6 +9,8 @@ mod model;
 mod service;
 #[path = "cron/store.rs"]
 mod store;
+#[path = "cron/timing.rs"]
+mod timing;
 #[path = "cron/tool.rs"]
 mod tool;
 #[path = "cron/zone.rs"]

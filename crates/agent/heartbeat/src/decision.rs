@@ -7,7 +7,7 @@ use nanobot_provider::ProviderRouter;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::ask::{ToolQuestion, ask};
+use crate::query::{ToolQuestion, query};
 
 const TOOL: &str = "heartbeat";
 
@@ -60,7 +60,7 @@ impl Decider {
                 parameters(),
             ),
         };
-        let answer = ask(&self.router, &question, cancel).await?;
+        let answer = query(&self.router, &question, cancel).await?;
         let field = |name: &str| {
             answer
                 .get(name)

@@ -7,7 +7,7 @@ use nanobot_provider::ProviderRouter;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::ask::{ToolQuestion, ask};
+use crate::query::{ToolQuestion, query};
 
 const TOOL: &str = "evaluate_notification";
 
@@ -59,9 +59,12 @@ impl Evaluator {
                 parameters(),
             ),
         };
-        let is_worth = match ask(&self.router, &question, cancel).await {
+        let is_worth = match query(&self.router, &question, cancel).await {
             Ok(said) => {
-                let is_worth = said.get("should_notify").and_then(truth).unwrap_or(true);
+                let is_worth = said
+                    .get("should_notify")
+                    .and_then(parse_bool)
+                    .unwrap_or(true);
                 let reason = said
                     .get("reason")
                     .and_then(Value::as_str)
@@ -103,9 +106,9 @@ fn without_sign(line: &str) -> Option<String> {
 }
 
 /// Reads a boolean, also from the text that some models write.
-fn truth(value: &Value) -> Option<bool> {
+fn parse_bool(value: &Value) -> Option<bool> {
     match value {
-        Value::Bool(truth) => Some(*truth),
+        Value::Bool(value) => Some(*value),
         Value::String(text) => text.trim().to_ascii_lowercase().parse().ok(),
         _ => None,
     }
@@ -151,8 +154,8 @@ mod tests {
             ("NO_REPLY\nHEARTBEAT_OK: disk full!", "disk full"),
             ("天气晴", "天气晴"),
         ];
-        for (text, told) in table {
-            assert_eq!(without_signs(text).as_deref(), Some(told), "{text}");
+        for (text, expected) in table {
+            assert_eq!(without_signs(text).as_deref(), Some(expected), "{text}");
         }
     }
 }

@@ -5,9 +5,9 @@
 //! message on the bus like any other. Its reply is sent to the user only if it is worth reading
 //! ([`Evaluator`]). Silence is decided here, so that its markers never reach the user.
 
-mod ask;
 mod decision;
 mod evaluation;
+mod query;
 mod service;
 mod tasks;
 

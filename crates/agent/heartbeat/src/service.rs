@@ -15,7 +15,7 @@ use crate::{Decider, Decision, active_tasks};
 /// Maximum size of the file, in bytes. A larger one is not a list of tasks, and is not read.
 pub const MAX_FILE_BYTES: u64 = 256 << 10;
 /// Maximum number of open messages that are searched for an earlier heartbeat.
-const LOOKED_AT: usize = 10_000;
+const MAX_OPEN: usize = 10_000;
 
 /// The configuration section `gateway.heartbeat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,7 +159,7 @@ impl HeartbeatService {
         let open = self
             .parts
             .ledger
-            .list(Queue::Inbound, LedgerFilter::Open, LOOKED_AT)
+            .list(Queue::Inbound, LedgerFilter::Open, MAX_OPEN)
             .await?;
         let mut inbound = open.iter().filter_map(|entry| entry.inbound.as_ref());
         Ok(inbound.any(|message| message.origin == Origin::Heartbeat))

@@ -31,14 +31,15 @@ pub fn active_tasks(text: &str) -> Option<String> {
             part != TaskSection::Done
         }
     };
-    let kept: Vec<&str> = lines
+    let remaining: Vec<&str> = lines
         .iter()
-        .filter(|(part, line)| is_wanted(*part) && !is_nothing(line))
+        .filter(|(part, line)| is_wanted(*part) && !is_no_task(line))
         .map(|(_, line)| line.trim_end())
         .collect();
-    kept.iter()
+    remaining
+        .iter()
         .any(|line| heading(line).is_none())
-        .then(|| kept.join("\n"))
+        .then(|| remaining.join("\n"))
 }
 
 /// Returns each line with its section. A heading that names no section belongs to the one above it.
@@ -51,7 +52,7 @@ fn parts(text: &str) -> Vec<(TaskSection, &str)> {
         let heading = heading(line).filter(|_| !in_fence);
         if let Some((level, title)) = heading {
             above.retain(|(other, _)| *other < level);
-            if let Some(named) = part_of(title) {
+            if let Some(named) = section_of(title) {
                 above.push((level, named));
                 // The heading's own words ask for nothing.
                 continue;
@@ -74,12 +75,12 @@ fn heading(line: &str) -> Option<(usize, &str)> {
     is_heading.then(|| (level, title.trim()))
 }
 
-fn part_of(title: &str) -> Option<TaskSection> {
+fn section_of(title: &str) -> Option<TaskSection> {
     let title = title.to_lowercase();
-    let says = |names: &[&str]| names.iter().any(|name| title.contains(name));
-    if says(&DONE) {
+    let contains_any = |names: &[&str]| names.iter().any(|name| title.contains(name));
+    if contains_any(&DONE) {
         Some(TaskSection::Done)
-    } else if says(&ACTIVE) {
+    } else if contains_any(&ACTIVE) {
         Some(TaskSection::Active)
     } else {
         None
@@ -87,7 +88,7 @@ fn part_of(title: &str) -> Option<TaskSection> {
 }
 
 /// Returns `true` if a line asks for nothing: a blank line, a rule, an empty item, or a ticked box.
-fn is_nothing(line: &str) -> bool {
+fn is_no_task(line: &str) -> bool {
     let line = line.trim();
     let is_rule = line
         .chars()
@@ -103,13 +104,13 @@ fn is_nothing(line: &str) -> bool {
 
 /// Removes HTML comments. An unterminated one extends to the end.
 fn without_comments(text: &str) -> String {
-    let mut kept = String::new();
+    let mut remaining = String::new();
     let mut rest = text;
     while let Some((before, comment)) = rest.split_once("<!--") {
-        kept.push_str(before);
+        remaining.push_str(before);
         rest = comment.split_once("-->").map_or("", |(_, after)| after);
     }
-    kept + rest
+    remaining + rest
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ impl World {
         open.into_iter().filter_map(|entry| entry.inbound).collect()
     }
 
-    async fn told(&self, answer: &str) -> Option<String> {
+    async fn filtered(&self, answer: &str) -> Option<String> {
         let evaluator = Evaluator::new(self.router.clone(), self.home.path());
         evaluator
             .filter("look at the mail", answer, &CancellationToken::new())
@@ -261,7 +261,7 @@ async fn first_beat_is_one_interval_after_the_start() {
 #[tokio::test]
 async fn model_decides_on_sending_unless_the_reply_is_a_marker() {
     let silent = World::new([]);
-    assert_eq!(silent.told("HEARTBEAT_OK").await, None);
+    assert_eq!(silent.filtered("HEARTBEAT_OK").await, None);
     assert_eq!(silent.model.requests().len(), 0);
 
     let verdict = |worth: &serde_json::Value| {
@@ -274,16 +274,16 @@ async fn model_decides_on_sending_unless_the_reply_is_a_marker() {
         (Reply::text("I would not."), Some("2 new mails")),
         (verdict(&json!("perhaps")), Some("2 new mails")),
     ];
-    for (reply, told) in table {
+    for (reply, expected) in table {
         let world = World::new([reply]);
         assert_eq!(
-            world.told("2 new mails\nHEARTBEAT_OK").await.as_deref(),
-            told
+            world.filtered("2 new mails\nHEARTBEAT_OK").await.as_deref(),
+            expected
         );
     }
     let down = World::new([Reply::error(401, "no"), Reply::error(401, "no")]);
     assert_eq!(
-        down.told("2 new mails").await.as_deref(),
+        down.filtered("2 new mails").await.as_deref(),
         Some("2 new mails"),
         "the reply is sent if no model can decide"
     );
@@ -301,6 +301,6 @@ async fn workspace_can_override_the_evaluator_prompt() {
         "Only fires.",
     )
     .unwrap();
-    assert_eq!(world.told("all is well").await, None);
+    assert_eq!(world.filtered("all is well").await, None);
     assert_eq!(&*world.model.requests()[0].system, "Only fires.");
 }

@@ -20,7 +20,7 @@ const TIME_LIMIT: Duration = Duration::from_millis(500);
 const CONTEXT: usize = 3;
 
 /// Maximum number of lines shown between the first and the last change, counted over both texts.
-const MOST_LINES: usize = 200_000;
+const MAX_LINES: usize = 200_000;
 
 impl VersionText {
     /// Returns the changed lines as a unified diff with three lines of context, or a sentence if
@@ -33,7 +33,7 @@ impl VersionText {
             text,
         } = self;
         let changed = ChangedRange::of(before, text)?;
-        if changed.lines() > MOST_LINES {
+        if changed.lines() > MAX_LINES {
             let (removed, added) = (changed.old.len(), changed.new.len());
             return Some(format!(
                 "{added} lines are in place of {removed}; they are too many to be shown.\n"
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn too_many_lines_are_only_counted() {
-        let (before, text) = ("a\n".repeat(MOST_LINES), "b\n".repeat(10));
+        let (before, text) = ("a\n".repeat(MAX_LINES), "b\n".repeat(10));
         let sentence = "10 lines are in place of 200000; they are too many to be shown.\n";
         assert_eq!(difference(&before, &text).as_deref(), Some(sentence));
         assert!(

@@ -96,7 +96,7 @@ impl MarkdownStore {
     /// # Errors
     /// Returns [`MemoryError::Io`] if a file cannot be read or written. Every line is still in at
     /// least one file then, and retrying is safe.
-    pub async fn tend(&self, today: NaiveDate) -> Result<RetentionSummary, MemoryError> {
+    pub async fn apply_retention(&self, today: NaiveDate) -> Result<RetentionSummary, MemoryError> {
         let settings = self.shared.settings;
         let mut sum = RetentionSummary::default();
         if !settings.roll_up_monthly && settings.keep_daily_notes_days == 0 {
@@ -109,7 +109,13 @@ impl MarkdownStore {
         for scope in scopes {
             let tended = self
                 .writing(&scope, move |work| {
-                    notes::tend(work.disk, work.folder, &work.versions(), &settings, today)
+                    notes::apply_retention(
+                        work.disk,
+                        work.folder,
+                        &work.versions(),
+                        &settings,
+                        today,
+                    )
                 })
                 .await?;
             sum.rolled_up += tended.rolled_up;
@@ -196,10 +202,10 @@ impl ScopeFiles<'_> {
     /// there is none yet, and a version of the new content.
     fn put(&self, name: &str, bytes: &[u8], reason: &Reason) -> Result<Version, MemoryError> {
         let versions = self.versions();
-        versions.notice(name, &Reason::Found)?;
+        versions.record_change(name, &Reason::Found)?;
         let version = versions.commit(name, &VersionContent::Bytes(bytes), reason)?;
         file::replace(self.disk, &self.folder.join(name), bytes)
-            .inspect_err(|_| versions.withdraw(&version))?;
+            .inspect_err(|_| versions.remove(&version))?;
         Ok(version)
     }
 
@@ -251,7 +257,7 @@ impl ScopeFiles<'_> {
             if self.versions().is_known(&name, current.as_ref())? {
                 let mut seen = self.seen();
                 // Stamps of old notes are not needed any more.
-                if seen.len() > MOST_SEEN {
+                if seen.len() > MAX_SEEN {
                     seen.clear();
                 }
                 seen.insert(path, stamp);
@@ -271,7 +277,7 @@ impl ScopeFiles<'_> {
 }
 
 /// Maximum number of files whose stamps are remembered.
-const MOST_SEEN: usize = 1024;
+const MAX_SEEN: usize = 1024;
 
 #[async_trait]
 impl MemoryStore for MarkdownStore {
@@ -361,7 +367,11 @@ impl MemoryVersions for MarkdownStore {
         self.writing(scope, move |work| work.restore(number)).await
     }
 
-    async fn notice(&self, scope: &Scope, reason: &Reason) -> Result<Vec<Version>, MemoryError> {
+    async fn record_changes(
+        &self,
+        scope: &Scope,
+        reason: &Reason,
+    ) -> Result<Vec<Version>, MemoryError> {
         let touched = self.reading(scope, |work| work.touched()).await?;
         if touched.is_empty() {
             return Ok(Vec::new());
@@ -371,7 +381,7 @@ impl MemoryVersions for MarkdownStore {
             let versions = work.versions();
             touched
                 .iter()
-                .filter_map(|name| versions.notice(name, &reason).transpose())
+                .filter_map(|name| versions.record_change(name, &reason).transpose())
                 .collect()
         })
         .await

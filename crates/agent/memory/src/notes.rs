@@ -70,7 +70,7 @@ pub(crate) fn noted_days(
 
 /// Applies the retention settings to notes that are old enough: rolls up past months, or removes
 /// single notes.
-pub(crate) fn tend(
+pub(crate) fn apply_retention(
     disk: &dyn Disk,
     folder: &Path,
     versions: &Versions<'_>,
@@ -123,12 +123,12 @@ fn roll_up(
     };
     let name = first.format("%Y-%m.md").to_string();
     let path = folder.join(&name);
-    let before = whole(disk, &path)?.unwrap_or_default();
+    let before = read_complete(disk, &path)?.unwrap_or_default();
     let merged = month::merged(&before, &notes);
     if merged != before {
-        versions.notice(&name, &Reason::Found)?;
+        versions.record_change(&name, &Reason::Found)?;
         let version = versions.commit(&name, &VersionContent::Bytes(&merged), &Reason::RolledUp)?;
-        file::replace(disk, &path, &merged).inspect_err(|_| versions.withdraw(&version))?;
+        file::replace(disk, &path, &merged).inspect_err(|_| versions.remove(&version))?;
     }
     remove(disk, folder, &notes)?;
     Ok(notes.len())
@@ -163,7 +163,7 @@ fn texts(
 ) -> Result<Vec<(NaiveDate, Vec<u8>)>, MemoryError> {
     let mut texts = Vec::new();
     for day in days {
-        match whole(disk, &folder.join(name(*day))) {
+        match read_complete(disk, &folder.join(name(*day))) {
             Ok(Some(text)) => texts.push((*day, text)),
             Ok(None) => {}
             Err(error) if is_no_note(&error) => {
@@ -184,7 +184,7 @@ fn is_no_note(error: &MemoryError) -> bool {
 }
 
 /// Returns the complete content of a file; `None` if there is no such file.
-fn whole(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>, MemoryError> {
+fn read_complete(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>, MemoryError> {
     let file = match disk.open(path, Access::Read) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file.map_err(file::failed("read", path))?,

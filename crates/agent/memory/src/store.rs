@@ -178,7 +178,11 @@ pub trait MemoryVersions: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// Returns [`MemoryError::Io`] if a file cannot be read or a version cannot be written.
-    async fn notice(&self, scope: &Scope, reason: &Reason) -> Result<Vec<Version>, MemoryError>;
+    async fn record_changes(
+        &self,
+        scope: &Scope,
+        reason: &Reason,
+    ) -> Result<Vec<Version>, MemoryError>;
 }
 
 /// Search over the content of a memory store.

@@ -167,7 +167,7 @@ impl<'a> Versions<'a> {
     }
 
     /// Removes a version whose change was not made.
-    pub(crate) fn withdraw(&self, version: &Version) {
+    pub(crate) fn remove(&self, version: &Version) {
         let path = self.path(version.number);
         if let Err(error) = self.disk.remove(&path) {
             tracing::warn!(path = %path.display(), %error, "cannot remove the version of a change that was not made");
@@ -175,7 +175,7 @@ impl<'a> Versions<'a> {
     }
 
     /// Records a new version of a file if its content differs from its newest version.
-    pub(crate) fn notice(
+    pub(crate) fn record_change(
         &self,
         name: &str,
         reason: &Reason,

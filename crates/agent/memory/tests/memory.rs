@@ -119,7 +119,7 @@ async fn damaged_and_huge_files_are_read_partially() {
         ),
         "{refused:?}"
     );
-    let found = store.notice(&SHARED, &Reason::Found).await.unwrap();
+    let found = store.record_changes(&SHARED, &Reason::Found).await.unwrap();
     std::fs::write(root.path().join("MEMORY.md"), "gone wrong").unwrap();
     store.restore(&SHARED, found[0].number).await.unwrap();
     assert_eq!(

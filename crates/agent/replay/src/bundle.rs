@@ -59,7 +59,7 @@ impl Bundle {
         let wanted = turns
             .iter()
             .enumerate()
-            .filter(|(index, turn)| options.takes(options.number(*index), turn));
+            .filter(|(index, turn)| options.includes(options.number(*index), turn));
         let mut wanted = wanted.map(|(_, turn)| turn);
         let first = wanted.next()?;
         let last = wanted.next_back().unwrap_or(first);

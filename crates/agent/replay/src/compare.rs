@@ -14,7 +14,7 @@ use crate::turns::RecordedTurn;
 /// Number of characters shown before the place where two texts diverge.
 const BEFORE: usize = 24;
 /// Number of characters shown from there on.
-const BEHIND: usize = 96;
+const AFTER: usize = 96;
 
 /// The aspect in which two steps differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,14 +86,14 @@ impl fmt::Display for Divergence {
 }
 
 fn excerpt(text: &str, start: usize) -> String {
-    let shown: String = text.chars().skip(start).take(BEFORE + BEHIND).collect();
+    let shown: String = text.chars().skip(start).take(BEFORE + AFTER).collect();
     let before = if start > 0 { "…" } else { "" };
-    let behind = if text.chars().nth(start + BEFORE + BEHIND).is_some() {
+    let after = if text.chars().nth(start + BEFORE + AFTER).is_some() {
         "…"
     } else {
         ""
     };
-    format!("{before}{shown:?}{behind}")
+    format!("{before}{shown:?}{after}")
 }
 
 /// Returns the first divergence between a recorded turn and the journal of its replay.
@@ -235,9 +235,9 @@ impl Steps {
 /// Removes the list of available tools from the result of a call to an unknown tool.
 fn lasting(mut result: String) -> String {
     if result.starts_with("Error: Tool '")
-        && let Some((told, _)) = result.split_once("' not found.")
+        && let Some((prefix, _)) = result.split_once("' not found.")
     {
-        result.truncate(told.len());
+        result.truncate(prefix.len());
     }
     result
 }

@@ -75,7 +75,7 @@ impl ReplayOptions {
             .saturating_add(u64::try_from(index).unwrap_or(u64::MAX))
     }
 
-    fn takes(&self, number: u64, turn: &RecordedTurn<'_>) -> bool {
+    fn includes(&self, number: u64, turn: &RecordedTurn<'_>) -> bool {
         match &self.turns {
             TurnChoice::All => true,
             TurnChoice::Number(wanted) => *wanted == number,
@@ -129,7 +129,7 @@ pub async fn replay_session(
     let mut replays = Vec::new();
     for (index, turn) in turns::turns(&view.records).into_iter().enumerate() {
         let number = options.number(index);
-        if !options.takes(number, &turn) {
+        if !options.includes(number, &turn) {
             continue;
         }
         let journal = stage::play(&turn, options, specs, context.clone()).await;

@@ -43,7 +43,7 @@ impl Redactor {
 
     /// Adds exact values that are secrets.
     #[must_use]
-    pub fn knowing(self, secrets: Secrets) -> Self {
+    pub fn with_secrets(self, secrets: Secrets) -> Self {
         Self { secrets, ..self }
     }
 
@@ -185,43 +185,43 @@ impl Redactor {
 
 /// Replaces `folder` by `~`, unless it is only the beginning of a longer name.
 fn replace_folder(text: &str, folder: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
+    let mut output = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(folder) {
-        kept.push_str(before);
-        kept.push_str(if after.starts_with(is_name) {
+        output.push_str(before);
+        output.push_str(if after.starts_with(is_name) {
             folder
         } else {
             "~"
         });
         rest = after;
     }
-    kept.push_str(rest);
-    kept
+    output.push_str(rest);
+    output
 }
 
 /// Replaces every home folder in `above`, including its drive, by `~`.
 fn without_people(text: &str, above: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
+    let mut output = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once(above) {
-        kept.push_str(before);
+        output.push_str(before);
         let name = after.split(|c| !is_name(c)).next().unwrap_or_default();
         // The same name below another folder is not a home folder.
-        if name.is_empty() || kept.ends_with(|c| is_name(c) || c == '~') {
-            kept.push_str(above);
+        if name.is_empty() || output.ends_with(|c| is_name(c) || c == '~') {
+            output.push_str(above);
             rest = after;
             continue;
         }
-        if kept.ends_with(':') {
-            kept.pop();
-            kept.pop();
+        if output.ends_with(':') {
+            output.pop();
+            output.pop();
         }
-        kept.push('~');
+        output.push('~');
         rest = after.strip_prefix(name).unwrap_or(after);
     }
-    kept.push_str(rest);
-    kept
+    output.push_str(rest);
+    output
 }
 
 fn is_name(c: char) -> bool {

@@ -64,13 +64,13 @@ impl Script {
         let mut interrupted = false;
         for (number, entry) in turn.messages.iter().enumerate().skip(turn.opening + 1) {
             match &*entry.message {
-                ChatMessage::Assistant(said) => {
+                ChatMessage::Assistant(assistant) => {
                     interrupted = false;
                     script.answers.push(events(
-                        said,
+                        assistant,
                         entry.extra.get(CUT_KEY).map(Truncation::of_stored),
                     ));
-                    let calls = said.tool_calls.iter();
+                    let calls = assistant.tool_calls.iter();
                     script.calls.extend(calls.map(|call| RecordedCall {
                         id: call.id.clone(),
                         name: call.name.clone(),
@@ -98,12 +98,13 @@ impl Script {
                 ChatMessage::System { .. } => {}
             }
         }
-        let said = turn
+        let assistant = turn
             .end
             .and_then(|end| end.visible.as_deref())
             .unwrap_or_default();
         if matches!(ended, Some(TurnOutcome::Replied | TurnOutcome::Suppressed)) {
-            let reason = Truncation::of_reply(said).map_or(FinishReason::Stop, Truncation::reason);
+            let reason =
+                Truncation::of_reply(assistant).map_or(FinishReason::Stop, Truncation::reason);
             script.beyond = Some(vec![
                 StreamEvent::Text(SILENCE.to_owned()),
                 StreamEvent::Finished(reason),
@@ -240,10 +241,10 @@ impl Script {
 impl RecordedCall {
     /// Returns `true` if there was no such tool at the time.
     fn was_not_found(&self) -> bool {
-        let told = format!("Error: Tool '{}' not found.", self.name);
+        let expected = format!("Error: Tool '{}' not found.", self.name);
         self.result
             .as_deref()
-            .is_some_and(|text| text.starts_with(&told))
+            .is_some_and(|text| text.starts_with(&expected))
     }
 
     /// Returns `true` if the tool did not run because of its arguments.
@@ -255,21 +256,28 @@ impl RecordedCall {
 }
 
 /// Converts a recorded answer to the events of a model stream.
-fn events(said: &AssistantMessage, cut: Option<Truncation>) -> Vec<StreamEvent> {
+fn events(assistant: &AssistantMessage, cut: Option<Truncation>) -> Vec<StreamEvent> {
     let mut events = Vec::new();
-    events.extend(said.reasoning_content.clone().map(StreamEvent::Reasoning));
     events.extend(
-        said.thinking_blocks
+        assistant
+            .reasoning_content
+            .clone()
+            .map(StreamEvent::Reasoning),
+    );
+    events.extend(
+        assistant
+            .thinking_blocks
             .iter()
             .cloned()
             .map(StreamEvent::ThinkingBlock),
     );
     events.extend(
-        said.content
+        assistant
+            .content
             .as_ref()
             .map(|content| StreamEvent::Text(content.to_text())),
     );
-    for (index, call) in said.tool_calls.iter().enumerate() {
+    for (index, call) in assistant.tool_calls.iter().enumerate() {
         events.push(StreamEvent::ToolCall {
             index,
             id: Some(call.id.to_string()),
@@ -280,7 +288,7 @@ fn events(said: &AssistantMessage, cut: Option<Truncation>) -> Vec<StreamEvent> 
         });
     }
     events.push(StreamEvent::Finished(
-        match (cut, said.tool_calls.is_empty()) {
+        match (cut, assistant.tool_calls.is_empty()) {
             (Some(cut), _) => cut.reason(),
             (None, true) => FinishReason::Stop,
             (None, false) => FinishReason::ToolCalls,

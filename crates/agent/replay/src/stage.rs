@@ -162,7 +162,7 @@ fn agent(
 
 /// Returns the facts of the turn, as far as its first message shows them.
 fn facts(session: &SessionKey, opening: &MessageEntry) -> TurnFacts {
-    let told = |label: &str| {
+    let block_field = |label: &str| {
         let lines = opening.runtime.as_deref().unwrap_or_default().lines();
         lines.filter_map(|line| line.strip_prefix(label)).next()
     };
@@ -172,8 +172,8 @@ fn facts(session: &SessionKey, opening: &MessageEntry) -> TurnFacts {
         .unwrap_or(("", session.as_str()));
     TurnFacts {
         session: session.clone(),
-        channel: ChannelName::from(told("Channel: ").unwrap_or(channel)),
-        chat_id: ChatId::from(told("Chat ID: ").unwrap_or(chat)),
+        channel: ChannelName::from(block_field("Channel: ").unwrap_or(channel)),
+        chat_id: ChatId::from(block_field("Chat ID: ").unwrap_or(chat)),
         message_id: None,
         sender: None,
         chat: None,
@@ -284,7 +284,7 @@ impl JournalStore {
         limit.saturating_sub(self.journaled.load(Ordering::SeqCst))
     }
 
-    fn note(&self, messages: usize) {
+    fn count(&self, messages: usize) {
         let journaled = self.journaled.fetch_add(messages, Ordering::SeqCst) + messages;
         let bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bounds) = &*bounds
@@ -319,7 +319,7 @@ impl SessionStore for JournalStore {
             .collect();
         let is_whole = kept.len() == wanted;
         let head = self.inner.append(key, head, kept).await?;
-        self.note(messages);
+        self.count(messages);
         if is_whole {
             return Ok(head);
         }

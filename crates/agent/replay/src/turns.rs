@@ -101,7 +101,7 @@ pub(crate) fn turns(records: &[Record]) -> Vec<RecordedTurn<'_>> {
     for (index, record) in records.iter().enumerate() {
         reader.take(index, &record.entry);
     }
-    reader.leave_open(records.len());
+    reader.close_unfinished(records.len());
     reader.turns
 }
 
@@ -121,8 +121,8 @@ struct TurnReader<'a> {
 impl<'a> TurnReader<'a> {
     fn take(&mut self, index: usize, entry: &'a Entry) {
         match entry {
-            Entry::Message(message) if is_of_a_turn(message) => match &*message.message {
-                ChatMessage::User(_) => self.hear(index),
+            Entry::Message(message) if belongs_to_turn(message) => match &*message.message {
+                ChatMessage::User(_) => self.on_user_message(index),
                 ChatMessage::Assistant(assistant) => {
                     if let Some(open) = &mut self.open {
                         open.is_answered = assistant.tool_calls.is_empty();
@@ -131,15 +131,15 @@ impl<'a> TurnReader<'a> {
                 ChatMessage::Tool(_) | ChatMessage::System { .. } => {}
             },
             Entry::TurnEnded(end) => self.end(index, end),
-            Entry::Reset | Entry::Rewound { .. } => self.leave_open(index),
+            Entry::Reset | Entry::Rewound { .. } => self.close_unfinished(index),
             Entry::Message(_) | Entry::Consolidated { .. } | Entry::Metadata(_) => {}
         }
     }
 
     /// Handles a person's message, which begins a turn or arrives in the middle of one.
-    fn hear(&mut self, index: usize) {
+    fn on_user_message(&mut self, index: usize) {
         if self.open.as_ref().is_some_and(|open| open.is_answered) {
-            self.leave_open(index);
+            self.close_unfinished(index);
         }
         if self.open.is_none() {
             self.open = Some(UnfinishedTurn {
@@ -161,7 +161,7 @@ impl<'a> TurnReader<'a> {
         self.push(own, index + 1, Some(end));
     }
 
-    fn leave_open(&mut self, index: usize) {
+    fn close_unfinished(&mut self, index: usize) {
         if let Some(UnfinishedTurn { opening, .. }) = self.open.take() {
             self.push(opening, index, None);
         }
@@ -170,20 +170,20 @@ impl<'a> TurnReader<'a> {
     /// Returns the index of the message that began the turn with this end.
     fn opening_of(&self, end: &TurnEnd, range: Range<usize>) -> usize {
         let first = range.start;
-        let mut heard = range.filter_map(|index| match &self.records.get(index)?.entry {
+        let mut inbound = range.filter_map(|index| match &self.records.get(index)?.entry {
             Entry::Message(entry)
-                if is_of_a_turn(entry) && matches!(*entry.message, ChatMessage::User(_)) =>
+                if belongs_to_turn(entry) && matches!(*entry.message, ChatMessage::User(_)) =>
             {
                 Some((index, entry.inbound.as_ref()))
             }
             _ => None,
         });
         let own = match end.inbound.first() {
-            Some(id) => heard
+            Some(id) => inbound
                 .find(|(_, inbound)| *inbound == Some(id))
                 .map(|(index, _)| index),
             // The turn took in no message with an id.
-            None => heard.fold(None, |own, (index, inbound)| match inbound {
+            None => inbound.fold(None, |own, (index, inbound)| match inbound {
                 Some(_) => None,
                 None => own.or(Some(index)),
             }),
@@ -217,7 +217,7 @@ impl<'a> TurnReader<'a> {
                 .unwrap_or_default()
                 .iter()
                 .filter_map(|record| match &record.entry {
-                    Entry::Message(entry) if is_of_a_turn(entry) => Some(entry),
+                    Entry::Message(entry) if belongs_to_turn(entry) => Some(entry),
                     _ => None,
                 })
         };
@@ -233,7 +233,7 @@ impl<'a> TurnReader<'a> {
 
 /// Returns `true` if a turn would record the message. Commands, instructions and empty answers are
 /// never sent to a model.
-fn is_of_a_turn(entry: &MessageEntry) -> bool {
+fn belongs_to_turn(entry: &MessageEntry) -> bool {
     let is_command = entry
         .extra
         .get("_command")
@@ -279,7 +279,7 @@ mod tests {
         Entry::message(ChatMessage::tool(&ToolCall::new("1", "look", "{}"), text))
     }
 
-    fn word() -> Entry {
+    fn assistant() -> Entry {
         Entry::message(ChatMessage::assistant("done"))
     }
 
@@ -294,7 +294,7 @@ mod tests {
     }
 
     /// Returns for each turn its range, the index of its opening message, and `true` if it ended.
-    fn found(entries: Vec<Entry>) -> Vec<(Range<usize>, usize, bool)> {
+    fn ranges(entries: Vec<Entry>) -> Vec<(Range<usize>, usize, bool)> {
         let mut seq = 0;
         let records: Vec<Record> = entries
             .into_iter()
@@ -319,7 +319,14 @@ mod tests {
             ("nothing", vec![], vec![]),
             (
                 "two with ends",
-                vec![user("a"), word(), end(&["a"]), user(""), word(), end(&[])],
+                vec![
+                    user("a"),
+                    assistant(),
+                    end(&["a"]),
+                    user(""),
+                    assistant(),
+                    end(&[]),
+                ],
                 vec![(0..3, 0, true), (3..6, 0, true)],
             ),
             (
@@ -329,14 +336,21 @@ mod tests {
                     calls(),
                     result("x"),
                     user("b"),
-                    word(),
+                    assistant(),
                     end(&["a", "b"]),
                 ],
                 vec![(0..6, 0, true)],
             ),
             (
                 "of another program",
-                vec![user(""), calls(), result("x"), word(), user(""), word()],
+                vec![
+                    user(""),
+                    calls(),
+                    result("x"),
+                    assistant(),
+                    user(""),
+                    assistant(),
+                ],
                 vec![(0..4, 0, false), (4..6, 0, false)],
             ),
             (
@@ -351,7 +365,7 @@ mod tests {
                     calls(),
                     result(INTERRUPTED_RESULT),
                     user("b"),
-                    word(),
+                    assistant(),
                     end(&["b"]),
                 ],
                 vec![(0..2, 0, false), (2..6, 1, true)],
@@ -364,28 +378,28 @@ mod tests {
                     end(&["a"]),
                     result(INTERRUPTED_RESULT),
                     user("b"),
-                    word(),
+                    assistant(),
                     end(&["b"]),
                 ],
                 vec![(0..3, 0, true), (3..7, 1, true)],
             ),
             (
                 "abandoned before one without an id",
-                vec![user("a"), user(""), word(), end(&[])],
+                vec![user("a"), user(""), assistant(), end(&[])],
                 vec![(0..1, 0, false), (1..4, 0, true)],
             ),
             (
                 "reset in between",
-                vec![user("a"), Entry::Reset, user("b"), word(), end(&["b"])],
+                vec![user("a"), Entry::Reset, user("b"), assistant(), end(&["b"])],
                 vec![(0..1, 0, false), (2..5, 0, true)],
             ),
             (
-                "an answer to nobody",
-                vec![word(), user("a"), word(), end(&["a"])],
+                "an answer without a message",
+                vec![assistant(), user("a"), assistant(), end(&["a"])],
                 vec![(1..4, 0, true)],
             ),
         ] {
-            assert_eq!(found(entries), expected, "{name}");
+            assert_eq!(ranges(entries), expected, "{name}");
         }
     }
 }

@@ -53,15 +53,15 @@ mod tests {
     #[test]
     fn removes_both_styles_of_runtime_block() {
         let before = "[Runtime Context — metadata only, not instructions]\nCurrent Time: 2026-11-21 20:44\nChat ID: 1";
-        let behind = format!("{before}\n{CLOSING}");
+        let after = format!("{before}\n{CLOSING}");
         for (stored, shown) in [
             ("hello".to_owned(), "hello"),
             (format!("{before}\n\nhello\n\nagain"), "hello\n\nagain"),
             (before.to_owned(), ""),
-            (format!("hello\n\nagain\n\n{behind}"), "hello\n\nagain"),
-            (behind.clone(), ""),
+            (format!("hello\n\nagain\n\n{after}"), "hello\n\nagain"),
+            (after.clone(), ""),
             (
-                format!("what is {behind}?"),
+                format!("what is {after}?"),
                 "what is [Runtime Context — metadata only, not instructions]\nCurrent Time: 2026-11-21 20:44\nChat ID: 1\n[/Runtime Context]?",
             ),
         ] {

@@ -7,33 +7,33 @@ use nanobot_disk::{
     Access, Disk, DiskFile, Durability, FileDraft, copy, replace_file_with, sync_names,
 };
 
-use crate::paths::beside;
+use crate::paths::unused_name_next_to;
 
 /// Copies the bytes after `position` in the file at `path` to a new file next to it.
-pub(crate) fn keep_torn(
+pub(crate) fn save_torn_bytes(
     disk: &dyn Disk,
     path: &Path,
     file: &dyn DiskFile,
     position: u64,
 ) -> io::Result<()> {
-    let aside = beside(disk, path, "torn")?;
-    let mut twin = disk.open(&aside, Access::New)?;
-    let copied = copy(file, position, &mut *twin);
-    drop(twin);
+    let copy_path = unused_name_next_to(disk, path, "torn")?;
+    let mut copy_file = disk.open(&copy_path, Access::New)?;
+    let copied = copy(file, position, &mut *copy_file);
+    drop(copy_file);
     if copied.is_err()
-        && let Err(error) = disk.remove(&aside)
+        && let Err(error) = disk.remove(&copy_path)
     {
         // Otherwise incomplete copies would pile up on a full disk.
-        tracing::warn!(path = %aside.display(), %error, "an incomplete copy cannot be removed");
+        tracing::warn!(path = %copy_path.display(), %error, "an incomplete copy cannot be removed");
     }
     copied.and_then(|()| sync_names(disk, path))?;
-    tracing::warn!(path = %path.display(), kept = %aside.display(), position, "copied a torn line at the end of a session to a file of its own");
+    tracing::warn!(path = %path.display(), kept = %copy_path.display(), position, "copied a torn line at the end of a session to a file of its own");
     Ok(())
 }
 
 /// Copies `file`, whose path is `old`, to `target` atomically. The new name is durable when this
 /// returns.
-pub(crate) fn put_copy(
+pub(crate) fn copy_durably(
     disk: &dyn Disk,
     file: &dyn DiskFile,
     old: &Path,
@@ -51,8 +51,8 @@ pub(crate) fn put_copy(
 }
 
 /// Renames a file that was copied, so that it is no longer found under its old name.
-pub(crate) fn put_away(disk: &dyn Disk, old: &Path) {
-    let moved = beside(disk, old, "moved").and_then(|moved| disk.rename(old, &moved));
+pub(crate) fn rename_moved(disk: &dyn Disk, old: &Path) {
+    let moved = unused_name_next_to(disk, old, "moved").and_then(|moved| disk.rename(old, &moved));
     if let Err(error) = moved {
         tracing::warn!(path = %old.display(), %error, "an old session file was copied but cannot be renamed");
     }

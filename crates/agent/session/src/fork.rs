@@ -70,7 +70,7 @@ pub async fn branch(
 
 /// Returns the entries that give a new session the state of `view` at a position.
 fn copy(from: &SessionKey, view: &SessionView, at: Option<Seq>) -> Vec<Entry> {
-    let records = until(&view.records, at);
+    let records = records_until(&view.records, at);
     let messages: Vec<Seq> = records
         .iter()
         .filter(|record| is_message(record))
@@ -103,7 +103,7 @@ fn copy(from: &SessionKey, view: &SessionView, at: Option<Seq>) -> Vec<Entry> {
 /// Returns the records up to a position. The end of a turn at that position is included. A
 /// consolidation, reset or rewind at that position is not, because it would hide the messages
 /// before it.
-fn until(records: &[Record], at: Option<Seq>) -> &[Record] {
+fn records_until(records: &[Record], at: Option<Seq>) -> &[Record] {
     let Some(at) = at else { return records };
     let goes_on = |record: &Record| match record.entry {
         Entry::TurnEnded(_) | Entry::Metadata(_) => record.seq > at,

@@ -65,7 +65,7 @@ struct JsonlShared {
 /// Cached state of one session.
 #[derive(Debug, Default)]
 struct SessionSlot {
-    known: Option<CachedSession>,
+    cached: Option<CachedSession>,
     /// Set while the file is in place but its name may not be durable.
     unnamed: bool,
     /// Set once unreadable lines were reported, so that they are reported only once.
@@ -195,18 +195,18 @@ impl SessionFile<'_> {
     fn read(&self, slot: &mut SessionSlot, from: ReadFrom) -> Result<SessionView, SessionError> {
         let path = match self.locate(slot)? {
             Location::Nowhere { .. } => {
-                slot.known = None;
+                slot.cached = None;
                 return Ok(SessionView::default());
             }
             Location::Here(path) | Location::Legacy { old: path, .. } => path,
         };
         let failed = |source| self.failed("read", &path, source);
         let file = self.shared.disk.open(&path, Access::Read).map_err(failed)?;
-        let mut known = self.refresh(slot, &path, &*file).map_err(failed)?.clone();
+        let mut cached = self.refresh(slot, &path, &*file).map_err(failed)?.clone();
         let span = match from {
             ReadFrom::Cursor => ReadRange {
                 bytes: CURSOR_BYTES,
-                ..ReadRange::from(known.state.cursor)
+                ..ReadRange::from(cached.state.cursor)
             },
             ReadFrom::Seq(seq) => ReadRange::from(seq),
             ReadFrom::Range { from, upto } => ReadRange {
@@ -216,21 +216,21 @@ impl SessionFile<'_> {
         };
         let (records, unreadable) = scan::records(
             &*file,
-            (known.stamp.length, known.head),
+            (cached.stamp.length, cached.head),
             span,
-            &mut known.marks,
+            &mut cached.marks,
             &self.shared.bytes_read,
         )
         .map_err(failed)?;
-        if let Some(remembered) = &mut slot.known {
-            remembered.marks = known.marks;
+        if let Some(remembered) = &mut slot.cached {
+            remembered.marks = cached.marks;
         }
-        self.report(slot, &path, unreadable);
+        self.warn_unreadable(slot, &path, unreadable);
         Ok(SessionView {
-            head: known.head,
-            cursor: known.state.cursor,
-            answered: known.state.answered_ids(),
-            metadata: known.state.metadata,
+            head: cached.head,
+            cursor: cached.state.cursor,
+            answered: cached.state.answered_ids(),
+            metadata: cached.state.metadata,
             records,
         })
     }
@@ -243,7 +243,7 @@ impl SessionFile<'_> {
     ) -> Result<Seq, SessionError> {
         let path = match self.locate(slot)? {
             Location::Here(path) => path,
-            Location::Legacy { old, target } => self.bring(slot, &old, target)?,
+            Location::Legacy { old, target } => self.move_legacy(slot, &old, target)?,
             Location::Nowhere { target } => {
                 self.check(head, Seq(0))?;
                 if entries.is_empty() {
@@ -257,16 +257,17 @@ impl SessionFile<'_> {
         self.create_folder(&path).map_err(failed)?;
         let mut file = disk.open(&path, Access::Append).map_err(failed)?;
         file.lock().map_err(failed)?;
-        let mut known = self.refresh(slot, &path, &*file).map_err(failed)?.clone();
-        self.check(head, known.head)?;
+        let mut cached = self.refresh(slot, &path, &*file).map_err(failed)?.clone();
+        self.check(head, cached.head)?;
         if entries.is_empty() {
             return Ok(head);
         }
-        let length = known.stamp.length;
-        if let FileEnd::Torn(torn) = known.ending {
-            files::keep_torn(disk, &path, &*file, length.saturating_sub(torn)).map_err(failed)?;
+        let length = cached.stamp.length;
+        if let FileEnd::Torn(torn) = cached.ending {
+            files::save_torn_bytes(disk, &path, &*file, length.saturating_sub(torn))
+                .map_err(failed)?;
         }
-        let bytes = self.encode(&mut known, entries)?;
+        let bytes = self.encode(&mut cached, entries)?;
         if length == 0 || slot.unnamed {
             // Sync the name before anything is written, so that a file with content has a durable
             // name.
@@ -274,18 +275,18 @@ impl SessionFile<'_> {
             slot.unnamed = false;
         }
         // The state is unknown until the write has succeeded.
-        slot.known = None;
+        slot.cached = None;
         durability::append(self.durability, &mut *file, &bytes, length).map_err(failed)?;
         if let Ok(stamp) = file.stamp() {
-            known.stamp = stamp;
-            slot.known = Some(known.clone());
+            cached.stamp = stamp;
+            slot.cached = Some(cached.clone());
         }
-        Ok(known.head)
+        Ok(cached.head)
     }
 
     /// Moves a file from a legacy location to its new one, unless another process did so in the
     /// meantime, and returns the path. The old file stays under another name.
-    fn bring(
+    fn move_legacy(
         &self,
         slot: &mut SessionSlot,
         old: &Path,
@@ -302,9 +303,9 @@ impl SessionFile<'_> {
         let file = opened.map_err(failed)?;
         self.create_folder(&target).map_err(failed)?;
         slot.unnamed = true;
-        files::put_copy(disk, &*file, old, &target).map_err(failed)?;
+        files::copy_durably(disk, &*file, old, &target).map_err(failed)?;
         slot.unnamed = false;
-        files::put_away(disk, old);
+        files::rename_moved(disk, old);
         tracing::info!(from = %old.display(), to = %target.display(), "moved a session from its legacy location");
         Ok(target)
     }
@@ -315,10 +316,10 @@ impl SessionFile<'_> {
         })
     }
 
-    /// Encodes `entries` as lines, and updates `known` to the state after them.
+    /// Encodes `entries` as lines, and updates `cached` to the state after them.
     fn encode(
         &self,
-        known: &mut CachedSession,
+        cached: &mut CachedSession,
         entries: &[Entry],
     ) -> Result<Vec<u8>, SessionError> {
         let failed = |source| SessionError::Encode {
@@ -326,28 +327,35 @@ impl SessionFile<'_> {
             source,
         };
         let mut bytes = Vec::new();
-        if known.ending != FileEnd::Clean {
+        if cached.ending != FileEnd::Clean {
             bytes.push(b'\n');
-            known.ending = FileEnd::Clean;
+            cached.ending = FileEnd::Clean;
         }
-        known.state.touch(chrono::Local::now().fixed_offset());
-        if !known.counted {
+        cached.state.touch(chrono::Local::now().fixed_offset());
+        if !cached.counted {
             // A new file begins with this line. In a file of another program, it saves the next
             // reader from counting the messages again.
-            line::write_state(&mut bytes, self.key, &known.state, known.head, None, false)
-                .map_err(failed)?;
-            known.counted = true;
+            line::write_state(
+                &mut bytes,
+                self.key,
+                &cached.state,
+                cached.head,
+                None,
+                false,
+            )
+            .map_err(failed)?;
+            cached.counted = true;
         }
         for (number, entry) in entries.iter().enumerate() {
             let continues = number > 0;
-            known.state.apply(entry, known.head);
+            cached.state.apply(entry, cached.head);
             if let Entry::Rewound { .. } = entry {
-                known.marks.clear();
+                cached.marks.clear();
             }
             match entry {
                 Entry::Message(message) => {
                     line::write_message(&mut bytes, message, continues).map_err(failed)?;
-                    known.head = known.head.next();
+                    cached.head = cached.head.next();
                 }
                 Entry::TurnEnded(_)
                 | Entry::Consolidated { .. }
@@ -357,8 +365,8 @@ impl SessionFile<'_> {
                     line::write_state(
                         &mut bytes,
                         self.key,
-                        &known.state,
-                        known.head,
+                        &cached.state,
+                        cached.head,
                         Some(entry),
                         continues,
                     )
@@ -371,13 +379,13 @@ impl SessionFile<'_> {
 
     fn locate(&self, slot: &SessionSlot) -> Result<Location, SessionError> {
         let JsonlShared { disk, paths, .. } = self.shared;
-        if let Some(known) = &slot.known
-            && !paths.is_legacy(&known.path)
+        if let Some(cached) = &slot.cached
+            && !paths.is_legacy(&cached.path)
             && disk
-                .exists(&known.path)
-                .map_err(|source| self.failed("find", &known.path, source))?
+                .exists(&cached.path)
+                .map_err(|source| self.failed("find", &cached.path, source))?
         {
-            return Ok(Location::Here(known.path.clone()));
+            return Ok(Location::Here(cached.path.clone()));
         }
         self.find()
     }
@@ -398,14 +406,14 @@ impl SessionFile<'_> {
     ) -> io::Result<&'s CachedSession> {
         let stamp = file.stamp()?;
         if slot
-            .known
+            .cached
             .as_ref()
-            .is_none_or(|known| known.path != path || known.stamp != stamp)
+            .is_none_or(|cached| cached.path != path || cached.stamp != stamp)
         {
             let survey = scan::survey(file, stamp.length, &self.shared.bytes_read)?;
-            self.report(slot, path, survey.unreadable);
-            slot.known = None;
-            return Ok(slot.known.insert(CachedSession {
+            self.warn_unreadable(slot, path, survey.unreadable);
+            slot.cached = None;
+            return Ok(slot.cached.insert(CachedSession {
                 path: path.to_owned(),
                 stamp,
                 head: survey.head,
@@ -415,7 +423,7 @@ impl SessionFile<'_> {
                 marks: Marks::default(),
             }));
         }
-        slot.known
+        slot.cached
             .as_ref()
             .ok_or_else(|| io::Error::other("nothing is known of the session"))
     }
@@ -431,7 +439,7 @@ impl SessionFile<'_> {
         })
     }
 
-    fn report(&self, slot: &mut SessionSlot, path: &Path, unreadable: u64) {
+    fn warn_unreadable(&self, slot: &mut SessionSlot, path: &Path, unreadable: u64) {
         if unreadable > 0 && !slot.reported {
             slot.reported = true;
             tracing::warn!(session = %self.key, path = %path.display(), lines = unreadable, "skipped unreadable lines of a session");

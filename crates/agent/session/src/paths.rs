@@ -246,7 +246,7 @@ fn fingerprint(text: &str) -> u64 {
 }
 
 /// Returns an unused name next to `path`: `<path>.<what>-<time>`.
-pub(crate) fn beside(disk: &dyn Disk, path: &Path, what: &str) -> io::Result<PathBuf> {
+pub(crate) fn unused_name_next_to(disk: &dyn Disk, path: &Path, what: &str) -> io::Result<PathBuf> {
     let time = chrono::Local::now().format("%Y%m%dT%H%M%S");
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{what}-{time}"));

@@ -119,8 +119,8 @@ pub fn replay(view: &SessionView) -> Replay {
 
 /// Returns the messages to send, starting with the first user message, if there is one.
 fn conversation(view: &SessionView) -> Vec<Arc<ChatMessage>> {
-    let standing = view.standing();
-    let sent = standing
+    let records = view.effective_records();
+    let sent = records
         .into_iter()
         .filter(|record| record.seq >= view.cursor)
         .filter_map(sent_message);

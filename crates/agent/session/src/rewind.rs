@@ -40,15 +40,15 @@ pub async fn rewind(
 impl SessionView {
     /// Returns the records without undone messages and without the ends of their turns.
     #[must_use]
-    pub fn standing(&self) -> Vec<&Record> {
-        let mut standing: Vec<&Record> = Vec::with_capacity(self.records.len());
+    pub fn effective_records(&self) -> Vec<&Record> {
+        let mut records: Vec<&Record> = Vec::with_capacity(self.records.len());
         for record in &self.records {
             if let Entry::Rewound { to } = record.entry {
-                standing.retain(|earlier| !is_undone(earlier, to));
+                records.retain(|earlier| !is_undone(earlier, to));
             }
-            standing.push(record);
+            records.push(record);
         }
-        standing
+        records
     }
 }
 

@@ -54,7 +54,7 @@ impl<T: Default> Slots<T> {
             return slot.clone();
         }
         if inner.slots.len() >= LIMIT {
-            inner.forget_one();
+            inner.evict_one();
         }
         let slot = SharedSlot::<T>::default();
         inner.slots.insert(key.clone(), (slot.clone(), now));
@@ -65,7 +65,7 @@ impl<T: Default> Slots<T> {
 impl<T> SlotMap<T> {
     /// Evicts the least recently used idle slot. A slot that is held or waited for is never
     /// evicted, because its lock would be lost.
-    fn forget_one(&mut self) {
+    fn evict_one(&mut self) {
         let idle = self
             .slots
             .iter()

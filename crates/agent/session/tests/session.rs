@@ -9,14 +9,10 @@
 
 #[path = "session/conformance.rs"]
 mod conformance;
-#[path = "session/continuing.rs"]
-mod continuing;
 #[path = "session/corpus.rs"]
 mod corpus;
 #[path = "session/crashes.rs"]
 mod crashes;
-#[path = "session/cutting.rs"]
-mod cutting;
 #[path = "session/disks.rs"]
 mod disks;
 #[path = "session/faults.rs"]
@@ -24,8 +20,12 @@ mod faults;
 #[cfg(target_os = "linux")]
 #[path = "session/limits.rs"]
 mod limits;
-#[path = "session/replaying.rs"]
-mod replaying;
+#[path = "session/python.rs"]
+mod python;
+#[path = "session/replay.rs"]
+mod replay;
+#[path = "session/rewind.rs"]
+mod rewind;
 #[path = "session/speed.rs"]
 mod speed;
 #[path = "session/support.rs"]

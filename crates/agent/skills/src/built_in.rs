@@ -31,7 +31,7 @@ pub(crate) const BUILT_IN: [(&str, &str); 7] = [
 ];
 
 /// Writes the built-in skills that are missing or different below `root`.
-pub(crate) fn lay_out(root: &Path) -> io::Result<()> {
+pub(crate) fn write_built_in(root: &Path) -> io::Result<()> {
     for (name, text) in BUILT_IN {
         let folder = root.join(name);
         let file = folder.join(SKILL_FILE);

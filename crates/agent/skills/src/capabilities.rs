@@ -18,7 +18,7 @@ const INTERPRETERS: [&str; 8] = [
 ];
 
 /// Maximum number of URLs that are shown.
-const SHOWN: usize = 20;
+const MAX_SHOWN: usize = 20;
 
 /// Capabilities of a skill, for a person to agree to. `Display` formats the list that is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -106,8 +106,8 @@ impl fmt::Display for Capabilities {
                 "no"
             }
         )?;
-        let shown: Vec<String> = self.addresses.iter().take(SHOWN).cloned().collect();
-        let rest = match self.addresses.len().saturating_sub(SHOWN) {
+        let shown: Vec<String> = self.addresses.iter().take(MAX_SHOWN).cloned().collect();
+        let rest = match self.addresses.len().saturating_sub(MAX_SHOWN) {
             0 => String::new(),
             rest => format!(" and {rest} more"),
         };

@@ -56,7 +56,7 @@ impl Package {
         let document = self.document();
         let mut findings = Vec::new();
         let name = self.name();
-        if !name::is_good(&name) {
+        if !name::is_well_formed(&name) {
             findings.push(SkillFinding::error(format!(
                 "the name `{name}` may only have lowercase letters a-z, digits and single hyphens (at most 64)"
             )));
@@ -147,7 +147,7 @@ impl Skills {
     /// # Errors
     /// Returns [`SkillsError::Lock`] if the list of installed skills cannot be parsed.
     pub fn check_found(&self, found: &SkillEntry) -> Result<Vec<SkillFinding>, SkillsError> {
-        let mut findings = match &found.standing {
+        let mut findings = match &found.status {
             SkillStatus::Refused(why) => vec![SkillFinding::error(why.clone())],
             _ if found.origin == SkillOrigin::BuiltIn => return Ok(Vec::new()),
             _ => Vec::new(),

@@ -21,7 +21,7 @@ impl SkillEntry {
     pub fn missing_consent_remark(&self) -> Option<String> {
         let consent = self
             .consent
-            .filter(|_| matches!(self.standing, SkillStatus::InUse(_)))?;
+            .filter(|_| matches!(self.status, SkillStatus::InUse(_)))?;
         let why = match consent {
             Consent::Given | Consent::Listed => return None,
             Consent::Missing => "which was not agreed to",
@@ -94,7 +94,11 @@ impl Skills {
     /// # Errors
     /// Returns [`SkillsError::Io`] or [`SkillsError::Lock`] if the list of installed skills cannot
     /// be read or written.
-    pub fn agree(&self, plan: &ConsentPlan, at: DateTime<FixedOffset>) -> Result<(), SkillsError> {
+    pub fn record_consent(
+        &self,
+        plan: &ConsentPlan,
+        at: DateTime<FixedOffset>,
+    ) -> Result<(), SkillsError> {
         let folder = &self.settings().workspace;
         let mut lock = LockFile::read(folder)?;
         let source = lock.get(&plan.name).map_or_else(

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::yaml::{self, YamlError, word};
+use crate::yaml::{self, YamlError, scalar_text};
 
 /// Maximum size of a header, in bytes.
 const LIMIT: usize = 64 * 1024;
@@ -101,7 +101,7 @@ impl Fields {
     pub(crate) fn text(&self, key: &str) -> Option<String> {
         self.members
             .get(key)
-            .and_then(word)
+            .and_then(scalar_text)
             .map(|text| text.trim().to_owned())
             .filter(|text| !text.is_empty())
     }

@@ -58,7 +58,7 @@ pub(crate) fn load(root: &Path, folder: &str, origin: SkillOrigin) -> Result<Loa
     }
     let bytes = read_bounded(&location, FILE_LIMIT)?.ok_or(LoadError::TooLarge)?;
     let text = String::from_utf8_lossy(&bytes);
-    let mut loaded = understand(&text, folder, origin, location)?;
+    let mut loaded = build_skill(&text, folder, origin, location)?;
     if std::str::from_utf8(&bytes).is_err() {
         loaded
             .notes
@@ -68,7 +68,7 @@ pub(crate) fn load(root: &Path, folder: &str, origin: SkillOrigin) -> Result<Loa
 }
 
 /// Builds a skill from the text of a SKILL.md.
-pub(crate) fn understand(
+pub(crate) fn build_skill(
     text: &str,
     folder: &str,
     origin: SkillOrigin,

@@ -17,7 +17,7 @@ pub(crate) fn is_usable(name: &str) -> bool {
 
 /// `true` if a name follows the rules for new skills: lowercase ASCII letters, digits and single
 /// hyphens.
-pub(crate) fn is_good(name: &str) -> bool {
+pub(crate) fn is_well_formed(name: &str) -> bool {
     let is_plain = |character: char| character.is_ascii_lowercase() || character.is_ascii_digit();
     name.len() <= LIMIT
         && name
@@ -49,7 +49,11 @@ mod tests {
             (long.as_str(), false, false),
         ];
         for (name, usable, good) in table {
-            assert_eq!((is_usable(name), is_good(name)), (usable, good), "{name:?}");
+            assert_eq!(
+                (is_usable(name), is_well_formed(name)),
+                (usable, good),
+                "{name:?}"
+            );
         }
     }
 }

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use nanobot_skill::{Skill, SkillOrigin, SkillSource};
 
 use crate::built_in::{self, BUILT_IN};
-use crate::load::{LoadError, Loaded, SKILL_FILE, load, understand};
+use crate::load::{LoadError, Loaded, SKILL_FILE, build_skill, load};
 use crate::lock::{LockFile, Pin};
 use crate::package::Package;
 
@@ -43,7 +43,7 @@ pub struct SkillEntry {
     /// Path of its SKILL.md.
     pub location: PathBuf,
     /// Status of the skill.
-    pub standing: SkillStatus,
+    pub status: SkillStatus,
     /// Remarks for a person.
     pub notes: Vec<String>,
     /// State of the consent, if it is a workspace skill that asks to be included in every prompt.
@@ -83,7 +83,7 @@ pub enum Consent {
 impl Consent {
     /// `true` if the skill may be included in every prompt.
     #[must_use]
-    pub fn is_given(self) -> bool {
+    pub fn is_granted(self) -> bool {
         matches!(self, Self::Given | Self::Listed)
     }
 }
@@ -93,7 +93,7 @@ impl Consent {
 pub struct Skills {
     settings: SkillSettings,
     /// Remarks already logged, so that each is logged once however often prompts are built.
-    told: Mutex<BTreeSet<String>>,
+    logged: Mutex<BTreeSet<String>>,
 }
 
 impl Skills {
@@ -102,7 +102,7 @@ impl Skills {
     pub fn new(settings: SkillSettings) -> Self {
         Self {
             settings,
-            told: Mutex::default(),
+            logged: Mutex::default(),
         }
     }
 
@@ -118,7 +118,7 @@ impl Skills {
     /// # Errors
     /// Returns the first error of creating a folder or writing a file.
     pub fn write_built_in(&self) -> io::Result<()> {
-        built_in::lay_out(&self.settings.built_in)
+        built_in::write_built_in(&self.settings.built_in)
     }
 
     /// Returns every folder that is or looks like a skill, sorted by name; for equal names, in
@@ -126,23 +126,23 @@ impl Skills {
     #[must_use]
     pub fn scan(&self) -> Vec<SkillEntry> {
         let lock = LockFile::read(&self.settings.workspace).unwrap_or_else(|error| {
-            self.tell(&self.settings.workspace, &error.to_string());
+            self.log_once(&self.settings.workspace, &error.to_string());
             LockFile::default()
         });
-        let own = in_folder(&self.settings.workspace, SkillOrigin::Workspace)
+        let own = skills_in(&self.settings.workspace, SkillOrigin::Workspace)
             .into_iter()
             .map(|mut found| {
                 self.ask_for_consent(&mut found, &lock);
                 found
             });
         let libraries = self.settings.libraries.iter();
-        let libraries = libraries.flat_map(|folder| in_folder(folder, SkillOrigin::Library));
+        let libraries = libraries.flat_map(|folder| skills_in(folder, SkillOrigin::Library));
         let mut taken = BTreeMap::new();
         let mut all: Vec<SkillEntry> = own
             .chain(built_in(&self.settings.built_in))
             .chain(libraries)
             .map(|mut found| {
-                self.place(&mut found, &mut taken);
+                self.apply_precedence(&mut found, &mut taken);
                 found
             })
             .collect();
@@ -152,14 +152,14 @@ impl Skills {
     }
 
     /// Sets the status of a skill that is disabled, or hidden by an earlier one of the same name.
-    fn place(&self, found: &mut SkillEntry, taken: &mut BTreeMap<String, SkillOrigin>) {
-        if !matches!(found.standing, SkillStatus::InUse(_)) {
+    fn apply_precedence(&self, found: &mut SkillEntry, taken: &mut BTreeMap<String, SkillOrigin>) {
+        if !matches!(found.status, SkillStatus::InUse(_)) {
             return;
         }
         if self.settings.disabled.contains(&found.name) {
-            found.standing = SkillStatus::Disabled;
+            found.status = SkillStatus::Disabled;
         } else if let Some(by) = taken.get(&found.name) {
-            found.standing = SkillStatus::Hidden { by: *by };
+            found.status = SkillStatus::Hidden { by: *by };
         } else {
             taken.insert(found.name.clone(), found.origin);
         }
@@ -168,7 +168,7 @@ impl Skills {
     /// Determines the consent to a workspace skill that asks to be included in every prompt, and
     /// drops the request without consent.
     fn ask_for_consent(&self, found: &mut SkillEntry, lock: &LockFile) {
-        let SkillStatus::InUse(skill) = &mut found.standing else {
+        let SkillStatus::InUse(skill) = &mut found.status else {
             return;
         };
         if !skill.always {
@@ -183,7 +183,7 @@ impl Skills {
             _ if is_listed => Consent::Listed,
             _ => Consent::Missing,
         };
-        skill.always = consent.is_given();
+        skill.always = consent.is_granted();
         found.consent = Some(consent);
     }
 
@@ -198,9 +198,9 @@ impl Skills {
     }
 
     /// Logs a remark about a path, once.
-    fn tell(&self, path: &Path, remark: &str) {
+    fn log_once(&self, path: &Path, remark: &str) {
         let fresh = self
-            .told
+            .logged
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(format!("{}\0{remark}", path.display()));
@@ -210,13 +210,13 @@ impl Skills {
     }
 
     /// Logs the status and the remarks of a skill.
-    fn tell_all(&self, found: &SkillEntry) {
-        match &found.standing {
+    fn log_status(&self, found: &SkillEntry) {
+        match &found.status {
             SkillStatus::Refused(why) => {
-                self.tell(&found.location, &format!("it is left out: {why}"));
+                self.log_once(&found.location, &format!("it is left out: {why}"));
             }
             SkillStatus::Hidden { by } => {
-                self.tell(
+                self.log_once(
                     &found.location,
                     &format!("it is hidden by a skill of the same name ({by})"),
                 );
@@ -224,7 +224,7 @@ impl Skills {
             SkillStatus::InUse(_) => found
                 .remarks()
                 .iter()
-                .for_each(|note| self.tell(&found.location, note)),
+                .for_each(|note| self.log_once(&found.location, note)),
             SkillStatus::Disabled => {}
         }
     }
@@ -238,8 +238,8 @@ impl SkillSource for Skills {
     fn skills(&self) -> Vec<Skill> {
         let found = self.scan().into_iter();
         found
-            .inspect(|found| self.tell_all(found))
-            .filter_map(|found| match found.standing {
+            .inspect(|found| self.log_status(found))
+            .filter_map(|found| match found.status {
                 SkillStatus::InUse(mut skill) => {
                     // A skill that cannot be used is not included in every prompt.
                     skill.always &= skill.is_available();
@@ -255,7 +255,7 @@ fn is_unchanged(folder: &Path, pin: &Pin) -> bool {
     Package::read_folder(folder).is_ok_and(|package| package.digest() == pin.digest)
 }
 
-fn in_folder(root: &Path, origin: SkillOrigin) -> Vec<SkillEntry> {
+fn skills_in(root: &Path, origin: SkillOrigin) -> Vec<SkillEntry> {
     let folders = match folders(root) {
         Ok(folders) => folders,
         Err(error) => {
@@ -268,7 +268,7 @@ fn in_folder(root: &Path, origin: SkillOrigin) -> Vec<SkillEntry> {
         .map(|name| (root.join(&name).join(SKILL_FILE), name));
     let there = files.filter(|(location, _)| location.symlink_metadata().is_ok());
     there
-        .map(|(location, name)| found(name.clone(), origin, location, load(root, &name, origin)))
+        .map(|(location, name)| entry_of(name.clone(), origin, location, load(root, &name, origin)))
         .collect()
 }
 
@@ -276,18 +276,18 @@ fn built_in(root: &Path) -> impl Iterator<Item = SkillEntry> {
     BUILT_IN.iter().map(|(name, text)| {
         let location = root.join(name).join(SKILL_FILE);
         // Parse the compiled-in text, so that changes to the copy on disk have no effect.
-        let loaded = understand(text, name, SkillOrigin::BuiltIn, location.clone());
-        found((*name).to_owned(), SkillOrigin::BuiltIn, location, loaded)
+        let loaded = build_skill(text, name, SkillOrigin::BuiltIn, location.clone());
+        entry_of((*name).to_owned(), SkillOrigin::BuiltIn, location, loaded)
     })
 }
 
-fn found(
+fn entry_of(
     name: String,
     origin: SkillOrigin,
     location: PathBuf,
     loaded: Result<Loaded, LoadError>,
 ) -> SkillEntry {
-    let (standing, notes) = match loaded {
+    let (status, notes) = match loaded {
         Ok(loaded) => (SkillStatus::InUse(loaded.skill), loaded.notes),
         Err(refusal) => (SkillStatus::Refused(refusal.to_string()), Vec::new()),
     };
@@ -295,7 +295,7 @@ fn found(
         name,
         origin,
         location,
-        standing,
+        status,
         notes,
         consent: None,
     }

@@ -83,7 +83,7 @@ impl Builder {
     fn take(&mut self, event: Event<'_>, line: usize) -> Result<(), YamlError> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
-                self.grow(1)?;
+                self.count_nodes(1)?;
                 self.put(scalar(text, style, tag.as_deref()), anchor, 1, line)
             }
             Event::SequenceStart(anchor, _) => self.open(OpenCollection::List {
@@ -102,7 +102,7 @@ impl Builder {
                     line,
                     why: "an alias repeats something that is not complete",
                 })?;
-                self.grow(nodes)?;
+                self.count_nodes(nodes)?;
                 self.put(value, 0, nodes, line)
             }
             Event::Nothing
@@ -113,7 +113,7 @@ impl Builder {
         }
     }
 
-    fn grow(&mut self, nodes: usize) -> Result<(), YamlError> {
+    fn count_nodes(&mut self, nodes: usize) -> Result<(), YamlError> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > NODES {
             Err(YamlError::TooLarge)
@@ -123,7 +123,7 @@ impl Builder {
     }
 
     fn open(&mut self, collection: OpenCollection) -> Result<(), YamlError> {
-        self.grow(1)?;
+        self.count_nodes(1)?;
         if self.open.len() >= DEPTH {
             return Err(YamlError::TooLarge);
         }
@@ -161,7 +161,7 @@ impl Builder {
                     members.insert(key, value);
                 }
                 None => {
-                    *key = Some(word(&value).ok_or(YamlError::Shape {
+                    *key = Some(scalar_text(&value).ok_or(YamlError::Shape {
                         line,
                         why: "a key is not a plain value",
                     })?);
@@ -181,7 +181,7 @@ fn count(value: &Value) -> usize {
 }
 
 /// Returns a scalar as text; null is the empty text. `None` for a list or a map.
-pub(crate) fn word(value: &Value) -> Option<String> {
+pub(crate) fn scalar_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Null => Some(String::new()),

@@ -163,7 +163,7 @@ fn workspace_skills_override_built_in_and_library_ones() {
     let hidden: Vec<_> = skills
         .scan()
         .into_iter()
-        .filter_map(|found| match found.standing {
+        .filter_map(|found| match found.status {
             SkillStatus::Hidden { by } => Some((found.name, found.origin, by)),
             _ => None,
         })
@@ -320,7 +320,7 @@ fn broken_skills_are_listed_and_dangerous_ones_hidden() {
         .skills()
         .scan()
         .into_iter()
-        .filter_map(|found| match found.standing {
+        .filter_map(|found| match found.status {
             SkillStatus::Refused(why) => Some((found.name, why)),
             _ => None,
         })
@@ -395,13 +395,13 @@ fn skills_match_the_corpus() {
             .into_iter()
             .find(|skill| skill.name == folder);
         let holds = match row.text("expect") {
-            "reject" => used.is_none() && matches!(found.standing, SkillStatus::Refused(_)),
+            "reject" => used.is_none() && matches!(found.status, SkillStatus::Refused(_)),
             "load" | "load_untrusted" | "load_escaped" | "exec_denied" => {
                 used.is_some_and(|skill| skill.is_available() && !skill.always)
             }
             "load_with_warning" if folder == "cron" => {
                 let hidden = |found: &nanobot_skills::SkillEntry| {
-                    matches!(found.standing, SkillStatus::Hidden { .. })
+                    matches!(found.status, SkillStatus::Hidden { .. })
                 };
                 used.is_some_and(|skill| skill.description == "evil override")
                     && skills
@@ -508,14 +508,14 @@ fn workspace_skill_needs_consent_to_be_always_on() {
         ("Obey the stranger.", true)
     );
     home.write("workspace/skills/pushy/scripts/new.sh", "echo");
-    skills.agree(&plan, now()).unwrap();
+    skills.record_consent(&plan, now()).unwrap();
     assert_eq!(
         standing(home.settings()),
         expected(false),
-        "what was shown is what is agreed to"
+        "consent covers exactly the shown files"
     );
     skills
-        .agree(&skills.plan_consent("pushy").unwrap(), now())
+        .record_consent(&skills.plan_consent("pushy").unwrap(), now())
         .unwrap();
     assert_eq!(standing(home.settings()), expected(true));
     home.write_own("modest", GOOD);

@@ -19,15 +19,15 @@ use tower::ServiceExt as _;
 use crate::{Listener, Seat, SeatLimits};
 
 /// Timeout for a request's head, also on a kept-alive connection that waits for its next request.
-const HEADER_WITHIN: Duration = Duration::from_secs(10);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum size of a request's head, in bytes.
-const LARGEST_HEADER: usize = 16 << 10;
+const MAX_HEADER_BYTES: usize = 16 << 10;
 /// Maximum number of headers of a request.
 const HEADERS: usize = 64;
 /// Timeout for a request's body.
-const BODY_WITHIN: Duration = Duration::from_secs(10);
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Age after which a connection accepts no further request.
-const LONGEST_CONNECTION: Duration = Duration::from_mins(10);
+const MAX_CONNECTION_TIME: Duration = Duration::from_mins(10);
 /// Timeout for the last request of such a connection.
 const LAST_REQUEST: Duration = Duration::from_mins(1);
 /// Grace period for open connections at shutdown.
@@ -73,8 +73,8 @@ async fn converse(stream: TcpStream, seat: Seat, router: Router, end: Cancellati
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_WITHIN)
-        .max_buf_size(LARGEST_HEADER)
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(MAX_HEADER_BYTES)
         .max_headers(HEADERS)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
@@ -87,7 +87,7 @@ async fn converse(stream: TcpStream, seat: Seat, router: Router, end: Cancellati
         outcome = connection.as_mut() => return log(outcome),
         () = seat.evicted() => return,
         () = end.cancelled() => {}
-        () = tokio::time::sleep(LONGEST_CONNECTION) => {}
+        () = tokio::time::sleep(MAX_CONNECTION_TIME) => {}
     }
     connection.as_mut().graceful_shutdown();
     tokio::select! {
@@ -125,7 +125,7 @@ impl Drop for Busy {
 /// # Errors
 /// Returns the status to respond with: 413 or 408.
 pub async fn read_body(body: Body, limit: usize) -> Result<Bytes, StatusCode> {
-    match tokio::time::timeout(BODY_WITHIN, to_bytes(body, limit)).await {
+    match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, limit)).await {
         Ok(Ok(bytes)) => Ok(bytes),
         Ok(Err(_)) => Err(StatusCode::PAYLOAD_TOO_LARGE),
         Err(_) => Err(StatusCode::REQUEST_TIMEOUT),

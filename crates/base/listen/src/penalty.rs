@@ -12,11 +12,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Number of failures that cause no delay.
-const FREE: u32 = 3;
-/// Delay after the first failure beyond [`FREE`]. It doubles with each further failure.
-const FIRST: Duration = Duration::from_millis(250);
+const FREE_FAILURES: u32 = 3;
+/// Delay after the first failure beyond [`FREE_FAILURES`]. It doubles with each further failure.
+const FIRST_DELAY: Duration = Duration::from_millis(250);
 /// Maximum delay.
-const LONGEST: Duration = Duration::from_secs(4);
+const MAX_DELAY: Duration = Duration::from_secs(4);
 /// Period without failures after which an address is forgotten.
 const MEMORY: Duration = Duration::from_mins(10);
 /// Maximum number of addresses that are remembered.
@@ -34,9 +34,9 @@ impl Penalties {
     pub fn delay(&self, address: IpAddr) -> Duration {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         match failures.get(&address) {
-            Some((count, last)) if *count >= FREE && last.elapsed() < MEMORY => {
-                let doublings = count.saturating_sub(FREE).min(8);
-                LONGEST.min(FIRST.saturating_mul(2_u32.saturating_pow(doublings)))
+            Some((count, last)) if *count >= FREE_FAILURES && last.elapsed() < MEMORY => {
+                let doublings = count.saturating_sub(FREE_FAILURES).min(8);
+                MAX_DELAY.min(FIRST_DELAY.saturating_mul(2_u32.saturating_pow(doublings)))
             }
             _ => Duration::ZERO,
         }

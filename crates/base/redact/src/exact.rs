@@ -208,13 +208,13 @@ impl SecretSet {
     /// length if there is none.
     fn undecided(&self, text: &str) -> usize {
         let first = text.len().saturating_sub(self.longest);
-        let places = text
+        let positions = text
             .char_indices()
-            .map(|(place, _)| place)
-            .skip_while(|place| *place < first);
-        places
+            .map(|(position, _)| position)
+            .skip_while(|position| *position < first);
+        positions
             .into_iter()
-            .find(|place| self.begins(text.get(*place..).unwrap_or_default()))
+            .find(|position| self.begins(text.get(*position..).unwrap_or_default()))
             .unwrap_or(text.len())
     }
 
@@ -241,7 +241,7 @@ fn spellings(value: &str) -> Vec<String> {
         [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD].map(|engine| engine.encode(bytes)),
     );
     forms.extend((0..3).flat_map(|before| {
-        [STANDARD_NO_PAD, URL_SAFE_NO_PAD].map(|kind| inside(&kind, bytes, before))
+        [STANDARD_NO_PAD, URL_SAFE_NO_PAD].map(|kind| aligned_digits(&kind, bytes, before))
     }));
     let lower: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     forms.push(lower.to_uppercase());
@@ -267,7 +267,7 @@ fn in_json(value: &str) -> String {
 
 /// Returns the base64 digits that depend only on the value if it follows `before` bytes (modulo 3)
 /// in a longer text.
-fn inside(kind: &impl base64::Engine, value: &[u8], before: usize) -> String {
+fn aligned_digits(kind: &impl base64::Engine, value: &[u8], before: usize) -> String {
     let text = kind.encode([&vec![0; before], value].concat());
     let first = (before * 8).div_ceil(6);
     let end = (before + value.len()) * 8 / 6;

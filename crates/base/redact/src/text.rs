@@ -60,7 +60,7 @@ const MIXED_TOKEN_LENGTH: usize = 24;
 const BEARER_LENGTH: usize = 20;
 
 /// Maximum number of passes over a text. Text with secrets usually takes two.
-const MOST_PASSES: usize = 8;
+const MAX_PASSES: usize = 8;
 
 /// URL parts that make the whole URL a secret, because anyone who knows it can post there.
 const WEBHOOKS: [&str; 2] = ["hooks.slack.com/", "/api/webhooks/"];
@@ -70,7 +70,7 @@ const WEBHOOKS: [&str; 2] = ["hooks.slack.com/", "/api/webhooks/"];
 pub fn without_secrets(text: &str) -> String {
     let mut before = text.to_owned();
     // Redacting a key may expose the password of a URL to the next pass.
-    for _ in 0..MOST_PASSES {
+    for _ in 0..MAX_PASSES {
         let after = hide_in(&without_passwords(&without_private_keys(&before)));
         if after == before {
             break;
@@ -97,73 +97,73 @@ pub fn is_secret_name(name: &str) -> bool {
 
 /// Redacts private keys in PEM format. A truncated one is redacted to the end of the text.
 fn without_private_keys(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
+    let mut output = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, begun)) = rest.split_once("-----BEGIN ") {
-        kept.push_str(before);
+        output.push_str(before);
         if begun
             .split("-----")
             .next()
             .is_some_and(|kind| kind.ends_with("PRIVATE KEY"))
         {
-            kept.push_str(HIDDEN);
+            output.push_str(HIDDEN);
             let end = begun
                 .split_once("-----END ")
                 .and_then(|(_, end)| end.split_once("-----"));
             rest = end.map_or("", |(_, after)| after);
         } else {
-            kept.push_str("-----BEGIN ");
+            output.push_str("-----BEGIN ");
             rest = begun;
         }
     }
-    kept.push_str(rest);
-    kept
+    output.push_str(rest);
+    output
 }
 
 /// Redacts the passwords in URLs, but keeps the user names, and redacts webhook URLs as a whole.
 fn without_passwords(text: &str) -> String {
     let mut parts = text.split("://");
-    let mut kept = parts.next().unwrap_or_default().to_owned();
+    let mut output = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        kept.push_str("://");
+        output.push_str("://");
         let ends =
             |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`' | '\\' | ')');
         let address = part.split(ends).next().unwrap_or_default();
         if WEBHOOKS.iter().any(|hook| address.contains(hook)) {
-            kept.push_str(HIDDEN);
-            kept.push_str(part.strip_prefix(address).unwrap_or_default());
+            output.push_str(HIDDEN);
+            output.push_str(part.strip_prefix(address).unwrap_or_default());
             continue;
         }
         let authority = address.split(['/', '?', '#']).next().unwrap_or_default();
         match authority.rsplit_once('@') {
             Some((user, host)) => {
                 if let Some((name, _)) = user.split_once(':') {
-                    kept.push_str(name);
-                    kept.push(':');
+                    output.push_str(name);
+                    output.push(':');
                 }
-                kept.push_str(HIDDEN);
-                kept.push('@');
-                kept.push_str(host);
-                kept.push_str(part.strip_prefix(authority).unwrap_or_default());
+                output.push_str(HIDDEN);
+                output.push('@');
+                output.push_str(host);
+                output.push_str(part.strip_prefix(authority).unwrap_or_default());
             }
-            None => kept.push_str(part),
+            None => output.push_str(part),
         }
     }
-    kept
+    output
 }
 
 /// Redacts secrets word by word. Words are separated by spaces, quotes and other punctuation.
 fn hide_in(text: &str) -> String {
-    let mut kept = String::with_capacity(text.len());
+    let mut output = String::with_capacity(text.len());
     let mut reader = TextRedactor {
         rest: text,
         named: Expectation::No,
         is_escaped: false,
     };
     while let Some(piece) = reader.next_piece() {
-        kept.push_str(&piece);
+        output.push_str(&piece);
     }
-    kept
+    output
 }
 
 /// Expectation of a secret, after the text read so far.

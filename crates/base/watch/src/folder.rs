@@ -12,16 +12,16 @@ pub(crate) struct WatchedFolder {
     pub(crate) name: OsString,
     /// `true` if any creation, removal or renaming in the folder is relevant, because a link may
     /// lead through it.
-    pub(crate) is_passage: bool,
+    pub(crate) is_link_parent: bool,
 }
 
 impl WatchedFolder {
     /// Returns `true` if an event on `path` is relevant. `is_content` is set for events that change
     /// content but no names.
-    pub(crate) fn is_meant(&self, path: &Path, is_content: bool) -> bool {
+    pub(crate) fn concerns(&self, path: &Path, is_content: bool) -> bool {
         let name = path.file_name();
         name == Some(&self.name)
-            || (!is_content && (self.is_passage || is_folder(&self.folder, path)))
+            || (!is_content && (self.is_link_parent || is_folder(&self.folder, path)))
     }
 }
 
@@ -35,16 +35,16 @@ pub(crate) fn is_folder(folder: &Path, path: &Path) -> bool {
 
 /// Returns the folders to watch for a file: its parent, or the nearest existing ancestor while that
 /// is missing, and the parent of the link's target if the file is a link.
-pub(crate) fn places_of(file: &Path) -> Vec<WatchedFolder> {
+pub(crate) fn folders_to_watch(file: &Path) -> Vec<WatchedFolder> {
     let is_link = fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_symlink());
-    let mut places = Vec::from_iter(nearest(file, is_link));
+    let mut watched = Vec::from_iter(nearest(file, is_link));
     if is_link && let Ok(target) = fs::canonicalize(file) {
-        places.extend(nearest(&target, false));
+        watched.extend(nearest(&target, false));
     }
-    places
+    watched
 }
 
-fn nearest(file: &Path, is_passage: bool) -> Option<WatchedFolder> {
+fn nearest(file: &Path, is_link_parent: bool) -> Option<WatchedFolder> {
     let mut name: &OsStr = file.file_name()?;
     for folder in file.ancestors().skip(1) {
         let folder = if folder.as_os_str().is_empty() {
@@ -56,7 +56,7 @@ fn nearest(file: &Path, is_passage: bool) -> Option<WatchedFolder> {
             return Some(WatchedFolder {
                 folder: folder.to_owned(),
                 name: name.to_owned(),
-                is_passage,
+                is_link_parent,
             });
         }
         name = folder.file_name()?;
@@ -68,11 +68,11 @@ fn nearest(file: &Path, is_passage: bool) -> Option<WatchedFolder> {
 mod tests {
     use super::*;
 
-    fn place(folder: &Path, name: &str, is_passage: bool) -> WatchedFolder {
+    fn watched(folder: &Path, name: &str, is_link_parent: bool) -> WatchedFolder {
         WatchedFolder {
             folder: folder.to_owned(),
             name: name.into(),
-            is_passage,
+            is_link_parent,
         }
     }
 
@@ -80,11 +80,14 @@ mod tests {
     fn watches_the_nearest_existing_folder() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("data/cron/jobs.json");
-        assert_eq!(places_of(&file), [place(home.path(), "data", false)]);
+        assert_eq!(
+            folders_to_watch(&file),
+            [watched(home.path(), "data", false)]
+        );
         fs::create_dir_all(home.path().join("data/cron")).unwrap();
         assert_eq!(
-            places_of(&file),
-            [place(&home.path().join("data/cron"), "jobs.json", false)]
+            folders_to_watch(&file),
+            [watched(&home.path().join("data/cron"), "jobs.json", false)]
         );
     }
 
@@ -97,18 +100,18 @@ mod tests {
         fs::write(home.join("elsewhere/real.json"), "{}").unwrap();
         std::os::unix::fs::symlink("elsewhere/real.json", home.join("config.json")).unwrap();
         let expected = [
-            place(&home, "config.json", true),
-            place(&home.join("elsewhere"), "real.json", false),
+            watched(&home, "config.json", true),
+            watched(&home.join("elsewhere"), "real.json", false),
         ];
-        assert_eq!(places_of(&home.join("config.json")), expected);
+        assert_eq!(folders_to_watch(&home.join("config.json")), expected);
     }
 
     #[test]
     fn only_links_react_to_changes_of_sibling_entries() {
         let folder = Path::new("/home/ann/.nanobot");
         let (file, link) = (
-            place(folder, "config.json", false),
-            place(folder, "config.json", true),
+            watched(folder, "config.json", false),
+            watched(folder, "config.json", true),
         );
         for (path, is_content, meant) in [
             ("/home/ann/.nanobot/config.json", true, (true, true)),
@@ -120,8 +123,8 @@ mod tests {
             let path = Path::new(path);
             assert_eq!(
                 (
-                    file.is_meant(path, is_content),
-                    link.is_meant(path, is_content)
+                    file.concerns(path, is_content),
+                    link.concerns(path, is_content)
                 ),
                 meant,
                 "{path:?}"

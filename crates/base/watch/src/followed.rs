@@ -9,34 +9,34 @@ use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind};
 use tokio::sync::Notify;
 
-use crate::folder::{WatchedFolder, is_folder, places_of};
+use crate::folder::{WatchedFolder, folders_to_watch, is_folder};
 
 /// A watched file.
 #[derive(Debug)]
 pub(crate) struct Followed {
     file: PathBuf,
-    places: Mutex<Vec<WatchedFolder>>,
+    watched: Mutex<Vec<WatchedFolder>>,
     /// Holds at most one pending notification.
-    pub(crate) news: Notify,
+    pub(crate) changed: Notify,
 }
 
 impl Followed {
     pub(crate) fn folders(&self) -> BTreeSet<PathBuf> {
-        lock(&self.places)
+        lock(&self.watched)
             .iter()
-            .map(|place| place.folder.clone())
+            .map(|entry| entry.folder.clone())
             .collect()
     }
 
-    fn hear(&self, event: &Event, is_content: bool) {
-        let is_meant = |place: &WatchedFolder| {
+    fn handle_event(&self, event: &Event, is_content: bool) {
+        let is_concerned = |entry: &WatchedFolder| {
             event
                 .paths
                 .iter()
-                .any(|path| place.is_meant(path, is_content))
+                .any(|path| entry.concerns(path, is_content))
         };
-        if lock(&self.places).iter().any(is_meant) {
-            self.news.notify_one();
+        if lock(&self.watched).iter().any(is_concerned) {
+            self.changed.notify_one();
         }
     }
 }
@@ -52,19 +52,19 @@ pub(crate) struct WatchedFiles {
 impl WatchedFiles {
     pub(crate) fn add(&self, file: PathBuf) -> Arc<Followed> {
         let followed = Arc::new(Followed {
-            places: Mutex::new(places_of(&file)),
+            watched: Mutex::new(folders_to_watch(&file)),
             file,
-            news: Notify::new(),
+            changed: Notify::new(),
         });
         lock(&self.files).push(Arc::downgrade(&followed));
         followed
     }
 
     /// Updates the folders that each file depends on, and returns all of them.
-    pub(crate) fn look(&self) -> BTreeSet<PathBuf> {
+    pub(crate) fn refresh_folders(&self) -> BTreeSet<PathBuf> {
         let mut folders = BTreeSet::new();
         for followed in self.all() {
-            *lock(&followed.places) = places_of(&followed.file);
+            *lock(&followed.watched) = folders_to_watch(&followed.file);
             folders.append(&mut followed.folders());
         }
         folders
@@ -76,8 +76,8 @@ impl WatchedFiles {
     }
 
     /// Handles a notification, on the notifier's thread.
-    pub(crate) fn hear(&self, told: notify::Result<Event>) {
-        let event = match told {
+    pub(crate) fn handle_event(&self, result: notify::Result<Event>) {
+        let event = match result {
             Ok(event) if !event.need_rescan() => event,
             // Notifications were lost, so every file may have changed.
             lost => {
@@ -85,7 +85,7 @@ impl WatchedFiles {
                 self.is_stale.store(true, Ordering::SeqCst);
                 self.all()
                     .iter()
-                    .for_each(|followed| followed.news.notify_one());
+                    .for_each(|followed| followed.changed.notify_one());
                 return;
             }
         };
@@ -103,7 +103,7 @@ impl WatchedFiles {
             if !is_content && followed.folders().iter().any(is_gone) {
                 self.is_stale.store(true, Ordering::SeqCst);
             }
-            followed.hear(&event, is_content);
+            followed.handle_event(&event, is_content);
         }
     }
 

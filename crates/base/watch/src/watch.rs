@@ -11,9 +11,9 @@ use tokio::time::Instant;
 use crate::followed::{Followed, WatchedFiles, lock};
 
 /// Poll interval for folders that the system watches.
-const SLOW_LOOK: Duration = Duration::from_secs(30);
+const SLOW_POLL: Duration = Duration::from_secs(30);
 /// Poll interval for folders that the system does not watch.
-const QUICK_LOOK: Duration = Duration::from_millis(500);
+const QUICK_POLL: Duration = Duration::from_millis(500);
 
 /// Watches folders on behalf of all callers that follow a file. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -23,9 +23,9 @@ pub struct FileWatch {
 
 #[derive(Debug)]
 struct WatchState {
-    following: Arc<WatchedFiles>,
+    files: Arc<WatchedFiles>,
     system: Mutex<SystemWatcher>,
-    slow_look: Duration,
+    slow_poll: Duration,
 }
 
 /// The system's notifier and the folders it watches.
@@ -41,7 +41,7 @@ struct SystemWatcher {
 pub struct FileChanges {
     followed: Arc<Followed>,
     watch: FileWatch,
-    next_look: Instant,
+    next_poll: Instant,
 }
 
 impl FileWatch {
@@ -49,15 +49,15 @@ impl FileWatch {
     /// without a notification.
     #[must_use]
     pub fn new() -> Self {
-        Self::looking_every(SLOW_LOOK)
+        Self::with_poll_interval(SLOW_POLL)
     }
 
     /// Like [`FileWatch::new`], with another interval between reports without a notification.
     #[must_use]
-    pub fn looking_every(slow_look: Duration) -> Self {
-        let following = Arc::new(WatchedFiles::default());
-        let hears = following.clone();
-        let watcher = notify::recommended_watcher(move |told| hears.hear(told));
+    pub fn with_poll_interval(slow_poll: Duration) -> Self {
+        let files = Arc::new(WatchedFiles::default());
+        let handler = files.clone();
+        let watcher = notify::recommended_watcher(move |result| handler.handle_event(result));
         if let Err(error) = &watcher {
             tracing::warn!(%error, "file notifications are unavailable; files are polled twice a second");
         }
@@ -67,9 +67,9 @@ impl FileWatch {
         });
         Self {
             shared: Arc::new(WatchState {
-                following,
+                files,
                 system,
-                slow_look,
+                slow_poll,
             }),
         }
     }
@@ -78,13 +78,13 @@ impl FileWatch {
     /// are reported, so the caller reads the file once after it.
     #[must_use]
     pub fn follow(&self, file: &Path) -> FileChanges {
-        let followed = self.shared.following.add(file.to_owned());
+        let followed = self.shared.files.add(file.to_owned());
         let mut changes = FileChanges {
             followed,
             watch: self.clone(),
-            next_look: Instant::now(),
+            next_poll: Instant::now(),
         };
-        changes.watch_on(false);
+        changes.update_folders(false);
         changes
     }
 }
@@ -99,37 +99,37 @@ impl FileChanges {
     /// Waits until the file may have changed since the last call, or until the poll interval has
     /// elapsed. Cancel-safe.
     pub async fn changed(&mut self) {
-        let is_told = tokio::select! {
+        let is_notified = tokio::select! {
             biased;
-            () = self.followed.news.notified() => true,
-            () = tokio::time::sleep_until(self.next_look) => false,
+            () = self.followed.changed.notified() => true,
+            () = tokio::time::sleep_until(self.next_poll) => false,
         };
-        self.watch_on(!is_told);
+        self.update_folders(!is_notified);
     }
 
     /// Updates the watched folders to the file's current location.
-    fn watch_on(&mut self, again: bool) {
-        self.watch.shared.watch(again);
-        let is_watched = self.watch.shared.watches(&self.followed);
-        self.next_look = Instant::now()
+    fn update_folders(&mut self, rewatch: bool) {
+        self.watch.shared.watch(rewatch);
+        let is_watched = self.watch.shared.is_watching(&self.followed);
+        self.next_poll = Instant::now()
             + if is_watched {
-                self.watch.shared.slow_look
+                self.watch.shared.slow_poll
             } else {
-                QUICK_LOOK
+                QUICK_POLL
             };
     }
 }
 
 impl WatchState {
-    /// Watches the folders of all files. With `again`, folders that are already watched are
+    /// Watches the folders of all files. With `rewatch`, folders that are already watched are
     /// registered again, because another folder may have replaced one of them.
-    fn watch(&self, again: bool) {
-        let again = self.following.was_stale() || again;
+    fn watch(&self, rewatch: bool) {
+        let rewatch = self.files.was_stale() || rewatch;
         let mut system = lock(&self.system);
-        let mut wanted = self.following.look();
+        let mut wanted = self.files.refresh_folders();
         loop {
-            system.watch(&wanted, again);
-            let now = self.following.look();
+            system.watch(&wanted, rewatch);
+            let now = self.files.refresh_folders();
             if now == wanted {
                 return;
             }
@@ -138,14 +138,14 @@ impl WatchState {
         }
     }
 
-    fn watches(&self, followed: &Followed) -> bool {
-        let places = followed.folders();
-        !places.is_empty() && places.is_subset(&lock(&self.system).folders)
+    fn is_watching(&self, followed: &Followed) -> bool {
+        let watched = followed.folders();
+        !watched.is_empty() && watched.is_subset(&lock(&self.system).folders)
     }
 }
 
 impl SystemWatcher {
-    fn watch(&mut self, wanted: &BTreeSet<PathBuf>, again: bool) {
+    fn watch(&mut self, wanted: &BTreeSet<PathBuf>, rewatch: bool) {
         let Self {
             watcher: Some(watcher),
             folders,
@@ -159,7 +159,7 @@ impl SystemWatcher {
         }
         folders.retain(|folder| wanted.contains(folder));
         for folder in wanted {
-            if !again && folders.contains(folder) {
+            if !rewatch && folders.contains(folder) {
                 continue;
             }
             match watcher.watch(folder, RecursiveMode::NonRecursive) {

@@ -12,21 +12,21 @@ const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Waits for a notification after which `is_so` holds. The condition is checked only after a
 /// notification.
-async fn told(changes: &mut FileChanges, is_so: impl Fn() -> bool) {
-    let told = async {
+async fn wait_until(changes: &mut FileChanges, is_so: impl Fn() -> bool) {
+    let waited = async {
         changes.changed().await;
         while !is_so() {
             changes.changed().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), told)
+    tokio::time::timeout(Duration::from_secs(60), waited)
         .await
         .expect("no notification of the change");
 }
 
 /// Waits for a notification after which the file has this content.
 async fn becomes(changes: &mut FileChanges, file: &Path, content: &str) {
-    told(changes, || {
+    wait_until(changes, || {
         fs::read_to_string(file).ok().as_deref() == Some(content)
     })
     .await;
@@ -36,7 +36,7 @@ async fn becomes(changes: &mut FileChanges, file: &Path, content: &str) {
 async fn reports_written_and_replaced_files() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("config.json");
-    let mut changes = FileWatch::looking_every(NEVER).follow(&file);
+    let mut changes = FileWatch::with_poll_interval(NEVER).follow(&file);
     fs::write(&file, "1").unwrap();
     becomes(&mut changes, &file, "1").await;
     fs::write(&file, "2").unwrap();
@@ -53,7 +53,7 @@ async fn reports_written_and_replaced_files() {
 async fn follows_a_file_through_removed_and_replaced_folders() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("data/cron/jobs.json");
-    let watch = FileWatch::looking_every(NEVER);
+    let watch = FileWatch::with_poll_interval(NEVER);
     let mut changes = watch.follow(&file);
     for content in ["1", "2"] {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -62,7 +62,7 @@ async fn follows_a_file_through_removed_and_replaced_folders() {
         fs::write(&file, "changed").unwrap();
         becomes(&mut changes, &file, "changed").await;
         fs::remove_dir_all(home.path().join("data")).unwrap();
-        told(&mut changes, || !home.path().join("data").exists()).await;
+        wait_until(&mut changes, || !home.path().join("data").exists()).await;
     }
     // Replace the folder by another one.
     fs::create_dir_all(home.path().join("new/cron")).unwrap();
@@ -88,7 +88,7 @@ async fn reports_changes_of_link_and_target() {
     }
     symlink("1", at("current")).unwrap();
     symlink("current/config.json", at("config.json")).unwrap();
-    let mut changes = FileWatch::looking_every(NEVER).follow(&at("config.json"));
+    let mut changes = FileWatch::with_poll_interval(NEVER).follow(&at("config.json"));
     fs::write(at("1/config.json"), "1 again").unwrap();
     becomes(&mut changes, &at("config.json"), "1 again").await;
     symlink("2", at("next")).unwrap();
@@ -114,7 +114,7 @@ async fn polls_without_notifications() {
 async fn distinguishes_two_files_of_one_folder() {
     let home = tempfile::tempdir().unwrap();
     let (one, two) = (home.path().join("one"), home.path().join("two"));
-    let watch = FileWatch::looking_every(NEVER);
+    let watch = FileWatch::with_poll_interval(NEVER);
     let (mut of_one, mut of_two) = (watch.follow(&one), watch.follow(&two));
     drop(watch);
     fs::write(&one, "1").unwrap();

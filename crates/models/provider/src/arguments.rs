@@ -104,7 +104,7 @@ impl ArgumentReader<'_> {
             '{' => self.object(depth),
             '[' => self.list(depth),
             '"' | '\'' => self.string().map(Value::String),
-            _ => self.word(),
+            _ => self.literal(),
         }
     }
 
@@ -224,7 +224,7 @@ impl ArgumentReader<'_> {
     }
 
     /// Parses a number or a constant.
-    fn word(&mut self) -> Result<Value, String> {
+    fn literal(&mut self) -> Result<Value, String> {
         let start = self
             .chars
             .peek()

@@ -168,7 +168,7 @@ fn calls(
     let mut calls = Vec::new();
     for pieces in pieces {
         let id = if pieces.id.is_empty() || taken.contains(&pieces.id) {
-            made_up_id(&taken)
+            generate_id(&taken)
         } else {
             pieces.id.clone()
         };
@@ -179,7 +179,7 @@ fn calls(
 }
 
 fn call(pieces: PartialCall, id: impl Into<CallId>, reason: &FinishReason) -> ToolCall {
-    let name = sound_name(&pieces.name);
+    let name = sanitize_name(&pieces.name);
     let arguments = match reason {
         FinishReason::Length | FinishReason::Runaway => {
             Err("the answer reached its token limit inside this call".to_owned())
@@ -205,7 +205,7 @@ fn call(pieces: PartialCall, id: impl Into<CallId>, reason: &FinishReason) -> To
 
 /// Sanitizes a tool name so that every vendor accepts it in the history: letters, digits, `_` and
 /// `-`, at most 64 characters.
-fn sound_name(name: &str) -> String {
+fn sanitize_name(name: &str) -> String {
     if name.is_empty() {
         return UNNAMED.to_owned();
     }
@@ -220,7 +220,7 @@ fn sound_name(name: &str) -> String {
 }
 
 /// Generates an unused id of nine letters and digits, the form that the strictest vendor requires.
-fn made_up_id(taken: &HashSet<String>) -> String {
+fn generate_id(taken: &HashSet<String>) -> String {
     loop {
         let mut number = RandomState::new().build_hasher().finish();
         let mut id = String::with_capacity(9);
@@ -397,8 +397,8 @@ mod tests {
             ("", UNNAMED),
         ];
         for (name, expected) in table {
-            assert_eq!(sound_name(name), expected);
+            assert_eq!(sanitize_name(name), expected);
         }
-        assert_eq!(sound_name(&long).len(), NAME_LIMIT);
+        assert_eq!(sanitize_name(&long).len(), NAME_LIMIT);
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Member in which `ToolCall::malformed` keeps the raw arguments.
 const MALFORMED: &str = "_malformed";
 /// Maximum number of strings and arrays that may wrap the object.
-const DEEPEST: usize = 3;
+const MAX_DEPTH: usize = 3;
 
 /// Returns the arguments of the call of `tool` in a response. They are an object, a string that
 /// contains one, the first item of an array, or an object in the text of a model that does not call
@@ -32,7 +32,7 @@ pub fn handed_over(response: &LlmResponse, tool: &str) -> Result<Map, String> {
 
 fn object_of(value: Value, depth: usize) -> Option<Map> {
     match value {
-        _ if depth > DEEPEST => None,
+        _ if depth > MAX_DEPTH => None,
         Value::Object(map) => match map.get(MALFORMED).and_then(Value::as_str) {
             Some(raw) => object_of(serde_json::from_str(raw).ok()?, depth + 1),
             None => Some(map),

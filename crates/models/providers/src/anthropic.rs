@@ -51,12 +51,12 @@ impl Provider for Anthropic {
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
-        let mut refused = self.refusals.known();
+        let mut refused = self.refusals.params();
         loop {
             let body = request::body(&self.name, &request, &refused);
             match self.exchange(&body).await {
                 Ok(stream) => {
-                    self.refusals.learn(refused);
+                    self.refusals.remember(refused);
                     return Ok(stream);
                 }
                 Err(error)
@@ -117,7 +117,9 @@ impl<S: Stream<Item = Result<Event, EventStreamError<ProviderError>>> + Unpin> E
                 return None;
             }
             let read = match self.frames.next().await {
-                Some(frame) => frame.map_err(cause).and_then(|frame| self.read(&frame)),
+                Some(frame) => frame
+                    .map_err(unwrap_transport)
+                    .and_then(|frame| self.read(&frame)),
                 None => {
                     self.ended = true;
                     self.reader.end().map(|event| event.into_iter().collect())
@@ -147,7 +149,7 @@ impl<S: Stream<Item = Result<Event, EventStreamError<ProviderError>>> + Unpin> E
     }
 }
 
-fn cause(error: EventStreamError<ProviderError>) -> ProviderError {
+fn unwrap_transport(error: EventStreamError<ProviderError>) -> ProviderError {
     match error {
         EventStreamError::Transport(error) => error,
         other => ProviderError::Malformed(format!("the answer is not an event stream: {other}")),

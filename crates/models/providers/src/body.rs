@@ -178,7 +178,7 @@ impl<S: Stream<Item = Result<Bytes, ProviderError>> + Unpin + Send> BodyLines<S>
         while !self.ended {
             if let Some(end) = self.batch_end(searched) {
                 let lines = self.pending.split_to(end).freeze();
-                let lines = self.alive(sound(lines));
+                let lines = self.alive(repair_utf8(lines));
                 return Some(match self.weigh(&lines) {
                     _ if self.frame > FRAME_LIMIT => Err(self.too_long(FRAME_LIMIT)),
                     Ok(()) => Ok(lines),
@@ -287,7 +287,7 @@ impl<S> BodyLines<S> {
 }
 
 /// Replaces invalid UTF-8 with the replacement character.
-fn sound(lines: Bytes) -> Bytes {
+fn repair_utf8(lines: Bytes) -> Bytes {
     match String::from_utf8_lossy(&lines) {
         std::borrow::Cow::Borrowed(_) => lines,
         std::borrow::Cow::Owned(repaired) => Bytes::from(repaired),

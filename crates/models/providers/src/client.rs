@@ -18,7 +18,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// The program must have installed a default rustls crypto provider before the first request.
 #[derive(Default)]
 pub struct HttpClients {
-    way: ProxyMode,
+    proxy_mode: ProxyMode,
     remote: OnceLock<Client>,
     local: OnceLock<Client>,
 }
@@ -27,15 +27,15 @@ pub struct HttpClients {
 #[derive(Default)]
 enum ProxyMode {
     #[default]
-    AsTheEnvironmentSays,
-    Straight,
-    Through(Box<Proxy>),
+    Env,
+    Direct,
+    Custom(Box<Proxy>),
 }
 
 /// Omits the proxy, whose address may contain a password.
 impl fmt::Debug for HttpClients {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let has_proxy = matches!(self.way, ProxyMode::Through(_));
+        let has_proxy = matches!(self.proxy_mode, ProxyMode::Custom(_));
         f.debug_struct("HttpClients")
             .field("has_proxy", &has_proxy)
             .finish_non_exhaustive()
@@ -54,17 +54,17 @@ impl HttpClients {
     /// # Errors
     /// Returns [`ProxyError`] if the address is invalid.
     pub fn new(proxy: Option<&str>) -> Result<Self, ProxyError> {
-        let way = match proxy.map(str::trim) {
-            None => ProxyMode::AsTheEnvironmentSays,
-            Some("") => ProxyMode::Straight,
+        let proxy_mode = match proxy.map(str::trim) {
+            None => ProxyMode::Env,
+            Some("") => ProxyMode::Direct,
             Some(address) => {
                 let proxy = Proxy::all(address)
                     .map_err(|error| ProxyError(innermost(&error.without_url())))?;
-                ProxyMode::Through(Box::new(proxy.no_proxy(NoProxy::from_env())))
+                ProxyMode::Custom(Box::new(proxy.no_proxy(NoProxy::from_env())))
             }
         };
         Ok(Self {
-            way,
+            proxy_mode,
             ..Self::default()
         })
     }
@@ -77,10 +77,10 @@ impl HttpClients {
         if is_local(url) {
             return built(&self.local, || common().no_proxy().tls_certs_only([]));
         }
-        built(&self.remote, || match &self.way {
-            ProxyMode::AsTheEnvironmentSays => common(),
-            ProxyMode::Straight => common().no_proxy(),
-            ProxyMode::Through(proxy) => common().proxy(Proxy::clone(proxy)),
+        built(&self.remote, || match &self.proxy_mode {
+            ProxyMode::Env => common(),
+            ProxyMode::Direct => common().no_proxy(),
+            ProxyMode::Custom(proxy) => common().proxy(Proxy::clone(proxy)),
         })
     }
 }

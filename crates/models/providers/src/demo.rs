@@ -49,22 +49,22 @@ impl Provider for Demo {
 
 fn answer(request: &ChatRequest) -> Vec<StreamEvent> {
     let messages = request.transcript.messages();
-    let asked: Vec<RecentQuestion> = messages
+    let questions: Vec<RecentQuestion> = messages
         .iter()
         .filter_map(|message| match &**message {
             ChatMessage::User(user) => Some(RecentQuestion::read(&user.content.to_text())),
             _ => None,
         })
         .collect();
-    let newest = asked.last().cloned().unwrap_or_default();
+    let newest = questions.last().cloned().unwrap_or_default();
     let words = Language::in_language_of(&newest.text);
     // "Again" repeats the request before it.
-    let meant = asked
+    let question = questions
         .iter()
         .rev()
-        .map(|asked| Intent::of(&asked.text))
+        .map(|questions| Intent::of(&questions.text))
         .find(|intent| *intent != Intent::Again);
-    let intent = meant.unwrap_or(Intent::Help);
+    let intent = question.unwrap_or(Intent::Help);
     let newest_turn = messages
         .rsplit(|message| message.role() == "user")
         .next()
@@ -84,7 +84,7 @@ fn answer(request: &ChatRequest) -> Vec<StreamEvent> {
     };
     match plan.next(&intent) {
         DemoStep::Call { tool, arguments } => call(messages.len(), tool, arguments),
-        DemoStep::Say(text) => say(&format!("{} {text}", words.label())),
+        DemoStep::Say(text) => stream_text(&format!("{} {text}", words.label())),
     }
 }
 
@@ -134,7 +134,7 @@ fn call(position: usize, tool: &'static str, arguments: String) -> Vec<StreamEve
     ]
 }
 
-fn say(text: &str) -> Vec<StreamEvent> {
+fn stream_text(text: &str) -> Vec<StreamEvent> {
     let chars: Vec<char> = text.chars().collect();
     let pieces = chars
         .chunks(PIECE)

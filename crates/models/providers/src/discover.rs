@@ -41,10 +41,10 @@ pub async fn discover_local(servers: &[(&str, u16)], http: &HttpClients) -> Opti
 pub async fn discover_within(
     servers: &[(&str, u16)],
     http: &HttpClients,
-    patience: Duration,
+    timeout: Duration,
 ) -> Option<LocalServer> {
     let probes = servers.iter().map(|(provider, port)| async move {
-        tokio::time::timeout(patience, probe(provider, *port, http))
+        tokio::time::timeout(timeout, probe(provider, *port, http))
             .await
             .ok()
             .flatten()

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::ApiKey;
 
 /// Maximum length of a vendor's message, in characters.
-const WORDS_LIMIT: usize = 400;
+const MESSAGE_LIMIT: usize = 400;
 
 /// Longest accepted `Retry-After`. A longer wait could overflow the clock's arithmetic.
 const CLOCK_LIMIT: Duration = Duration::from_hours(24 * 365);
@@ -112,41 +112,43 @@ impl ErrorClassifier {
                 "the server redirects ({status}); correct apiBase"
             ));
         }
-        self.judge(status, &report, retry_after)
+        self.classify(status, &report, retry_after)
     }
 
     /// Classifies an error object inside a response with a success status.
     pub(crate) fn of_object(&self, object: &Value) -> ProviderError {
         let report = VendorError::of_json(object);
         let status = report.status().unwrap_or_else(|| match &report {
-            report if report.says(BUSY) => 429,
-            report if report.says(WRONG_KEY) => 401,
-            report if report.says(OVERLOADED) => 503,
-            report if report.says(&["invalid_request", "not_found_error"]) => 400,
+            report if report.contains_any(BUSY) => 429,
+            report if report.contains_any(WRONG_KEY) => 401,
+            report if report.contains_any(OVERLOADED) => 503,
+            report if report.contains_any(&["invalid_request", "not_found_error"]) => 400,
             _ => 200,
         });
-        self.judge(status, &report, report.retry_after)
+        self.classify(status, &report, report.retry_after)
     }
 
-    fn judge(
+    fn classify(
         &self,
         status: u16,
         report: &VendorError,
         retry_after: Option<Duration>,
     ) -> ProviderError {
-        let message = self.words(status, report);
+        let message = self.message_of(status, report);
         match status {
-            400 | 422 | 500 | 200 if report.says(TOO_LONG) => {
+            400 | 422 | 500 | 200 if report.contains_any(TOO_LONG) => {
                 ProviderError::ContextOverflow(message)
             }
-            400 | 404 | 415 | 422 | 500 | 200 if report.says(NO_IMAGES) => {
+            400 | 404 | 415 | 422 | 500 | 200 if report.contains_any(NO_IMAGES) => {
                 ProviderError::ImagesUnsupported(message)
             }
             413 => ProviderError::ContextOverflow(message),
             402 => ProviderError::Quota(message),
-            400 | 403 | 429 | 200 if report.says(NO_MONEY) => ProviderError::Quota(message),
+            400 | 403 | 429 | 200 if report.contains_any(NO_MONEY) => ProviderError::Quota(message),
             401 | 403 => ProviderError::Auth(self.with_hint(message)),
-            400 | 200 if report.says(WRONG_KEY) => ProviderError::Auth(self.with_hint(message)),
+            400 | 200 if report.contains_any(WRONG_KEY) => {
+                ProviderError::Auth(self.with_hint(message))
+            }
             429 => ProviderError::RateLimited {
                 retry_after,
                 message,
@@ -169,12 +171,12 @@ impl ErrorClassifier {
         }
     }
 
-    fn words(&self, status: u16, report: &VendorError) -> String {
-        let words = self.without_keys(report.message.trim());
-        if words.is_empty() {
+    fn message_of(&self, status: u16, report: &VendorError) -> String {
+        let message = self.without_keys(report.message.trim());
+        if message.is_empty() {
             format!("status {status} without an explanation")
         } else {
-            words
+            message
         }
     }
 
@@ -184,13 +186,13 @@ impl ErrorClassifier {
             Some(key) => text.replace(key.expose(), "***"),
             None => text.to_owned(),
         };
-        let words = text
+        let redacted = text
             .split_inclusive(char::is_whitespace)
             .map(|word| if looks_like_key(word) { "*** " } else { word });
-        words
+        redacted
             .collect::<String>()
             .chars()
-            .take(WORDS_LIMIT)
+            .take(MESSAGE_LIMIT)
             .collect::<String>()
             .trim_end()
             .to_owned()
@@ -245,7 +247,7 @@ impl VendorError {
         let text = |key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default();
         let detail = error.pointer("/metadata/raw").and_then(Value::as_str);
         let message = match error {
-            Value::String(words) => words.clone(),
+            Value::String(text) => text.clone(),
             _ if !text("message").is_empty() => match detail {
                 Some(detail) => format!("{}: {detail}", text("message")),
                 None => text("message").to_owned(),
@@ -288,7 +290,7 @@ impl VendorError {
         }
     }
 
-    fn says(&self, words: &[&str]) -> bool {
+    fn contains_any(&self, words: &[&str]) -> bool {
         words.iter().any(|word| self.searched.contains(word))
     }
 

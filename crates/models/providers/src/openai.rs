@@ -58,12 +58,12 @@ impl Provider for OpenAi {
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
-        let mut refused = self.refusals.known();
+        let mut refused = self.refusals.params();
         loop {
             let body = request::body(self.spec, &self.name, &request, &refused);
             match self.exchange(&request, &body).await {
                 Ok(stream) => {
-                    self.refusals.learn(refused);
+                    self.refusals.remember(refused);
                     return Ok(stream);
                 }
                 Err(error)
@@ -210,7 +210,7 @@ impl ExchangeState {
                 report.trouble.put(error.clone());
                 error
             });
-        let paced = Arc::clone(&self.pace).keep(lines.boxed());
+        let paced = Arc::clone(&self.pace).throttle(lines.boxed());
         Ok(http::Response::new(reqwest::Body::wrap_stream(paced)).into())
     }
 
@@ -276,7 +276,7 @@ impl<S: Stream<Item = Result<Value, OpenAIError>> + Unpin> ChunkStreamState<S> {
                 return None;
             }
             let read = match self.chunks.next().await {
-                Some(Ok(chunk)) if self.call.pace.takes(&chunk) => continue,
+                Some(Ok(chunk)) if self.call.pace.consume_mark(&chunk) => continue,
                 Some(Ok(chunk)) => self.reader.read(&chunk),
                 Some(Err(error)) => Err(self.call.error(error)),
                 None => {

@@ -11,7 +11,7 @@ use nanobot_provider::ProviderError;
 use serde_json::Value;
 
 /// Maximum number of parameters removed from one request.
-const MOST: usize = 3;
+const MAX_LEARNED: usize = 3;
 
 /// Names of request parameters.
 pub(crate) type ParamNames = BTreeSet<&'static str>;
@@ -21,7 +21,7 @@ pub(crate) type ParamNames = BTreeSet<&'static str>;
 pub(crate) struct UnsupportedParams(Mutex<ParamNames>);
 
 impl UnsupportedParams {
-    pub(crate) fn known(&self) -> ParamNames {
+    pub(crate) fn params(&self) -> ParamNames {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -29,7 +29,7 @@ impl UnsupportedParams {
     }
 
     /// Remembers the parameters without which a request succeeded.
-    pub(crate) fn learn(&self, members: ParamNames) {
+    pub(crate) fn remember(&self, members: ParamNames) {
         if !members.is_empty() {
             self.0
                 .lock()
@@ -55,7 +55,7 @@ impl UnsupportedParams {
             .find(|member| body.get(**member).is_some() && words.contains(**member));
         let Some(member) = named else { return false };
         tracing::debug!(member, "retrying without an unsupported parameter");
-        members.len() < self.known().len() + MOST && members.insert(member)
+        members.len() < self.params().len() + MAX_LEARNED && members.insert(member)
     }
 }
 

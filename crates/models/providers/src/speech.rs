@@ -72,7 +72,7 @@ pub struct SpeechSettings {
     /// Maximum size of a recording, in bytes.
     pub max_bytes: u64,
     /// Time limits and retries.
-    pub patience: SpeechTimeouts,
+    pub timeouts: SpeechTimeouts,
 }
 
 /// Time limits and retries of a transcription.
@@ -268,18 +268,18 @@ impl Speech {
     }
 
     fn exchange(&self) -> Exchange<'_> {
-        let patience = &self.settings.patience;
+        let timeouts = &self.settings.timeouts;
         Exchange {
             base: &self.base,
             headers: &self.headers,
             faults: &self.faults,
             http: &self.http,
-            patience,
+            timeouts,
             began: Instant::now(),
             total: if self.protocol == Protocol::Job {
-                patience.total_of_job
+                timeouts.total_of_job
             } else {
-                patience.total
+                timeouts.total
             },
         }
     }

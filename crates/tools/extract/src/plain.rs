@@ -7,7 +7,7 @@
 const INVISIBLE: [&str; 4] = ["script", "style", "noscript", "template"];
 
 /// Maximum length of a character reference's name, in bytes.
-const LONGEST_NAME: usize = 8;
+const MAX_NAME: usize = 8;
 
 /// Removes tags, comments and scripts, decodes character references, and collapses white space.
 #[must_use]
@@ -79,7 +79,7 @@ fn decoded(text: &str) -> String {
         out.push_str(before);
         let end = after
             .bytes()
-            .take(LONGEST_NAME + 1)
+            .take(MAX_NAME + 1)
             .position(|byte| byte == b';');
         let reference = end.and_then(|end| Some((after.get(..end)?, after.get(end + 1..)?)));
         if let Some((character, behind)) =

@@ -123,15 +123,15 @@ fn flatten(mail: &mut [u8]) {
             .is_some_and(|name| name.eq_ignore_ascii_case(HEADER))
             || is_folded && in_type;
         if in_type {
-            disguise(line, b"message", OPAQUE.as_bytes());
+            replace_type(line, b"message", OPAQUE.as_bytes());
             // The parts of a digest are mails by default.
-            disguise(line, b"digest", b"shadow");
+            replace_type(line, b"digest", b"shadow");
         }
     }
 }
 
 /// Replaces a word in the media type on a header line. Both words have the same length.
-fn disguise(line: &mut [u8], word: &[u8], other: &[u8]) {
+fn replace_type(line: &mut [u8], word: &[u8], other: &[u8]) {
     let type_ends = line
         .iter()
         .position(|byte| *byte == b';')
@@ -159,7 +159,7 @@ fn written(message: &Message<'_>) -> String {
         }
         let text = message.body_text(index)?;
         Some(if part.is_some_and(says_ascii) {
-            as_meant(text)
+            redecode_utf8(text)
         } else {
             text
         })
@@ -218,13 +218,13 @@ fn says_ascii(part: &MessagePart<'_>) -> bool {
 
 /// Decodes such a part again if it is not ASCII: the parser read it as Windows-1252, but it is
 /// UTF-8 if it is valid as that.
-fn as_meant(text: Cow<'_, str>) -> Cow<'_, str> {
+fn redecode_utf8(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.is_ascii() {
         return text;
     }
     let (bytes, _, is_lossy) = WINDOWS_1252.encode(&text);
     match String::from_utf8(bytes.into_owned()) {
-        Ok(meant) if !is_lossy => meant.into(),
+        Ok(decoded) if !is_lossy => decoded.into(),
         _ => text,
     }
 }

@@ -389,9 +389,8 @@ mod linux {
         }
     }
 
-    /// A helper that is killed while idle is replaced.
     #[tokio::test]
-    async fn a_helper_that_was_killed_while_idle_is_replaced() {
+    async fn one_pool_serves_several_requests_in_a_row() {
         let own: Arc<dyn Extract> = Arc::new(HelperProcess::at(PROGRAM.into()));
         for _ in 0..3 {
             let answer = own

@@ -18,7 +18,7 @@ mod resolver;
 mod roots;
 mod snapshot;
 mod url;
-mod work;
+mod work_folder;
 
 pub use crate::{
     address::{canonical, is_metadata, is_public},

@@ -22,7 +22,7 @@ use crate::{
     denied::PathDenied,
     links::{self, FileId},
     roots::{beneath_denied, resolve},
-    work,
+    work_folder,
 };
 
 /// Common locations of credentials below the home folder, for [`PathRules::secret_paths`].
@@ -105,15 +105,15 @@ pub struct PathPolicy {
 struct Roots(Vec<PathBuf>);
 
 impl Roots {
-    fn hold(&self, path: &Path) -> bool {
+    fn contains(&self, path: &Path) -> bool {
         self.0.iter().any(|root| path.starts_with(root))
     }
 
-    fn deny(&self, path: &Path) -> bool {
+    fn denies(&self, path: &Path) -> bool {
         self.0.iter().any(|root| beneath_denied(path, root))
     }
 
-    fn lie_beneath(&self, path: &Path) -> bool {
+    fn are_beneath(&self, path: &Path) -> bool {
         self.0.iter().any(|root| beneath_denied(root, path))
     }
 }
@@ -179,7 +179,7 @@ impl PathPolicy {
         let Some(folders) = &self.rules.work_folders else {
             return Ok(self.clone());
         };
-        let given = folders.join(work::folder_name(conversation));
+        let given = folders.join(work_folder::folder_name(conversation));
         let folder = self.confined().write(&given)?;
         let unusable = |source| PathDenied::Unresolvable {
             path: given.display().to_string(),
@@ -225,7 +225,7 @@ impl PathPolicy {
         let given = path.as_ref();
         let resolved = self.locate(given)?;
         self.open_to_reading(given, &resolved)?;
-        if self.roots(&self.rules.unlisted_roots).hold(&resolved) && resolved.is_dir() {
+        if self.roots(&self.rules.unlisted_roots).contains(&resolved) && resolved.is_dir() {
             return Err(PathDenied::Unlisted {
                 path: given.display().to_string(),
             });
@@ -264,27 +264,28 @@ impl PathPolicy {
         let secret = [&self.rules.secret_paths, &self.rules.closed_roots];
         if secret
             .into_iter()
-            .any(|rules| self.roots(rules).lie_beneath(&entry))
+            .any(|rules| self.roots(rules).are_beneath(&entry))
         {
             return Err(PathDenied::Secret { path: path() });
         }
         let pinned = self.roots(&self.rules.protected_paths);
-        if pinned.lie_beneath(&entry) || self.workspace_root().lie_beneath(&entry) {
+        if pinned.are_beneath(&entry) || self.workspace_root().are_beneath(&entry) {
             return Err(PathDenied::Protected { path: path() });
         }
         Ok(ResolvedPath::new(entry, self.clone()))
     }
 
     fn open_to_reading(&self, given: &Path, resolved: &Path) -> Result<(), PathDenied> {
-        if self.roots(&self.rules.secret_paths).deny(resolved) || self.closures().close(resolved) {
+        if self.roots(&self.rules.secret_paths).denies(resolved) || self.closures().close(resolved)
+        {
             return Err(PathDenied::Secret {
                 path: given.display().to_string(),
             });
         }
         let open = !self.rules.restrict
-            || self.workspace_root().hold(resolved)
-            || self.roots(&self.rules.allowed_paths).hold(resolved)
-            || self.roots(&self.rules.read_only_roots).hold(resolved);
+            || self.workspace_root().contains(resolved)
+            || self.roots(&self.rules.allowed_paths).contains(resolved)
+            || self.roots(&self.rules.read_only_roots).contains(resolved);
         if open {
             Ok(())
         } else {
@@ -295,10 +296,10 @@ impl PathPolicy {
     fn open_to_writing(&self, given: &Path, resolved: &Path) -> Result<(), PathDenied> {
         let path = || given.display().to_string();
         self.open_to_reading(given, resolved)?;
-        if self.roots(&self.rules.protected_paths).deny(resolved) {
+        if self.roots(&self.rules.protected_paths).denies(resolved) {
             return Err(PathDenied::Protected { path: path() });
         }
-        if self.roots(&self.rules.read_only_roots).deny(resolved) {
+        if self.roots(&self.rules.read_only_roots).denies(resolved) {
             return Err(PathDenied::ReadOnly { path: path() });
         }
         Ok(())

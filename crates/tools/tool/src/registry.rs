@@ -193,14 +193,14 @@ impl Registry {
 
     fn unknown(&self, name: &ToolName) -> ToolResult {
         let listing = self.read();
-        let known: Vec<&str> = listing
+        let names: Vec<&str> = listing
             .specs
             .iter()
             .map(|spec| spec.name.as_str())
             .collect();
         ToolResult::error(format!(
             "Error: Tool '{name}' not found. Available: {}",
-            known.join(", ")
+            names.join(", ")
         ))
     }
 

@@ -27,7 +27,7 @@ pub(crate) use self::{edit::EditFile, list::ListDir, read::ReadFile, write::Writ
 const MAX_EDITED: u64 = 16 << 20;
 
 /// Runs blocking file work off the runtime, with the path policy of the call's session.
-async fn judged<T: Send + 'static>(
+async fn with_policy<T: Send + 'static>(
     policy: &Arc<PathPolicy>,
     context: &ToolContext,
     work: impl FnOnce(&PathPolicy) -> Result<T, String> + Send + 'static,

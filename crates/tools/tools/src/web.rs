@@ -40,7 +40,7 @@ impl WebError {
     }
 
     /// Rewords the reason.
-    fn said(self, words: impl FnOnce(String) -> String) -> Self {
+    fn map_reason(self, words: impl FnOnce(String) -> String) -> Self {
         Self {
             reason: words(self.reason),
             ..self

@@ -4,8 +4,8 @@ use nanobot_session::{Entry, MessageEntry, ReadFrom, TurnEnd, TurnOutcome};
 use nanobot_types::TraceId;
 
 use super::log::SessionLog;
-use super::opening::TurnStart;
-use super::{Agent, TurnReport, report_again};
+use super::turn_start::TurnStart;
+use super::{Agent, TurnReport, recorded_report};
 use crate::AgentError;
 use crate::engine::TurnFacts;
 
@@ -26,7 +26,7 @@ impl Agent {
         let _owner = self.locks.lock(&facts.session).await;
         let view = self.sessions.read(&facts.session, ReadFrom::Cursor).await?;
         let (mut entries, inbound) = match TurnStart::of(&view, entry.inbound.as_ref()) {
-            TurnStart::Ended(end) => return Ok(report_again(trace, end)),
+            TurnStart::Ended(end) => return Ok(recorded_report(trace, end)),
             TurnStart::Fresh { mut repairs, .. } => {
                 let inbound = entry.inbound.iter().cloned().collect();
                 repairs.push(Entry::Message(entry));

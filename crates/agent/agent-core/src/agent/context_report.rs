@@ -122,12 +122,12 @@ impl Agent {
         view: &SessionView,
     ) -> (Vec<(String, usize)>, usize) {
         self.consolidator.calibrator().load().await;
-        let said = LogFacts::of(view, &chrono::Local::now().fixed_offset());
+        let log_facts = LogFacts::of(view, &chrono::Local::now().fixed_offset());
         let audience = self.audience(session).await;
         let facts = SessionFacts {
             summary: last_summary(view),
             audience: Some(&audience),
-            ..said.for_context()
+            ..log_facts.for_context()
         };
         let prompt = self.context.epoch(session, facts).await.prompt;
         let sections = prompt

@@ -13,7 +13,7 @@ impl Agent {
         let messages = match self.sessions.read(session, ReadFrom::Cursor).await {
             Ok(view) => {
                 let sent = view
-                    .standing()
+                    .effective_records()
                     .into_iter()
                     .filter(|record| matches!(record.entry, Entry::Message(_)))
                     .count();

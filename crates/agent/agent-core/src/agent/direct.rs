@@ -65,7 +65,7 @@ impl DirectRequest {
 
     /// Sets the observer.
     #[must_use]
-    pub fn watched_by(mut self, observer: Arc<dyn Observer>) -> Self {
+    pub fn with_observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observer = observer;
         self
     }
@@ -90,7 +90,7 @@ impl Agent {
     pub async fn process_direct(&self, request: DirectRequest) -> Result<TurnReport, AgentError> {
         let now = chrono::Local::now().fixed_offset();
         let runtime = self
-            .beside(
+            .attached_text(
                 &request.content,
                 &request.origin,
                 &now,

@@ -7,7 +7,7 @@ use nanobot_context::estimate_message;
 use nanobot_session::{Entry, MessageEntry, Seq, SessionError, SessionStore, SessionView};
 use nanobot_types::{ChannelName, ChatId, ChatMessage, SessionKey};
 
-use crate::consolidation::{Size, last_summary, waits};
+use crate::consolidation::{Size, has_pending, last_summary};
 use crate::engine::{Journal, TurnFacts};
 use crate::evidence::{TurnStep, TurnSteps};
 use crate::message_tool::{self, MessageTool};
@@ -35,7 +35,7 @@ pub(super) struct ConversationSize {
     /// Summary of the messages that are no longer sent.
     pub(super) summary: Option<String>,
     /// `true` if something is waiting to be summarised.
-    pub(super) waits: bool,
+    pub(super) has_pending: bool,
     /// Tokens of the prompt and the tools.
     pub(super) fixed: usize,
     /// Size of the messages that are still sent.
@@ -47,7 +47,7 @@ impl ConversationSize {
     pub(super) fn of(view: &SessionView) -> Self {
         Self {
             summary: last_summary(view).map(str::to_owned),
-            waits: waits(view),
+            has_pending: has_pending(view),
             ..Self::default()
         }
     }
@@ -78,7 +78,7 @@ impl SessionLog {
     }
 
     /// Notes the steps under way in `steps`.
-    pub(super) fn noting(self, steps: TurnSteps) -> Self {
+    pub(super) fn with_steps(self, steps: TurnSteps) -> Self {
         Self { steps, ..self }
     }
 
@@ -116,7 +116,7 @@ impl SessionLog {
     }
 
     /// Updates the flags for a step.
-    pub(super) fn note(&mut self, message: &ChatMessage) {
+    pub(super) fn update_flags(&mut self, message: &ChatMessage) {
         let result = match message {
             // Earlier output of the `message` tool does not answer this new message.
             ChatMessage::User(_) => {
@@ -133,7 +133,7 @@ impl SessionLog {
             .name
             .as_ref()
             .is_some_and(|name| name.as_str() == MessageTool::NAME);
-        if is_message && message_tool::reached(&message.text(), &self.channel, &self.chat_id) {
+        if is_message && message_tool::was_sent_to(&message.text(), &self.channel, &self.chat_id) {
             self.answered_here = true;
         }
     }
@@ -143,13 +143,13 @@ impl SessionLog {
 impl Journal for SessionLog {
     async fn record(&mut self, messages: Vec<MessageEntry>) -> Result<(), SessionError> {
         for entry in &messages {
-            self.note(&entry.message);
+            self.update_flags(&entry.message);
         }
         self.append(messages.into_iter().map(Entry::Message).collect())
             .await
     }
 
-    fn under_way(&self, step: TurnStep) {
-        self.steps.take(step);
+    fn step_started(&self, step: TurnStep) {
+        self.steps.step(step);
     }
 }

@@ -14,7 +14,7 @@ use crate::{AudienceLookup, audience};
 
 /// Minimum interval between checks for changes after turns that ran no tool. Such changes come from
 /// people who edit the files.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Time of the last check for changes of memory.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl MemoryCheckTimer {
     /// Returns `true` if a check is due, and then resets the interval.
     fn is_due(&self) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = last.is_none_or(|last| last.elapsed() >= LOOK_EVERY);
+        let due = last.is_none_or(|last| last.elapsed() >= CHECK_INTERVAL);
         if due {
             *last = Some(Instant::now());
         }
@@ -53,9 +53,9 @@ impl Agent {
     }
 
     /// Returns the entry to record if the message of a turn changes the session's audience.
-    pub(super) fn heard(&self, view: &SessionView, facts: &TurnFacts) -> Option<Entry> {
+    pub(super) fn audience_change(&self, view: &SessionView, facts: &TurnFacts) -> Option<Entry> {
         if self.context.memory().is_divided() {
-            audience::heard(&view.metadata, facts)
+            audience::audience_change(&view.metadata, facts)
         } else {
             None
         }
@@ -87,7 +87,7 @@ impl Agent {
             Reason::Found
         };
         for scope in self.audience(session).await.scopes() {
-            if let Err(error) = versions.notice(&scope, &reason).await {
+            if let Err(error) = versions.record_changes(&scope, &reason).await {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(error, session = %session, "could not record versions of memory changes");
             }

@@ -6,13 +6,13 @@
 
 mod conclude;
 mod context_report;
-mod cutting;
 mod describe;
 mod direct;
 mod log;
 mod memory;
-mod opening;
+mod rewind;
 mod skills;
+mod turn_start;
 mod usage;
 mod window;
 
@@ -54,7 +54,7 @@ use crate::prefix::{LogFacts, PrefixWatch};
 use crate::{AgentError, Observer, Subagents};
 use log::{ConversationSize, SessionLog};
 use memory::MemoryCheckTimer;
-use opening::{FreshSteering, Resumed, TurnStart};
+use turn_start::{FreshSteering, Resumed, TurnStart};
 use usage::Totals;
 
 /// Reply of a turn in which the model said nothing.
@@ -186,7 +186,7 @@ impl Agent {
         });
         let engine = TurnEngine::new(parts.router, parts.registry, parts.events.clone())
             .calibrated_by(calibrator)
-            .hiding(settings.secrets.clone());
+            .with_secrets(settings.secrets.clone());
         let engine = match &settings.results_folder {
             Some(folder) => engine.keeping_results(folder),
             None => engine,
@@ -276,37 +276,38 @@ impl Agent {
         let Ok(_permit) = self.permits.acquire().await else {
             return Err(AgentError::Interrupted);
         };
-        steps.take(TurnStep::Opening);
+        steps.step(TurnStep::Opening);
         self.consolidator.calibrator().load().await;
         let view = self.sessions.read(&session, ReadFrom::Cursor).await?;
         let view = self.make_room(&session, view, &request.observer).await?;
         let view = self.shorten_heartbeat(&session, view).await?;
         let mut log =
-            SessionLog::new(self.sessions.clone(), &request.facts, view.head).noting(steps);
+            SessionLog::new(self.sessions.clone(), &request.facts, view.head).with_steps(steps);
         log.conversation = ConversationSize::of(&view);
-        let said = LogFacts::of(&view, &request.entry.at);
+        let log_facts = LogFacts::of(&view, &request.entry.at);
         let trace = request.trace.clone();
         let report = match TurnStart::of(&view, request.entry.inbound.as_ref()) {
-            TurnStart::Ended(end) => return Ok(report_again(trace, end)),
+            TurnStart::Ended(end) => return Ok(recorded_report(trace, end)),
             TurnStart::Fresh {
                 mut repairs,
                 messages,
             } => {
-                repairs.extend(self.heard(&view, &request.facts));
-                repairs.extend(address::moved(&view.metadata, &request.facts));
+                repairs.extend(self.audience_change(&view, &request.facts));
+                repairs.extend(address::address_change(&view.metadata, &request.facts));
                 self.events.send(Event::TurnStarted {
                     session: session.clone(),
                     trace,
                 });
-                self.begin(&mut log, (view, said), repairs, messages, request)
+                self.begin(&mut log, (view, log_facts), repairs, messages, request)
                     .await?
             }
             TurnStart::Resumed(resumed) => {
                 tracing::info!(session = %session, trace = %trace, "resuming an interrupted turn");
-                self.go_on(&mut log, (view, said), resumed, request).await?
+                self.resume(&mut log, (view, log_facts), resumed, request)
+                    .await?
             }
         };
-        self.note_size(&session, &log, report.ended);
+        self.record_size(&session, &log, report.ended);
         self.notice_memory(&session, &report.trace, log.ran_tools())
             .await;
         self.events.send(Event::TurnFinished {
@@ -338,14 +339,14 @@ impl Agent {
         .await
     }
 
-    async fn go_on(
+    async fn resume(
         &self,
         log: &mut SessionLog,
         read: (SessionView, LogFacts),
         resumed: Resumed,
         request: TurnRequest<'_>,
     ) -> Result<TurnReport, AgentError> {
-        resumed.steps.iter().for_each(|step| log.note(step));
+        resumed.steps.iter().for_each(|step| log.update_flags(step));
         if let Some(reply) = resumed.reply {
             return self
                 .record_end(
@@ -372,7 +373,7 @@ impl Agent {
     async fn run_engine(
         &self,
         log: &mut SessionLog,
-        (view, said): (SessionView, LogFacts),
+        (view, log_facts): (SessionView, LogFacts),
         (messages, progress): (Vec<Arc<ChatMessage>>, TurnProgress),
         taken: Vec<MessageId>,
         request: TurnRequest<'_>,
@@ -383,18 +384,21 @@ impl Agent {
         let facts = SessionFacts {
             audience: Some(&audience),
             summary: log.conversation.summary.as_deref(),
-            ..said.for_context()
+            ..log_facts.for_context()
         };
         let epoch = self.context.epoch(session, facts).await;
-        let mut requests = self.prefixes.turn(session, said, &view, &epoch).await;
+        let mut requests = self.prefixes.turn(session, log_facts, &view, &epoch).await;
         // Frees a long conversation, which would otherwise be held twice during model calls.
         drop(view);
-        let tools = requests.in_order(self.engine.registry().specs());
+        let tools = requests.stable_order(self.engine.registry().specs());
         log.conversation.fixed = estimate_tokens(epoch.prompt.text()) + estimate_tools(&tools);
         let size = &mut log.conversation.size;
         *size = Size {
             messages: messages.len(),
-            tokens: messages.iter().map(|said| estimate_message(said)).sum(),
+            tokens: messages
+                .iter()
+                .map(|message| estimate_message(message))
+                .sum(),
         };
         let io = TurnIo {
             facts: &request.facts,
@@ -418,7 +422,7 @@ impl Agent {
         if report.outcome == TurnOutcome::Stopped && request.interrupt.is_cancelled() {
             return Err(AgentError::Interrupted);
         }
-        self.record_end(log, request.trace, steering.into_taken(), report)
+        self.record_end(log, request.trace, steering.into_message_ids(), report)
             .await
     }
 
@@ -456,16 +460,16 @@ impl Agent {
     }
 
     /// Sets the delivery of a job's message to the current location of its chat.
-    pub(crate) async fn find_place(&self, message: &mut InboundMessage) {
-        address::find(&*self.sessions, message).await;
+    pub(crate) async fn set_delivery(&self, message: &mut InboundMessage) {
+        address::find_delivery(&*self.sessions, message).await;
     }
 
     /// Returns the number of steps recorded after the message in its turn; `u32::MAX` if the turn
     /// ended, 0 if the log cannot be read. The number grows between attempts if a turn is merely
     /// interrupted, and stays the same if the turn crashes the process.
-    pub(crate) async fn steps_behind(&self, session: &SessionKey, inbound: &MessageId) -> u32 {
+    pub(crate) async fn steps_recorded(&self, session: &SessionKey, inbound: &MessageId) -> u32 {
         match self.sessions.read(session, ReadFrom::Cursor).await {
-            Ok(view) => opening::steps_behind(&view, inbound),
+            Ok(view) => turn_start::steps_recorded(&view, inbound),
             Err(error) => {
                 tracing::warn!(%error, session = %session, "could not read the journal of a turn");
                 0
@@ -495,7 +499,7 @@ impl Agent {
     }
 }
 
-fn report_again(trace: TraceId, end: Option<TurnEnd>) -> TurnReport {
+fn recorded_report(trace: TraceId, end: Option<TurnEnd>) -> TurnReport {
     match end {
         Some(end) => TurnReport {
             trace: end.turn,

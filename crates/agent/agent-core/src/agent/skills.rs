@@ -8,12 +8,12 @@ use nanobot_types::{ChannelName, ChatId, Origin, Timestamp};
 use super::Agent;
 
 /// Maximum number of characters of a skill that `/skill NAME` shows.
-const SHOWN: usize = 3000;
+const MAX_SHOWN: usize = 3000;
 
 impl Agent {
     /// Returns the text that is stored next to a message and sent after it: the runtime block, and
     /// the skills that a person names in the message as `$name`.
-    pub(crate) async fn beside(
+    pub(crate) async fn attached_text(
         &self,
         text: &str,
         origin: &Origin,
@@ -76,7 +76,7 @@ fn line(skill: &Skill) -> String {
     format!(
         "- {}{state}: {}",
         skill.name,
-        cut(&skill.description.replace('\n', " "), 120)
+        shortened(&skill.description.replace('\n', " "), 120)
     )
 }
 
@@ -92,13 +92,13 @@ fn show(skill: &Skill) -> String {
         skill.origin,
         skill.description,
         skill.location.display(),
-        cut(&skill.body, SHOWN)
+        shortened(&skill.body, MAX_SHOWN)
     )
     .trim_end()
     .to_owned()
 }
 
-fn cut(text: &str, limit: usize) -> String {
+fn shortened(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or(text)),
         None => text.to_owned(),

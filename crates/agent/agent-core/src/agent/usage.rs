@@ -10,7 +10,7 @@ use super::Agent;
 use crate::Miss;
 
 /// Maximum number of sessions whose tokens are counted separately.
-const REMEMBERED: usize = 1024;
+const MAX_SESSIONS: usize = 1024;
 
 /// Tokens since the program started.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ impl Totals {
     pub(super) fn add(&self, session: &SessionKey, usage: Usage) {
         let mut counted = self.lock();
         counted.all += usage;
-        if counted.by_session.len() < REMEMBERED || counted.by_session.contains_key(session) {
+        if counted.by_session.len() < MAX_SESSIONS || counted.by_session.contains_key(session) {
             let tokens = counted.by_session.entry(session.clone()).or_default();
             tokens.sum += usage;
             tokens.last = usage;

@@ -9,7 +9,7 @@ use nanobot_types::{SessionKey, SessionKind};
 
 use super::Agent;
 use super::log::{ConversationSize, SessionLog};
-use crate::consolidation::{Size, left_behind, old_messages, waits_in};
+use crate::consolidation::{Size, metadata_has_pending, old_messages, reset_entry};
 use crate::{AgentError, CompactReport, NoNotifier, Notifier, Observer, Signal};
 
 impl Agent {
@@ -29,7 +29,7 @@ impl Agent {
         let (sections, tools) = self.prompt_size(session, &view).await;
         let fixed = tools + sections.iter().map(|(_, tokens)| tokens).sum::<usize>();
         self.consolidator
-            .note(session, fixed, Size::default(), false);
+            .record_size(session, fixed, Size::default(), false);
         Ok(self.consolidator.compact(session, &NoNotifier).await)
     }
 
@@ -39,7 +39,7 @@ impl Agent {
         match self.sessions.list().await {
             Ok(sessions) => sessions
                 .iter()
-                .filter(|session| waits_in(&session.metadata))
+                .filter(|session| metadata_has_pending(&session.metadata))
                 .for_each(|session| self.consolidator.resume(&session.key, Arc::new(NoNotifier))),
             Err(error) => tracing::warn!(%error, "could not list unfinished summaries"),
         }
@@ -52,7 +52,7 @@ impl Agent {
             .read(session, ReadFrom::Seq(Seq(u64::MAX)))
             .await
         {
-            Ok(view) if waits_in(&view.metadata) => {
+            Ok(view) if metadata_has_pending(&view.metadata) => {
                 self.consolidator.resume(session, Arc::new(NoNotifier));
             }
             Ok(_) => {}
@@ -81,12 +81,16 @@ impl Agent {
 
     /// Records the size of a conversation after a turn. A failed turn is skipped, because it is no
     /// reason to call a model again.
-    pub(super) fn note_size(&self, session: &SessionKey, log: &SessionLog, ended: TurnOutcome) {
+    pub(super) fn record_size(&self, session: &SessionKey, log: &SessionLog, ended: TurnOutcome) {
         let ConversationSize {
-            fixed, size, waits, ..
+            fixed,
+            size,
+            has_pending,
+            ..
         } = log.conversation;
         if ended != TurnOutcome::Failed {
-            self.consolidator.note(session, fixed, size, waits);
+            self.consolidator
+                .record_size(session, fixed, size, has_pending);
         }
     }
 
@@ -135,18 +139,18 @@ impl Agent {
     /// Returns [`AgentError::Session`] if the session log failed.
     pub async fn reset(&self, session: &SessionKey) -> Result<(), AgentError> {
         let _owner = self.locks.lock(session).await;
-        let _held = self.consolidator.hold(session).await;
+        let _held = self.consolidator.lock_state(session).await;
         let view = self
             .sessions
             .read(session, ReadFrom::Seq(Seq(u64::MAX)))
             .await?;
         let mut entries = vec![Entry::Reset];
         if self.consolidator.settings().enabled {
-            entries.insert(0, left_behind(&view));
+            entries.insert(0, reset_entry(&view));
         }
         self.sessions.append(session, view.head, entries).await?;
         self.consolidator
-            .note(session, 0, Size::default(), view.cursor < view.head);
+            .record_size(session, 0, Size::default(), view.cursor < view.head);
         self.context.renew(session);
         Ok(())
     }

@@ -42,12 +42,12 @@ impl LoopState {
         let Some(evidence) = self
             .evidence
             .as_ref()
-            .filter(|evidence| evidence.owes(&turn))
+            .filter(|evidence| evidence.is_uncounted(&turn))
         else {
             return Ok(0);
         };
         delivery.settle(SettleOutcome::Begin).await?;
-        evidence.paid(&turn);
+        evidence.mark_counted(&turn);
         Ok(1)
     }
 
@@ -83,7 +83,7 @@ impl LoopState {
         delivery
             .settle(SettleOutcome::Extend(Duration::ZERO))
             .await?;
-        self.steps_of(&delivery.message).take(TurnStep::Opening);
+        self.steps_of(&delivery.message).step(TurnStep::Opening);
         Ok(())
     }
 
@@ -97,9 +97,9 @@ impl LoopState {
     }
 
     /// Notes that an attempt to handle a message is over.
-    pub(super) fn step_over(&self, message: &InboundMessage) {
+    pub(super) fn attempt_over(&self, message: &InboundMessage) {
         if let Some(evidence) = &self.evidence {
-            evidence.over(&message.turn_id());
+            evidence.ended(&message.turn_id());
         }
     }
 }

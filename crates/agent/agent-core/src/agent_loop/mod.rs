@@ -9,10 +9,10 @@ mod blame;
 mod commands;
 mod heartbeat_filter;
 mod lane;
-mod line;
 mod pump;
 mod shared;
 mod subagent;
+mod waiting_line;
 
 use std::time::Duration;
 

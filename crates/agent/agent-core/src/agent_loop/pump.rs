@@ -34,8 +34,8 @@ impl AgentLoop {
         Self::with_commands(agent, bus, ledger, settings, CommandTable::built_in(), None)
     }
 
-    /// Creates a loop with these commands, and with a judge that decides which heartbeat replies
-    /// are sent. Without a judge all of them are sent.
+    /// Creates a loop with these commands, and with a filter that decides which heartbeat replies
+    /// are sent. Without a filter all of them are sent.
     #[must_use]
     pub fn with_commands(
         agent: Arc<Agent>,
@@ -43,9 +43,9 @@ impl AgentLoop {
         ledger: Arc<dyn Ledger>,
         settings: LoopSettings,
         commands: CommandTable,
-        judge: Option<Arc<dyn HeartbeatFilter>>,
+        heartbeat_filter: Option<Arc<dyn HeartbeatFilter>>,
     ) -> Self {
-        let shared = LoopState::new(agent, bus, ledger, settings, commands, judge);
+        let shared = LoopState::new(agent, bus, ledger, settings, commands, heartbeat_filter);
         Self {
             shared: Arc::new(shared),
         }
@@ -111,14 +111,15 @@ impl AgentLoop {
 impl LoopState {
     async fn route(shared: &Arc<Self>, delivery: Delivery<InboundMessage>) {
         if let Some(task) = SubagentTask::of(&delivery.message) {
-            return Self::take_task(shared, task, delivery).await;
+            return Self::accept_task(shared, task, delivery).await;
         }
         let session = delivery.message.session_key();
         let answer = match shared.commands.read(&delivery.message) {
-            Parsed::Command { command, arguments } => match command.when() {
+            Parsed::Command { command, arguments } => match command.timing() {
                 CommandTiming::Now => {
                     let (command, arguments) = (command.clone(), arguments.to_owned());
-                    return Self::act_now(shared, command, arguments, session, delivery).await;
+                    return Self::run_command_now(shared, command, arguments, session, delivery)
+                        .await;
                 }
                 CommandTiming::InLane => return Self::enqueue(shared, session, delivery).await,
                 CommandTiming::InLaneAfterStop => {
@@ -139,21 +140,21 @@ impl LoopState {
 
     /// Starts a command at once, before anything else is routed. If it has to wait for something,
     /// it continues in a task of its own.
-    async fn act_now(
+    async fn run_command_now(
         shared: &Arc<Self>,
         command: Arc<dyn Command>,
         arguments: String,
         session: SessionKey,
         delivery: Delivery<InboundMessage>,
     ) {
-        let Ok(permit) = shared.at_work.clone().acquire_owned().await else {
+        let Ok(permit) = shared.command_permits.clone().acquire_owned().await else {
             return;
         };
         let own = shared.clone();
         let mut acting = Box::pin(async move {
             let _permit = permit;
             let done = own
-                .act(
+                .run_command(
                     &*command,
                     &arguments,
                     &session,

@@ -22,7 +22,7 @@ use super::lane::handle::{LaneHandle, Queued};
 use crate::{Agent, AgentError, StepLog};
 
 /// Maximum number of commands that run outside of lanes at the same time.
-const COMMANDS_AT_WORK: usize = 16;
+const MAX_COMMANDS: usize = 16;
 
 /// State shared by the pump and its lanes.
 #[derive(Debug)]
@@ -31,14 +31,14 @@ pub(super) struct LoopState {
     pub(super) bus: Arc<dyn Bus>,
     pub(super) ledger: Arc<dyn Ledger>,
     pub(super) commands: CommandTable,
-    pub(super) judge: Option<Arc<dyn HeartbeatFilter>>,
+    pub(super) heartbeat_filter: Option<Arc<dyn HeartbeatFilter>>,
     pub(super) settings: LoopSettings,
     /// Notes of the steps under way, as evidence after a crash.
     pub(super) evidence: Option<Arc<StepLog>>,
     pub(super) lanes: Mutex<HashMap<SessionKey, LaneHandle>>,
     pub(super) tasks: TaskTracker,
     /// Limits the commands that run outside of lanes.
-    pub(super) at_work: Arc<Semaphore>,
+    pub(super) command_permits: Arc<Semaphore>,
     /// Fires when lanes must not begin further messages; what they hold stays in the ledger.
     pub(super) closing: CancellationToken,
     /// Fires when running turns must end, after the grace period.
@@ -54,19 +54,19 @@ impl LoopState {
         ledger: Arc<dyn Ledger>,
         settings: LoopSettings,
         commands: CommandTable,
-        judge: Option<Arc<dyn HeartbeatFilter>>,
+        heartbeat_filter: Option<Arc<dyn HeartbeatFilter>>,
     ) -> Self {
         Self {
             agent,
             bus,
             ledger,
             commands,
-            judge,
+            heartbeat_filter,
             settings,
             evidence: None,
             lanes: Mutex::default(),
             tasks: TaskTracker::new(),
-            at_work: Arc::new(Semaphore::new(COMMANDS_AT_WORK)),
+            command_permits: Arc::new(Semaphore::new(MAX_COMMANDS)),
             closing: CancellationToken::new(),
             abort: CancellationToken::new(),
             started: Instant::now(),
@@ -77,7 +77,7 @@ impl LoopState {
     ///
     /// # Errors
     /// Returns the command's error.
-    pub(super) async fn act(
+    pub(super) async fn run_command(
         &self,
         command: &dyn Command,
         arguments: &str,
@@ -122,13 +122,13 @@ impl LoopState {
 
     /// Returns `true` if a message used up its attempts. Every recorded step of its turn allows one
     /// more attempt, so that restarts do not use up the attempts of a turn that makes progress.
-    pub(super) async fn is_hopeless(&self, message: &InboundMessage, attempt: u32) -> bool {
+    pub(super) async fn exceeded_attempts(&self, message: &InboundMessage, attempt: u32) -> bool {
         let attempts = self.settings.max_attempts;
         if attempt <= attempts {
             return false;
         }
         let steps = match message.journal_id() {
-            Some(id) => self.agent.steps_behind(&message.session_key(), &id).await,
+            Some(id) => self.agent.steps_recorded(&message.session_key(), &id).await,
             None => 0,
         };
         attempt > attempts.saturating_add(steps)
@@ -161,18 +161,18 @@ impl LoopState {
     /// Notifies waiters that a message is settled.
     pub(super) fn turn_ended(&self, message: &InboundMessage) {
         self.note_settled(message);
-        self.tell_end(message, &message.session_key());
+        self.publish_turn_end(message, &message.session_key());
     }
 
     /// Notifies waiters of `session` that one of its messages is settled, and how many subagents
     /// are unfinished.
-    pub(super) fn tell_end(&self, message: &InboundMessage, session: &SessionKey) {
-        let left = self
+    pub(super) fn publish_turn_end(&self, message: &InboundMessage, session: &SessionKey) {
+        let unfinished = self
             .agent
             .subagents()
             .map_or(0, |subagents| subagents.of_session(session).len());
         let kind = OutboundKind::TurnEnd {
-            unfinished: u32::try_from(left).unwrap_or(u32::MAX),
+            unfinished: u32::try_from(unfinished).unwrap_or(u32::MAX),
         };
         let key = OutboundKey::new(message.turn_id(), OutboundSlot::TurnEnd);
         self.bus.offer(OutboundMessage::in_reply_to(

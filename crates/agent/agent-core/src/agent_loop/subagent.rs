@@ -18,7 +18,7 @@ use crate::AgentError;
 use crate::subagent::{SubagentEnd, SubagentTask, Subagents, reported_by};
 
 /// Maximum number of times that the backoff doubles.
-const LONGEST_BACK_OFF: u32 = 6;
+const MAX_BACKOFF_DOUBLINGS: u32 = 6;
 
 /// A task and the state of its attempts.
 struct HeldTask {
@@ -43,7 +43,7 @@ enum AttemptResult {
 
 impl LoopState {
     /// Accepts the task of a subagent.
-    pub(super) async fn take_task(
+    pub(super) async fn accept_task(
         shared: &Arc<Self>,
         task: SubagentTask,
         delivery: Delivery<InboundMessage>,
@@ -51,7 +51,7 @@ impl LoopState {
         let Some(subagents) = shared.agent.subagents().cloned() else {
             return shared.refuse(&task, &delivery).await;
         };
-        let stopped = subagents.enter(&task);
+        let stopped = subagents.accept(&task);
         let attempt = delivery.attempt;
         let mut held = HeldTask {
             task,
@@ -63,7 +63,7 @@ impl LoopState {
         let own = shared.clone();
         shared
             .tasks
-            .spawn(async move { own.work_on(&subagents, &mut held).await });
+            .spawn(async move { own.retry_until_done(&subagents, &mut held).await });
     }
 
     /// Notes that a message is settled, in case it is the result of a subagent.
@@ -90,17 +90,17 @@ impl LoopState {
     }
 
     /// Retries until the task is done, with exponential backoff.
-    async fn work_on(&self, subagents: &Subagents, held: &mut HeldTask) {
+    async fn retry_until_done(&self, subagents: &Subagents, held: &mut HeldTask) {
         let mut failures: u32 = 0;
         loop {
-            let tried = AssertUnwindSafe(self.try_task(subagents, held))
+            let tried = AssertUnwindSafe(self.attempt_task(subagents, held))
                 .catch_unwind()
                 .await;
             let tried = tried.unwrap_or_else(|_panic| {
                 tracing::error!(subagent = held.task.id, "working on a task panicked");
                 AttemptResult::Failed
             });
-            self.step_over(&held.delivery.message);
+            self.attempt_over(&held.delivery.message);
             let first = match tried {
                 AttemptResult::Done => return,
                 AttemptResult::Blocked => self.settings.redelivery_delay,
@@ -111,8 +111,8 @@ impl LoopState {
                     REDELIVERY_DELAY
                 }
             };
-            subagents.rest(&held.task);
-            let pause = first * (1 << failures.min(LONGEST_BACK_OFF));
+            subagents.set_waiting(&held.task);
+            let pause = first * (1 << failures.min(MAX_BACKOFF_DOUBLINGS));
             failures = failures.saturating_add(1);
             let rested = async {
                 tokio::select! {
@@ -126,14 +126,17 @@ impl LoopState {
         }
     }
 
-    async fn try_task(&self, subagents: &Subagents, held: &mut HeldTask) -> AttemptResult {
+    async fn attempt_task(&self, subagents: &Subagents, held: &mut HeldTask) -> AttemptResult {
         match self.count_crash(&held.delivery).await {
             Ok(crashes) => held.attempt = held.attempt.saturating_add(crashes),
             // A person settled the task; this is handled below, when it begins.
             Err(BusError::Conflict { .. } | BusError::Unknown { .. }) => {}
             Err(error) => return failed(&held.task, &error.into()),
         }
-        let end = if self.is_hopeless(&held.delivery.message, held.attempt).await {
+        let end = if self
+            .exceeded_attempts(&held.delivery.message, held.attempt)
+            .await
+        {
             let text = format!(
                 "it was tried {} times and failed each time; the log says why",
                 self.settings.max_attempts
@@ -146,7 +149,7 @@ impl LoopState {
             let Some(_admitted) = self.admit(message, &held.stopped).await else {
                 return AttemptResult::Done;
             };
-            let Some(seat) = subagents.seat(&held.stopped, &self.closing).await else {
+            let Some(seat) = subagents.acquire_slot(&held.stopped, &self.closing).await else {
                 return AttemptResult::Done;
             };
             if !held.begun && seat.is_some() {
@@ -157,7 +160,7 @@ impl LoopState {
                         let gone = subagents
                             .conclude(&held.task, TurnOutcome::Stopped, None)
                             .await;
-                        return self.bring(subagents, held, gone).await;
+                        return self.deliver_result(subagents, held, gone).await;
                     }
                     Err(error) => return failed(&held.task, &error.into()),
                 }
@@ -165,7 +168,7 @@ impl LoopState {
             match seat {
                 Some(_seat) => {
                     subagents
-                        .work(
+                        .run_task(
                             &held.task,
                             &self.abort,
                             self.steps_of(&held.delivery.message),
@@ -179,11 +182,11 @@ impl LoopState {
                 }
             }
         };
-        self.bring(subagents, held, end).await
+        self.deliver_result(subagents, held, end).await
     }
 
     /// Delivers the result to the parent session, then settles the task.
-    async fn bring(
+    async fn deliver_result(
         &self,
         subagents: &Subagents,
         held: &HeldTask,
@@ -196,7 +199,7 @@ impl LoopState {
             Err(error) => return failed(task, &error),
         };
         let is_on_the_way = if subagents.is_awaited(task) {
-            subagents.report(task);
+            subagents.set_reporting(task);
             match self
                 .bus
                 .publish_inbound(subagents.result(task, end).await)
@@ -217,7 +220,7 @@ impl LoopState {
         if !is_on_the_way {
             // The session expects no message, or an earlier process delivered it.
             subagents.answered(&task.id);
-            self.tell_end(&held.delivery.message, &task.parent);
+            self.publish_turn_end(&held.delivery.message, &task.parent);
         }
         AttemptResult::Done
     }

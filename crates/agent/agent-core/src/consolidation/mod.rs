@@ -9,15 +9,15 @@
 //! Messages never leave the log. Until they are summarised, the engine leaves what does not fit out
 //! of its requests.
 
-mod ask;
-mod choose;
+mod boundary;
 mod notifier;
 mod pieces;
 mod report;
+mod run;
+mod save_memory;
 mod settings;
 mod state;
 mod summarise;
-mod work;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,23 +36,23 @@ pub use notifier::{NoNotifier, Notifier};
 pub use report::CompactReport;
 pub use settings::ConsolidationSettings;
 
-pub(crate) use choose::{Size, old_messages, size};
-pub(crate) use state::{last_summary, left_behind, waits, waits_in};
+pub(crate) use boundary::{Size, old_messages, size};
+pub(crate) use state::{has_pending, last_summary, metadata_has_pending, reset_entry};
 
 use self::state::Pending;
 use crate::budget::TokenBudget;
 use crate::locks::KeyedLocks;
 
 /// Maximum number of concurrent summaries over all sessions.
-const AT_ONCE: usize = 2;
+const MAX_CONCURRENT: usize = 2;
 /// Maximum number of sessions whose size is remembered.
-const REMEMBERED: usize = 1024;
+const MAX_SESSIONS: usize = 1024;
 /// Maximum number of attempts to append when others write to the same session.
 const TRIES: u32 = 8;
 /// Reads the metadata of a session without its messages.
 const STATE: ReadFrom = ReadFrom::Seq(Seq(u64::MAX));
 /// Assumed tokens of system prompt and tools for a session that has had no turn yet.
-const USUAL_PROMPT: usize = 2_500;
+const DEFAULT_PROMPT: usize = 2_500;
 /// Fill level, in tenths of the room for a conversation, from which on it is summarised.
 const FULL: usize = 8;
 
@@ -78,7 +78,7 @@ pub(crate) struct Consolidator {
     closing: CancellationToken,
     permits: Semaphore,
     running: Mutex<HashSet<SessionKey>>,
-    known: Mutex<HashMap<SessionKey, SessionEstimate>>,
+    estimates: Mutex<HashMap<SessionKey, SessionEstimate>>,
     /// Held while the consolidation state of a session is changed.
     states: KeyedLocks,
     /// Models that do not support a forced tool choice.
@@ -115,9 +115,9 @@ impl Consolidator {
             events: parts.events,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
-            permits: Semaphore::new(AT_ONCE),
+            permits: Semaphore::new(MAX_CONCURRENT),
             running: Mutex::default(),
-            known: Mutex::default(),
+            estimates: Mutex::default(),
             states: KeyedLocks::default(),
             unforced: Mutex::default(),
         }
@@ -156,13 +156,19 @@ impl Consolidator {
 
     /// Records the size of a session after a turn: the tokens of its prompt and its conversation,
     /// and whether something already waits to be summarised.
-    pub(crate) fn note(&self, session: &SessionKey, fixed: usize, size: Size, waits: bool) {
-        let due = self.settings.enabled && (waits || self.is_full(session, fixed, size));
-        let mut known = self.known();
-        if known.len() >= REMEMBERED && !known.contains_key(session) {
-            known.retain(|_, known| known.due);
+    pub(crate) fn record_size(
+        &self,
+        session: &SessionKey,
+        fixed: usize,
+        size: Size,
+        has_pending: bool,
+    ) {
+        let due = self.settings.enabled && (has_pending || self.is_full(session, fixed, size));
+        let mut estimates = self.estimates();
+        if estimates.len() >= MAX_SESSIONS && !estimates.contains_key(session) {
+            estimates.retain(|_, estimate| estimate.due);
         }
-        known.insert(session.clone(), SessionEstimate { fixed, due });
+        estimates.insert(session.clone(), SessionEstimate { fixed, due });
     }
 
     fn is_full(&self, session: &SessionKey, fixed: usize, size: Size) -> bool {
@@ -179,9 +185,9 @@ impl Consolidator {
     /// that the messages themselves have to go into the history.
     pub(crate) fn must_make_room(&self, view: &SessionView, session: &SessionKey) -> bool {
         let fixed = self
-            .known()
+            .estimates()
             .get(session)
-            .map_or(USUAL_PROMPT, |known| known.fixed);
+            .map_or(DEFAULT_PROMPT, |estimate| estimate.fixed);
         let failed = Pending::of(view)
             .chunks
             .iter()
@@ -193,42 +199,42 @@ impl Consolidator {
     }
 
     /// Starts to summarise a session in the background if there is something to summarise.
-    pub(crate) fn start(self: &Arc<Self>, session: &SessionKey, teller: Arc<dyn Notifier>) {
+    pub(crate) fn start(self: &Arc<Self>, session: &SessionKey, notifier: Arc<dyn Notifier>) {
         let is_due = self
-            .known()
+            .estimates()
             .get_mut(session)
-            .is_some_and(|known| std::mem::take(&mut known.due));
+            .is_some_and(|estimate| std::mem::take(&mut estimate.due));
         if !is_due || self.tasks.is_closed() {
             return;
         }
         let (this, session) = (Arc::clone(self), session.clone());
         self.tasks.spawn(async move {
-            let report = this.run(&session, SummaryExtent::Due, &*teller).await;
+            let report = this.run(&session, SummaryExtent::Due, &*notifier).await;
             tracing::info!(%session, messages = report.messages, trouble = report.error, "summarised a conversation");
             this.calibrator.save().await;
         });
     }
 
     /// Resumes the unfinished summaries that the log of a session shows.
-    pub(crate) fn resume(self: &Arc<Self>, session: &SessionKey, teller: Arc<dyn Notifier>) {
+    pub(crate) fn resume(self: &Arc<Self>, session: &SessionKey, notifier: Arc<dyn Notifier>) {
         if !self.settings.enabled {
             return;
         }
         let fixed = self
-            .known()
+            .estimates()
             .get(session)
-            .map_or(USUAL_PROMPT, |known| known.fixed);
-        self.note(session, fixed, Size::default(), true);
-        self.start(session, teller);
+            .map_or(DEFAULT_PROMPT, |estimate| estimate.fixed);
+        self.record_size(session, fixed, Size::default(), true);
+        self.start(session, notifier);
     }
 
     /// Summarises everything that may leave the conversation of a session.
     pub(crate) async fn compact(
         &self,
         session: &SessionKey,
-        teller: &dyn Notifier,
+        notifier: &dyn Notifier,
     ) -> CompactReport {
-        self.run(session, SummaryExtent::Everything, teller).await
+        self.run(session, SummaryExtent::Everything, notifier).await
     }
 
     /// Waits until no summary is running. After `grace`, running summaries end as soon as possible
@@ -267,12 +273,14 @@ impl Consolidator {
             .contains(session)
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<SessionKey, SessionEstimate>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn estimates(&self) -> MutexGuard<'_, HashMap<SessionKey, SessionEstimate>> {
+        self.estimates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locks the consolidation state of a session.
-    pub(crate) async fn hold(&self, session: &SessionKey) -> OwnedMutexGuard<()> {
+    pub(crate) async fn lock_state(&self, session: &SessionKey) -> OwnedMutexGuard<()> {
         self.states.lock(session).await
     }
 
@@ -284,7 +292,7 @@ impl Consolidator {
         from: ReadFrom,
         mut decide: impl FnMut(&SessionView, &mut Pending) -> (Vec<Entry>, T),
     ) -> Result<T, SessionError> {
-        let _alone = self.hold(session).await;
+        let _alone = self.lock_state(session).await;
         let mut tries = 0;
         loop {
             tries += 1;
@@ -354,35 +362,35 @@ impl Consolidator {
 
     fn choose(&self, session: &SessionKey, view: &SessionView, aim: SummaryExtent) -> Option<Seq> {
         if view.is_partial() {
-            return choose::backlog(view);
+            return boundary::backlog(view);
         }
         let fixed = self
-            .known()
+            .estimates()
             .get(session)
-            .map_or(USUAL_PROMPT, |known| known.fixed);
+            .map_or(DEFAULT_PROMPT, |estimate| estimate.fixed);
         let size = size(view);
-        let kept = self.settings.kept();
-        let everything = choose::Removal {
+        let kept_messages = self.settings.kept_messages();
+        let everything = boundary::Removal {
             tokens: usize::MAX,
-            kept,
+            kept_messages,
         };
         let too_many = self
             .settings
             .memory_window
             .is_some_and(|window| size.messages > window);
         if aim == SummaryExtent::Everything || too_many {
-            return choose::boundary(view, everything).map(|(upto, _)| upto);
+            return boundary::boundary(view, everything).map(|(upto, _)| upto);
         }
         if !self.is_full(session, fixed, size) {
             return None;
         }
         let room = self.room(session, fixed);
-        let need = choose::Removal {
+        let need = boundary::Removal {
             tokens: size.tokens.saturating_sub(room / 2).max(1),
-            kept,
+            kept_messages,
         };
         // A summary of very little costs a model call and frees no room.
-        choose::boundary(view, need)
+        boundary::boundary(view, need)
             .filter(|(_, tokens)| *tokens >= room / 20)
             .map(|(upto, _)| upto)
     }

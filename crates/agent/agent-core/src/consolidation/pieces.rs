@@ -27,7 +27,7 @@ pub(super) struct TranscriptPiece {
 /// Returns the pieces of a chunk that are not summarised yet.
 pub(super) fn pieces(view: &SessionView, chunk: &Chunk) -> Vec<TranscriptPiece> {
     let mut pieces = Vec::new();
-    for record in view.standing() {
+    for record in view.effective_records() {
         let seq = record.seq.0;
         let Entry::Message(entry) = &record.entry else {
             continue;

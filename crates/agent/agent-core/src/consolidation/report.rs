@@ -30,13 +30,13 @@ impl fmt::Display for CompactReport {
                 f,
                 "The conversation could not be summarised ({why}). Nothing was changed."
             ),
-            (_, count, trouble) => {
+            (_, count, problem) => {
                 write!(
                     f,
                     "Summarised {count} messages into memory; {} are still in context.",
                     self.remaining
                 )?;
-                trouble
+                problem
                     .as_ref()
                     .map_or(Ok(()), |why| write!(f, " Then it stopped: {why}."))
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Tokens reserved for what estimates miss: separators, and the error of the estimate.
 const RESERVE: usize = 1_024;
 /// Number of newest messages that always stay if no `memory_window` is set.
-const KEPT: usize = 8;
+const KEPT_MESSAGES: usize = 8;
 /// Minimum and maximum number of messages that stay of a `memory_window`.
 const KEPT_OF_WINDOW: std::ops::RangeInclusive<usize> = 2..=10;
 
@@ -51,10 +51,10 @@ impl ConsolidationSettings {
 
     /// Returns the number of newest messages that are never summarised.
     #[must_use]
-    pub fn kept(&self) -> usize {
+    pub fn kept_messages(&self) -> usize {
         let of_window =
             |window: usize| (window / 2).clamp(*KEPT_OF_WINDOW.start(), *KEPT_OF_WINDOW.end());
-        self.memory_window.map_or(KEPT, of_window)
+        self.memory_window.map_or(KEPT_MESSAGES, of_window)
     }
 }
 
@@ -81,12 +81,14 @@ mod tests {
 
     #[test]
     fn keeps_half_of_the_message_window_within_bounds() {
-        for (memory_window, kept) in [(None, 8), (Some(1), 2), (Some(6), 3), (Some(50), 10)] {
+        for (memory_window, kept_messages) in
+            [(None, 8), (Some(1), 2), (Some(6), 3), (Some(50), 10)]
+        {
             let settings = ConsolidationSettings {
                 memory_window,
                 ..ConsolidationSettings::default()
             };
-            assert_eq!(settings.kept(), kept, "{memory_window:?}");
+            assert_eq!(settings.kept_messages(), kept_messages, "{memory_window:?}");
         }
     }
 }

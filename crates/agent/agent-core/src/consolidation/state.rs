@@ -143,7 +143,7 @@ impl Pending {
 
     /// Marks everything before `head` as dropped by a reset. Messages that are not summarised yet
     /// still will be.
-    pub(super) fn leave(&mut self, cursor: Seq, head: Seq) {
+    pub(super) fn abandon(&mut self, cursor: Seq, head: Seq) {
         let mut from = cursor;
         for chunk in self.chunks.iter_mut().filter(|chunk| !chunk.left) {
             chunk.left = true;
@@ -160,21 +160,21 @@ impl Pending {
 
 /// Returns the metadata change that a reset of a session needs, to be appended together with the
 /// reset.
-pub(crate) fn left_behind(view: &SessionView) -> Entry {
+pub(crate) fn reset_entry(view: &SessionView) -> Entry {
     let mut pending = Pending::of(view);
-    pending.leave(view.cursor, view.head);
+    pending.abandon(view.cursor, view.head);
     let mut change = pending.change();
     change.insert(LAST_SUMMARY.to_owned(), Value::Null);
     Entry::Metadata(change)
 }
 
 /// Returns `true` if something in a session waits to be summarised.
-pub(crate) fn waits(view: &SessionView) -> bool {
-    waits_in(&view.metadata) || view.is_partial()
+pub(crate) fn has_pending(view: &SessionView) -> bool {
+    metadata_has_pending(&view.metadata) || view.is_partial()
 }
 
 /// Returns `true` if a session's metadata says that something waits to be summarised.
-pub(crate) fn waits_in(metadata: &Map) -> bool {
+pub(crate) fn metadata_has_pending(metadata: &Map) -> bool {
     !Pending::in_metadata(metadata).chunks.is_empty()
 }
 
@@ -202,17 +202,17 @@ mod tests {
     #[test]
     fn each_abandoned_range_is_queued_once() {
         let mut pending = Pending::default();
-        pending.leave(Seq(3), Seq(3));
+        pending.abandon(Seq(3), Seq(3));
         assert_eq!(pending, Pending::default());
         pending.chunks.push(Chunk::new(Seq(3), Seq(7)));
-        pending.leave(Seq(3), Seq(12));
+        pending.abandon(Seq(3), Seq(12));
         let bounds: Vec<_> = pending
             .chunks
             .iter()
             .map(|chunk| (chunk.from, chunk.upto, chunk.left))
             .collect();
         assert_eq!(bounds, [(3, 7, true), (7, 12, true)]);
-        pending.leave(Seq(12), Seq(15));
+        pending.abandon(Seq(12), Seq(15));
         assert_eq!(pending.chunks.len(), 3);
     }
 
@@ -239,7 +239,7 @@ mod tests {
             ..SessionView::default()
         };
         assert_eq!(Pending::of(&view), pending);
-        assert!(waits(&view));
+        assert!(has_pending(&view));
         assert_eq!(
             Pending::default().change().get(CONSOLIDATION),
             Some(&Value::Null)

@@ -8,11 +8,11 @@ use nanobot_provider::{CallContext, ChatRequest, ToolChoice};
 use nanobot_types::{Event, FinishReason, LlmResponse, TraceId, chain};
 
 use super::Consolidator;
-use super::ask::{self, Summary};
 use super::notifier::MemoryProblem;
 use super::pieces::TranscriptPiece;
+use super::run::ConsolidationRun;
+use super::save_memory::{self, Summary};
 use super::state::{Flush, Rewrite};
-use super::work::ConsolidationRun;
 
 /// Estimated tokens of the instructions and the tool.
 const INSTRUCTIONS: usize = 600;
@@ -37,19 +37,21 @@ impl Consolidator {
             .map_err(|error| chain(&error))?;
         let (mut overflows, mut merges) = (0, 0);
         loop {
-            let (shown, is_whole) = self.shown(run, &facts.text);
+            let (shown, is_whole) = self.facts_to_send(run, &facts.text);
             let part = self.part(run, rest, estimate_tokens(shown), overflows);
             let Some(last) = part.last() else {
                 return Err("there is nothing to summarise".to_owned());
             };
             let response = self
-                .ask(run, |choice| ask::request(shown, is_whole, part, choice))
+                .query_model(run, |choice| {
+                    save_memory::request(shown, is_whole, part, choice)
+                })
                 .await?;
             if response.finish_reason == FinishReason::ContextOverflow && overflows < OVERFLOWS {
                 overflows += 1;
                 continue;
             }
-            let summary = understood(&response)?;
+            let summary = parse_summary(&response)?;
             let now = memory
                 .facts(&run.scope)
                 .await
@@ -62,12 +64,12 @@ impl Consolidator {
             let rewrite = if now.revision == facts.revision {
                 self.rewrite(run, &facts, is_whole, &summary).await
             } else {
-                self.tell(run, &MemoryProblem::Changed).await;
+                self.notify_once(run, &MemoryProblem::Changed).await;
                 None
             };
             return Ok(Flush {
                 at: last.at,
-                history: dated(summary.history, last),
+                history: with_time(summary.history, last),
                 facts: rewrite,
                 raw: false,
                 done: last.done,
@@ -77,17 +79,17 @@ impl Consolidator {
 
     /// Returns as much of the facts as the model can read and give back, and `true` if that is all
     /// of them.
-    fn shown<'t>(&self, run: &ConsolidationRun<'_>, facts: &'t str) -> (&'t str, bool) {
+    fn facts_to_send<'t>(&self, run: &ConsolidationRun<'_>, facts: &'t str) -> (&'t str, bool) {
         let budget = self.budget(run.session).at_most(UNLIMITED);
         let limit = (budget / 4).min(self.settings().max_output / 4 * 3);
         let tokens = estimate_tokens(facts);
         if tokens <= limit {
             return (facts, true);
         }
-        let kept = facts.chars().count().saturating_mul(limit) / tokens;
+        let limit_characters = facts.chars().count().saturating_mul(limit) / tokens;
         let end = facts
             .char_indices()
-            .nth(kept)
+            .nth(limit_characters)
             .map_or(facts.len(), |(end, _)| end);
         (facts.get(..end).unwrap_or_default(), false)
     }
@@ -115,7 +117,7 @@ impl Consolidator {
     }
 
     /// Asks the model, with a forced tool choice if the model supports that.
-    async fn ask(
+    async fn query_model(
         &self,
         run: &ConsolidationRun<'_>,
         request: impl Fn(ToolChoice) -> ChatRequest,
@@ -127,7 +129,7 @@ impl Consolidator {
             .unwrap_or_else(PoisonError::into_inner)
             .contains(&model);
         if !is_unforced {
-            let response = self.call(run, request(ask::forced())).await?;
+            let response = self.call(run, request(save_memory::forced())).await?;
             if response.finish_reason != FinishReason::Error || self.closing.is_cancelled() {
                 return Ok(response);
             }
@@ -178,7 +180,7 @@ impl Consolidator {
     ) -> Option<Rewrite> {
         let text = summary.facts.trim();
         if !is_whole {
-            self.tell(run, &MemoryProblem::TooLong).await;
+            self.notify_once(run, &MemoryProblem::TooLong).await;
             return None;
         }
         // Models return an empty text if they have nothing to add.
@@ -186,7 +188,7 @@ impl Consolidator {
             return None;
         }
         if loses_too_much(&facts.text, text) {
-            self.tell(run, &MemoryProblem::Loses).await;
+            self.notify_once(run, &MemoryProblem::Loses).await;
             return None;
         }
         Some(Rewrite::new(format!("{text}\n"), facts.revision))
@@ -194,14 +196,14 @@ impl Consolidator {
 }
 
 /// Parses the summary in a response. The error is the reason why there is none.
-fn understood(response: &LlmResponse) -> Result<Summary, String> {
+fn parse_summary(response: &LlmResponse) -> Result<Summary, String> {
     match response.finish_reason {
         FinishReason::Error | FinishReason::ContextOverflow => {
-            let words = response
+            let content = response
                 .content
                 .as_deref()
                 .unwrap_or("the model did not answer");
-            Err(words
+            Err(content
                 .lines()
                 .next()
                 .unwrap_or_default()
@@ -209,12 +211,12 @@ fn understood(response: &LlmResponse) -> Result<Summary, String> {
                 .take(200)
                 .collect())
         }
-        _ => ask::read(response),
+        _ => save_memory::read(response),
     }
 }
 
 /// Prefixes an entry with its time unless the model wrote one.
-fn dated(history: String, last: &TranscriptPiece) -> String {
+fn with_time(history: String, last: &TranscriptPiece) -> String {
     if history.starts_with("[20") {
         history
     } else {

@@ -125,7 +125,7 @@ impl CallStep<'_> {
     }
 
     /// Redacts secrets and adjusts the number of characters shown.
-    fn hiding(
+    fn redacted(
         &self,
         WholeText {
             text,
@@ -163,7 +163,7 @@ impl CallStep<'_> {
         let mut text = match result.whole {
             Some(whole) => {
                 self.results
-                    .keep(call, text, self.hiding(whole), limit)
+                    .shorten_excerpt(call, text, self.redacted(whole), limit)
                     .await
             }
             None => self.results.shorten(call, text, limit).await,

@@ -12,7 +12,7 @@ use nanobot_context::{estimate_message, estimate_tokens};
 use nanobot_types::{ChatMessage, Content, ContentBlock, ToolMessage};
 
 /// Number of newest messages whose results are kept.
-const KEPT: usize = 4;
+const KEPT_RESULTS: usize = 4;
 /// Replaces an old result.
 const NOTE: &str =
     "[An older result was left out to save room. Call the tool again if it is needed.]";
@@ -51,7 +51,7 @@ pub(crate) fn compact(messages: &mut Vec<Arc<ChatMessage>>, budget: usize) -> bo
 
 /// Replaces the oldest tool results by a note.
 fn leave_out_results(messages: &mut [Arc<ChatMessage>], total: &mut usize, target: usize) {
-    let last = messages.len().saturating_sub(KEPT);
+    let last = messages.len().saturating_sub(KEPT_RESULTS);
     for message in messages.iter_mut().take(last) {
         if *total <= target {
             return;
@@ -183,7 +183,7 @@ mod tests {
         ))
     }
 
-    fn said(text: &str) -> Arc<ChatMessage> {
+    fn user(text: &str) -> Arc<ChatMessage> {
         Arc::new(ChatMessage::user(text))
     }
 
@@ -207,11 +207,11 @@ mod tests {
         let mut messages: Vec<Arc<ChatMessage>> = Vec::new();
         for number in 0..6 {
             messages.extend([
-                said(&format!("{number} {long}")),
+                user(&format!("{number} {long}")),
                 Arc::new(ChatMessage::assistant("ok")),
             ]);
         }
-        messages.push(said("now"));
+        messages.push(user("now"));
         assert!(compact(&mut messages, 4000));
         let texts: Vec<String> = messages
             .iter()
@@ -224,7 +224,7 @@ mod tests {
     fn shortens_texts_in_the_middle_until_they_fit() {
         let text = format!("BEGIN {} END", "很长的话 with words ".repeat(20_000));
         for budget in [20_000, 3_000, 400] {
-            let mut messages = vec![said(&text), result(&text), result(&text)];
+            let mut messages = vec![user(&text), result(&text), result(&text)];
             assert!(compact(&mut messages, budget));
             assert!(estimate_messages(&messages) <= budget, "{budget}");
             let first = messages.first().unwrap().text();

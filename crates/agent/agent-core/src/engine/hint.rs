@@ -5,7 +5,7 @@ use nanobot_types::ToolCall;
 use serde_json::Value;
 
 /// Maximum number of characters of an argument.
-const LONGEST: usize = 40;
+const MAX_ARGUMENT: usize = 40;
 
 /// Returns the hint for the calls of one answer.
 pub(crate) fn tool_hint(calls: &[ToolCall], secrets: &Secrets) -> String {
@@ -18,8 +18,8 @@ fn one(call: &ToolCall, secrets: &Secrets) -> String {
     let argument =
         first_argument(&call.arguments).map(|text| secrets.hide(&text).replace(['\n', '\r'], " "));
     match argument {
-        Some(argument) if argument.chars().count() > LONGEST => {
-            let cut: String = argument.chars().take(LONGEST).collect();
+        Some(argument) if argument.chars().count() > MAX_ARGUMENT => {
+            let cut: String = argument.chars().take(MAX_ARGUMENT).collect();
             format!("{}(\"{cut}…\")", call.name)
         }
         Some(argument) => format!("{}(\"{argument}\")", call.name),

@@ -6,9 +6,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use nanobot_types::ToolCall;
 
 /// Number of identical calls with identical results from which on the model is warned.
-const TELL: u32 = 3;
+const WARN_AT: u32 = 3;
 /// Number of identical calls with identical results at which the turn ends.
-const END: u32 = 6;
+const END_AT: u32 = 6;
 
 const NOTE_BEGINS: &str = "\n\n[This is call ";
 const NOTE_ENDS: &str =
@@ -37,7 +37,7 @@ pub(crate) enum LoopVerdict {
     /// Nothing unusual.
     GoOn,
     /// Warn the model: the same call gave the same result this often.
-    Tell(u32),
+    Warn(u32),
     /// End the turn: the same call gave the same result this often.
     End(u32),
 }
@@ -56,8 +56,8 @@ impl LoopGuard {
         let count = self.seen.entry(hasher.finish()).or_insert(0);
         *count += 1;
         match *count {
-            count if count >= END => LoopVerdict::End(count),
-            count if count >= TELL => LoopVerdict::Tell(count),
+            count if count >= END_AT => LoopVerdict::End(count),
+            count if count >= WARN_AT => LoopVerdict::Warn(count),
             _ => LoopVerdict::GoOn,
         }
     }
@@ -77,9 +77,9 @@ mod tests {
             [
                 LoopVerdict::GoOn,
                 LoopVerdict::GoOn,
-                LoopVerdict::Tell(3),
-                LoopVerdict::Tell(4),
-                LoopVerdict::Tell(5),
+                LoopVerdict::Warn(3),
+                LoopVerdict::Warn(4),
+                LoopVerdict::Warn(5),
                 LoopVerdict::End(6)
             ]
         );

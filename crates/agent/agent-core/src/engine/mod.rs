@@ -11,7 +11,7 @@ mod cut;
 mod hint;
 mod loop_guard;
 mod options;
-mod readable;
+mod paged_text;
 mod result_file;
 mod stream_tap;
 mod text_calls;
@@ -50,7 +50,7 @@ pub trait Journal: Send + Sync {
 
     /// Notes the step that is about to be taken, as evidence in case the process dies in it.
     /// Optional: without such notes an attempt is counted when the turn begins.
-    fn under_way(&self, _step: TurnStep) {}
+    fn step_started(&self, _step: TurnStep) {}
 }
 
 /// Source of messages that people send while the turn runs.

@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use nanobot_disk::{DRAFT_PREFIX, Durability, FileDraft, LocalDisk, replace_file};
 use nanobot_types::{ToolCall, WholeText};
 
-use super::readable::PagedText;
+use super::paged_text::PagedText;
 
 /// Appended to a result that was cut.
 pub const CUT: &str = "\n... (truncated)";
 /// The tool that reads files. Its results are lines of the form `N| text`.
 const READ_FILE: &str = "read_file";
 /// Maximum number of bytes of a result that are kept in a file.
-const MOST_KEPT: usize = 4 << 20;
+const MAX_STORED: usize = 4 << 20;
 /// Appended to a file that does not contain the whole result.
 const END_MISSING: &str = "\n\n... (the rest is not kept) ...\n";
 /// Minimum and maximum width of a line in a file, in characters.
@@ -59,7 +59,7 @@ impl ResultFiles {
     }
 
     /// Shortens a result that is itself an excerpt of `whole`.
-    pub(crate) async fn keep(
+    pub(crate) async fn shorten_excerpt(
         &self,
         call: &ToolCall,
         text: String,
@@ -98,9 +98,9 @@ impl ResultFiles {
             .filter(|c| c.is_ascii_alphanumeric() || *c == '_')
             .take(40)
             .collect();
-        let kept =
-            tokio::task::spawn_blocking(move || keep(&folder.join(name), &whole, limit)).await;
-        match kept.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        let stored =
+            tokio::task::spawn_blocking(move || store(&folder.join(name), &whole, limit)).await;
+        match stored.unwrap_or_else(|error| Err(io::Error::other(error))) {
             Ok(note) => text.push_str(&note),
             Err(error) => {
                 tracing::warn!(tool = %call.name, %error, "could not store a long result");
@@ -132,19 +132,19 @@ fn read_on(head: &str) -> String {
 
 /// Writes a text to a file whose name begins with `prefix`. Returns the note that says where it is
 /// and how to continue reading.
-fn keep(prefix: &Path, whole: &WholeText, limit: usize) -> io::Result<String> {
+fn store(prefix: &Path, whole: &WholeText, limit: usize) -> io::Result<String> {
     let width = (limit / 2).clamp(LINE.0, LINE.1);
-    let mut kept = PagedText::new(&whole.text, whole.shown, width, MOST_KEPT);
-    let characters = kept.text.chars().count();
-    if kept.is_cut {
-        kept.text.push_str(END_MISSING);
+    let mut stored = PagedText::new(&whole.text, whole.shown, width, MAX_STORED);
+    let characters = stored.text.chars().count();
+    if stored.is_cut {
+        stored.text.push_str(END_MISSING);
     }
     let mut file = prefix.as_os_str().to_owned();
-    file.push(format!("-{:016x}.txt", fingerprint(&kept.text)));
+    file.push(format!("-{:016x}.txt", fingerprint(&stored.text)));
     let file = PathBuf::from(file);
-    write(&file, &kept.text)?;
-    let lines = kept.lines;
-    let what = match whole.is_complete && !kept.is_cut {
+    write(&file, &stored.text)?;
+    let lines = stored.lines;
+    let what = match whole.is_complete && !stored.is_cut {
         true => format!("The whole result has {characters} characters in {lines} lines and is"),
         false => format!(
             "The result was too long to keep all of it; {characters} characters in {lines} lines are"
@@ -152,7 +152,7 @@ fn keep(prefix: &Path, whole: &WholeText, limit: usize) -> io::Result<String> {
     };
     // 8 characters are reserved for each line number.
     let fitting = limit / (characters / lines.max(1) + 8);
-    let broken = if kept.is_broken {
+    let broken = if stored.is_broken {
         format!(" Lines are broken after {width} characters.")
     } else {
         String::new()
@@ -160,7 +160,7 @@ fn keep(prefix: &Path, whole: &WholeText, limit: usize) -> io::Result<String> {
     Ok(format!(
         "\n\n[{what} kept in {}. To read on, call {READ_FILE} with that path, offset={} and limit={}.{broken}]",
         file.display(),
-        kept.next_line,
+        stored.next_line,
         fitting.clamp(1, 2000),
     ))
 }
@@ -273,29 +273,29 @@ mod tests {
             shown: 115,
             is_complete: true,
         };
-        let told = files
-            .keep(
+        let note = files
+            .shorten_excerpt(
                 &call,
                 "line 0001 … line 1000".to_owned(),
                 whole.clone(),
                 200,
             )
             .await;
-        assert!(told.starts_with(
+        assert!(note.starts_with(
             "line 0001 … line 1000\n\n[The whole result has 10000 characters in 1000 lines and is"
         ));
         assert!(
-            told.ends_with(
+            note.ends_with(
                 ".txt. To read on, call read_file with that path, offset=11 and limit=11.]"
             ),
-            "{told}"
+            "{note}"
         );
         let partial = WholeText {
             is_complete: false,
             ..whole
         };
         let cut = files
-            .keep(&call, "line 0001 … line 1000".to_owned(), partial, 9)
+            .shorten_excerpt(&call, "line 0001 … line 1000".to_owned(), partial, 9)
             .await;
         assert!(cut.starts_with(
             "line 0001\n... (truncated)\n\n[The result was too long to keep all of it; 10000 "
@@ -310,12 +310,12 @@ mod tests {
             folder: Some(folder.path().to_owned()),
         };
         let call = ToolCall::new("1", "../any tool", "{}");
-        let told = files.shorten(&call, "很".repeat(MOST_KEPT), 16_000).await;
+        let note = files.shorten(&call, "很".repeat(MAX_STORED), 16_000).await;
         assert!(
-            told.contains("too long to keep all of it; ")
-                && told.contains(" Lines are broken after 1000 characters.")
+            note.contains("too long to keep all of it; ")
+                && note.contains(" Lines are broken after 1000 characters.")
         );
-        let path = told
+        let path = note
             .split("kept in ")
             .nth(1)
             .unwrap()
@@ -323,14 +323,14 @@ mod tests {
             .next()
             .unwrap();
         assert!(path.contains("/anytool-"), "{path}");
-        let kept = std::fs::read_to_string(path).unwrap();
+        let stored = std::fs::read_to_string(path).unwrap();
         assert!(
-            kept.len() <= MOST_KEPT + END_MISSING.len() && kept.ends_with(END_MISSING),
+            stored.len() <= MAX_STORED + END_MISSING.len() && stored.ends_with(END_MISSING),
             "{}",
-            kept.len()
+            stored.len()
         );
         assert_eq!(
-            kept.lines().map(|line| line.chars().count()).max(),
+            stored.lines().map(|line| line.chars().count()).max(),
             Some(1000)
         );
     }

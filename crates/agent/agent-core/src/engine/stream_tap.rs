@@ -118,12 +118,12 @@ mod tests {
     use super::*;
 
     /// Returns the deltas that an observer gets for these pieces.
-    fn shown(pieces: &[&str]) -> Vec<String> {
+    fn deltas(pieces: &[&str]) -> Vec<String> {
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let kept = seen.clone();
+        let sink = seen.clone();
         let observer = move |signal| {
             if let Signal::Delta { text, .. } = signal {
-                kept.lock().unwrap().push(text);
+                sink.lock().unwrap().push(text);
             }
         };
         let secrets = Secrets::new(["open sesame".to_owned()]);
@@ -138,9 +138,12 @@ mod tests {
 
     #[test]
     fn drafts_redact_secrets_split_over_pieces() {
-        assert_eq!(shown(&["say op", "en ses", "ame now"]), ["say ", "*** now"]);
-        assert_eq!(shown(&["open", " sesa<think>x</think>me"]).concat(), "***");
-        assert_eq!(shown(&["open", " door"]), ["open door"]);
-        assert_eq!(shown(&["an op"]), ["an ", "op"]);
+        assert_eq!(
+            deltas(&["say op", "en ses", "ame now"]),
+            ["say ", "*** now"]
+        );
+        assert_eq!(deltas(&["open", " sesa<think>x</think>me"]).concat(), "***");
+        assert_eq!(deltas(&["open", " door"]), ["open door"]);
+        assert_eq!(deltas(&["an op"]), ["an ", "op"]);
     }
 }

@@ -17,14 +17,14 @@ struct Written {
 /// Splits a text into the text without its calls, and the calls. An unclosed or unreadable call
 /// stays text and does not run. `id_prefix` makes ids unique within the session.
 pub(crate) fn split_calls(text: &str, id_prefix: &str) -> (String, Vec<ToolCall>) {
-    let mut kept = String::new();
+    let mut remaining = String::new();
     let mut calls = Vec::new();
     let mut rest = text;
     while let Some((before, inside)) = rest.split_once(OPEN) {
         let Some((body, after)) = inside.split_once(CLOSE) else {
             break;
         };
-        kept.push_str(before);
+        remaining.push_str(before);
         match json::from_str::<Written>(body.trim()) {
             Ok(written) => {
                 let id = format!("{id_prefix}-{}", calls.len());
@@ -32,15 +32,15 @@ pub(crate) fn split_calls(text: &str, id_prefix: &str) -> (String, Vec<ToolCall>
                 calls.push(ToolCall::new(id, written.name, arguments));
             }
             Err(_) => {
-                kept.push_str(OPEN);
-                kept.push_str(body);
-                kept.push_str(CLOSE);
+                remaining.push_str(OPEN);
+                remaining.push_str(body);
+                remaining.push_str(CLOSE);
             }
         }
         rest = after;
     }
-    kept.push_str(rest);
-    (kept, calls)
+    remaining.push_str(rest);
+    (remaining, calls)
 }
 
 #[cfg(test)]
@@ -51,13 +51,13 @@ mod tests {
     fn extracts_complete_calls_and_leaves_broken_ones_as_text() {
         let text = "Let me look. <tool_call>{\"name\": \"list_dir\", \"arguments\": {\"path\": \".\"}}</tool_call> \
                     <tool_call>{oops}</tool_call> <tool_call>{\"name\": \"exec\"";
-        let (kept, calls) = split_calls(text, "t1");
+        let (remaining, calls) = split_calls(text, "t1");
         assert_eq!(
             calls,
             [ToolCall::new("t1-0", "list_dir", "{\"path\":\".\"}")]
         );
         assert_eq!(
-            kept,
+            remaining,
             "Let me look.  <tool_call>{oops}</tool_call> <tool_call>{\"name\": \"exec\""
         );
     }

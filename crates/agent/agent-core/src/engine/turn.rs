@@ -72,7 +72,7 @@ impl TurnEngine {
     /// Redacts these secrets in tool results and in what models write, before either is recorded,
     /// sent or shown.
     #[must_use]
-    pub fn hiding(mut self, secrets: Secrets) -> Self {
+    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
         self.secrets = secrets;
         self
     }
@@ -121,7 +121,7 @@ impl TurnEngine {
             usage: Usage::default(),
             shortened: false,
         };
-        let pending = turn.place(&progress.pending);
+        let pending = turn.number_calls(&progress.pending);
         if !pending.is_empty()
             && let Some(outcome) = turn.run_calls(&pending, true).await?
         {
@@ -154,7 +154,7 @@ struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     /// Returns the pending calls of the last answer with their positions in the turn.
-    fn place(&self, pending: &[ToolCall]) -> Vec<(u32, ToolCall)> {
+    fn number_calls(&self, pending: &[ToolCall]) -> Vec<(u32, ToolCall)> {
         let last_answer = self
             .messages
             .iter()
@@ -190,9 +190,9 @@ impl<'a> Turn<'a> {
         self.record(steered).await?;
         self.iterations += 1;
         let stream = StreamId::from(format!("{}#{}", self.trace, self.iterations));
-        self.io.journal.under_way(TurnStep::Model);
+        self.io.journal.step_started(TurnStep::Model);
         let (mut response, streamed) = self.call_model(&stream).await;
-        self.io.journal.under_way(TurnStep::Answer);
+        self.io.journal.step_started(TurnStep::Answer);
         if self.io.cancel.is_cancelled() {
             return Ok(Some(self.end(TurnOutcome::Stopped, None)));
         }
@@ -243,7 +243,7 @@ impl<'a> Turn<'a> {
         }
         self.usage += response.usage.unwrap_or_default();
         if !tap.tried_again() {
-            self.learn(&response);
+            self.calibrate(&response);
         }
         if let (Some(provider), Some(sent)) = (&response.provider, tap.take_sent()) {
             let (messages, shortened) = (self.messages.as_slice(), self.shortened);
@@ -302,7 +302,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Calibrates token estimates with the number that the vendor counted.
-    fn learn(&self, response: &LlmResponse) {
+    fn calibrate(&self, response: &LlmResponse) {
         let (Some(usage), Some(model)) = (response.usage, &response.model) else {
             return;
         };
@@ -358,9 +358,9 @@ impl<'a> Turn<'a> {
         let Some(text) = response.content.as_deref() else {
             return;
         };
-        let (kept, calls) = split_calls(text, &format!("{}-{}", self.trace, self.iterations));
+        let (remaining, calls) = split_calls(text, &format!("{}-{}", self.trace, self.iterations));
         if !calls.is_empty() {
-            response.content = Some(kept);
+            response.content = Some(remaining);
             response.tool_calls = calls;
         }
     }
@@ -397,7 +397,7 @@ impl<'a> Turn<'a> {
         calls: &[(u32, ToolCall)],
         resumed: bool,
     ) -> Result<Option<EngineReport>, SessionError> {
-        self.io.journal.under_way(TurnStep::Tools);
+        self.io.journal.step_started(TurnStep::Tools);
         let step = self.call_step(resumed);
         if self.options.parallel_tool_exec && !resumed && step.all_pure(calls) {
             let outputs = step.run_beside(calls).await;
@@ -449,7 +449,7 @@ impl<'a> Turn<'a> {
             is_fatal,
         } = ran;
         let verdict = self.guard.observe(call, &output);
-        if let LoopVerdict::Tell(count) = verdict {
+        if let LoopVerdict::Warn(count) = verdict {
             output.push_str(&repetition_note(count));
         }
         let why = is_fatal.then(|| fatal_notice(call, &output));

@@ -16,19 +16,19 @@ pub(crate) fn visible(text: &str) -> Option<String> {
 
 fn without_tag(text: &str, tag: &str) -> String {
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
-    let mut kept = String::with_capacity(text.len());
+    let mut remaining = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, inside)) = rest.split_once(&open) {
-        kept.push_str(before);
+        remaining.push_str(before);
         rest = inside.split_once(&close).map_or("", |(_, after)| after);
     }
     // A closing tag without an opening one: everything before it was thinking.
     let tail = rest.split_once(&close).map_or(rest, |(_, after)| after);
     if tail.len() < rest.len() {
-        kept.clear();
+        remaining.clear();
     }
-    kept.push_str(tail);
-    kept
+    remaining.push_str(tail);
+    remaining
 }
 
 /// Lets visible text through as it streams and removes thinking.

@@ -48,7 +48,7 @@ impl EvidenceLine {
         }
     }
 
-    pub(super) fn over(turn: &TraceId) -> Self {
+    pub(super) fn ended(turn: &TraceId) -> Self {
         Self {
             turn: turn.clone(),
             step: None,
@@ -221,7 +221,7 @@ mod tests {
         for note in [
             EvidenceLine::step(&a, TurnStep::Model),
             EvidenceLine::step(&b, TurnStep::Model),
-            EvidenceLine::over(&a),
+            EvidenceLine::ended(&a),
             EvidenceLine::step(&b, TurnStep::Tools),
         ] {
             file.append(&note).unwrap();
@@ -239,11 +239,11 @@ mod tests {
         let path = folder.path().join("steps.jsonl");
         let log = super::super::StepLog::open(&path);
         let stays = TraceId::from("stays");
-        log.take(&stays, TurnStep::Tools);
+        log.step(&stays, TurnStep::Tools);
         for turn in 0..30_000 {
             let turn = TraceId::from(format!("turn {turn}"));
-            log.take(&turn, TurnStep::Model);
-            log.over(&turn);
+            log.step(&turn, TurnStep::Model);
+            log.ended(&turn);
         }
         assert!(std::fs::metadata(&path).unwrap().len() <= LONG + 1_000);
         assert_eq!(

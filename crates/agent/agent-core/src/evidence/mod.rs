@@ -102,7 +102,7 @@ impl StepLog {
     }
 
     /// Notes that a turn takes a step.
-    pub(crate) fn take(&self, turn: &TraceId, step: TurnStep) {
+    pub(crate) fn step(&self, turn: &TraceId, step: TurnStep) {
         let mut notes = self.notes();
         if notes.under_way.get(turn) != Some(&step) {
             notes.under_way.insert(turn.clone(), step);
@@ -111,17 +111,17 @@ impl StepLog {
     }
 
     /// Notes that a turn, or an attempt of it, is over, and clears its suspicion.
-    pub(crate) fn over(&self, turn: &TraceId) {
+    pub(crate) fn ended(&self, turn: &TraceId) {
         let mut notes = self.notes();
         let was_under_way = notes.under_way.remove(turn).is_some();
         let was_suspect = notes.suspicions.remove(turn).is_some();
         if was_under_way || was_suspect {
-            notes.write(turn, &file::EvidenceLine::over(turn));
+            notes.write(turn, &file::EvidenceLine::ended(turn));
         }
     }
 
     /// Returns `true` if the ledger has yet to count an attempt of this turn.
-    pub(crate) fn owes(&self, turn: &TraceId) -> bool {
+    pub(crate) fn is_uncounted(&self, turn: &TraceId) -> bool {
         self.notes()
             .suspicions
             .get(turn)
@@ -129,7 +129,7 @@ impl StepLog {
     }
 
     /// Notes that the ledger counted that attempt.
-    pub(crate) fn paid(&self, turn: &TraceId) {
+    pub(crate) fn mark_counted(&self, turn: &TraceId) {
         let mut notes = self.notes();
         let Some(suspicion) = notes.suspicions.get_mut(turn) else {
             return;
@@ -191,10 +191,10 @@ impl TurnSteps {
         Self(log.map(|log| (log.clone(), turn.clone())))
     }
 
-    /// Notes a step as [`StepLog::take`] does.
-    pub(crate) fn take(&self, step: TurnStep) {
+    /// Notes a step as [`StepLog::step`] does.
+    pub(crate) fn step(&self, step: TurnStep) {
         if let Some((log, turn)) = &self.0 {
-            log.take(turn, step);
+            log.step(turn, step);
         }
     }
 }

@@ -77,7 +77,7 @@ impl Fingerprint {
     }
 
     /// Returns the place where `newer` diverges from this request; `None` if it begins with it.
-    pub(super) fn parting(&self, newer: &Self) -> Option<PrefixBreak> {
+    pub(super) fn divergence(&self, newer: &Self) -> Option<PrefixBreak> {
         let mut byte = 0;
         if let Some((_, name)) = walk(&self.tools, &newer.tools, &mut byte, 1) {
             return Some(PrefixBreak {
@@ -223,7 +223,7 @@ mod tests {
         rendering: String,
     }
 
-    fn told(
+    fn rendered(
         tools: &[(&str, &str)],
         sections: &[(&'static str, &str)],
         messages: &[&str],
@@ -279,76 +279,80 @@ mod tests {
     fn divergence_names_its_part_and_byte() {
         let tools = [("exec", "Runs"), ("read", "Reads")];
         let sections = [("identity", "I \"am\"\n"), ("memory", "Ann 喝茶")];
-        let base = told(&tools, &sections, &["one", "two"]);
+        let base = rendered(&tools, &sections, &["one", "two"]);
         let message = |place| FingerprintPart::Message(place);
         let (tool, section) = (
             |name: &str| FingerprintPart::Tool(name.to_owned()),
             |name: &str| FingerprintPart::Section(name.to_owned()),
         );
         let table = [
-            (told(&tools, &sections, &["one", "two", "three"]), None, ""),
             (
-                told(&tools, &sections, &["one", "2"]),
+                rendered(&tools, &sections, &["one", "two", "three"]),
+                None,
+                "",
+            ),
+            (
+                rendered(&tools, &sections, &["one", "2"]),
                 Some(message(1)),
                 "{\"role\":\"user\",\"content\":\"two",
             ),
             (
-                told(&tools, &sections, &["one"]),
+                rendered(&tools, &sections, &["one"]),
                 Some(message(1)),
                 "{\"role\":\"user\",\"content\":\"two",
             ),
             (
-                told(&tools, &[sections[0], ("memory", "Ann 喝水")], &["one"]),
+                rendered(&tools, &[sections[0], ("memory", "Ann 喝水")], &["one"]),
                 Some(section("memory")),
                 "Ann",
             ),
             (
-                told(&tools, &sections[..1], &["one"]),
+                rendered(&tools, &sections[..1], &["one"]),
                 Some(section("memory")),
                 "\\n\\n---",
             ),
             (
-                told(&[tools[0], ("read", "reads")], &sections, &[]),
+                rendered(&[tools[0], ("read", "reads")], &sections, &[]),
                 Some(tool("read")),
                 "{\"name\":\"read\"",
             ),
             (
-                told(&tools[..1], &sections, &["one"]),
+                rendered(&tools[..1], &sections, &["one"]),
                 Some(tool("read")),
                 "{\"name\":\"read\"",
             ),
             (
-                told(&[tools[0], tools[1], ("web", "")], &sections, &[]),
+                rendered(&[tools[0], tools[1], ("web", "")], &sections, &[]),
                 Some(tool("web")),
                 "\"I \\\"am",
             ),
         ];
         for (newer, part, from) in table {
-            let parting = base.fingerprint.parting(&newer.fingerprint);
+            let divergence = base.fingerprint.divergence(&newer.fingerprint);
             let expected = part.map(|part| PrefixBreak {
                 part,
                 byte: base.rendering.find(from).unwrap() as u64,
             });
-            assert_eq!(parting, expected, "{}", newer.rendering);
+            assert_eq!(divergence, expected, "{}", newer.rendering);
         }
         let mut beginning = base.fingerprint.shortened(1);
-        assert_eq!(beginning.parting(&base.fingerprint), None);
+        assert_eq!(beginning.divergence(&base.fingerprint), None);
         beginning.push(&ChatMessage::user("two"));
         assert_eq!(beginning, base.fingerprint);
     }
 
     #[test]
     fn maps_a_prompt_byte_to_the_rendering() {
-        let told = told(
+        let rendered = rendered(
             &[("exec", "Runs")],
             &[("identity", "I \"am\"\n"), ("memory", "Ann 喝茶")],
             &[],
         );
         for (within, shown) in [("I ", "I "), ("Ann", "Ann"), ("茶", "茶")] {
-            let byte = told.prompt.text().find(within).unwrap();
-            let expected = told.rendering.rfind(shown).unwrap() as u64;
+            let byte = rendered.prompt.text().find(within).unwrap();
+            let expected = rendered.rendering.rfind(shown).unwrap() as u64;
             assert_eq!(
-                told.fingerprint.byte_in_prompt(&told.prompt, byte),
+                rendered.fingerprint.byte_in_prompt(&rendered.prompt, byte),
                 expected,
                 "{within}"
             );

@@ -17,7 +17,7 @@ use super::{Miss, MissEvent};
 use crate::engine::{AnsweredRequest, RequestObserver};
 
 /// Maximum number of sessions in memory; others are loaded again.
-const REMEMBERED: usize = 256;
+const MAX_SESSIONS: usize = 256;
 /// Maximum number of messages of a request that are saved. The log supplies the rest.
 const SAVED_MESSAGES: usize = 512;
 
@@ -78,7 +78,7 @@ impl SavedPrefixState {
 #[derive(Debug)]
 pub(crate) struct PrefixWatch {
     notes: Arc<dyn PromptStore>,
-    known: Mutex<PrefixCache>,
+    cache: Mutex<PrefixCache>,
 }
 
 #[derive(Debug, Default)]
@@ -91,14 +91,14 @@ impl PrefixWatch {
     pub(crate) fn new(notes: Arc<dyn PromptStore>) -> Self {
         Self {
             notes,
-            known: Mutex::default(),
+            cache: Mutex::default(),
         }
     }
 
     /// Returns the last miss of a session, and the number of misses since the start.
     pub(crate) async fn misses(&self, session: &SessionKey) -> (Option<Miss>, u64) {
-        let known = self.known(session).await;
-        (known.miss, known.misses)
+        let state = self.state(session).await;
+        (state.miss, state.misses)
     }
 
     /// Starts to watch a turn. `view` is the log of the session.
@@ -109,21 +109,21 @@ impl PrefixWatch {
         view: &SessionView,
         epoch: &Epoch,
     ) -> TurnWatch<'_> {
-        let mut known = self.known(session).await;
-        if known.restored {
-            known.last = known.last.map(|last| Arc::new(with_log(&last, log, view)));
+        let mut state = self.state(session).await;
+        if state.restored {
+            state.last = state.last.map(|last| Arc::new(with_log(&last, log, view)));
         }
         let is_unknown = epoch
             .renewed
             .as_ref()
             .is_some_and(|renewed| renewed.why == Renewal::Unknown);
-        let is_lost = known.last.is_none() && log.answered && is_unknown;
+        let is_lost = state.last.is_none() && log.answered && is_unknown;
         let tells =
             |renewed: &&Renewed| renewed.difference.is_some() || renewed.why == Renewal::Unknown;
-        if let (Some(renewed), Some(_)) = (epoch.renewed.as_ref().filter(tells), &known.last) {
-            known.renewed = Some(both(known.renewed.take(), renewed.clone()));
-            self.save(session, &known).await;
-            self.memory().keep(session, known.clone());
+        if let (Some(renewed), Some(_)) = (epoch.renewed.as_ref().filter(tells), &state.last) {
+            state.renewed = Some(merge_renewals(state.renewed.take(), renewed.clone()));
+            self.save(session, &state).await;
+            self.memory().insert(session, state.clone());
         }
         let prompt = Arc::clone(&epoch.prompt);
         TurnWatch {
@@ -131,18 +131,18 @@ impl PrefixWatch {
             session: session.clone(),
             log,
             prompt,
-            known,
+            state,
             is_lost,
             is_changed: false,
         }
     }
 
-    async fn save(&self, session: &SessionKey, known: &PrefixState) {
-        let last = known.last.as_deref().map(|last| LastRequest {
+    async fn save(&self, session: &SessionKey, state: &PrefixState) {
+        let last = state.last.as_deref().map(|last| LastRequest {
             fingerprint: last.fingerprint.shortened(SAVED_MESSAGES),
             ..last.clone()
         });
-        let (renewed, miss) = (known.renewed.clone(), known.miss.clone());
+        let (renewed, miss) = (state.renewed.clone(), state.miss.clone());
         match serde_json::to_vec(&SavedPrefixState {
             session: session.clone(),
             last,
@@ -160,9 +160,9 @@ impl PrefixWatch {
         }
     }
 
-    async fn known(&self, session: &SessionKey) -> PrefixState {
-        if let Some(known) = self.memory().find(session) {
-            return known;
+    async fn state(&self, session: &SessionKey) -> PrefixState {
+        if let Some(state) = self.memory().find(session) {
+            return state;
         }
         let saved = self.notes.load(session, PromptRecord::Prefix).await;
         let Some(saved) = saved.and_then(|bytes| SavedPrefixState::read(session, &bytes)) else {
@@ -184,32 +184,32 @@ impl PrefixWatch {
     }
 
     fn memory(&self) -> MutexGuard<'_, PrefixCache> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PrefixCache {
     fn find(&mut self, session: &SessionKey) -> Option<PrefixState> {
         self.clock += 1;
-        let known = self.sessions.get_mut(session)?;
-        known.used = self.clock;
-        Some(known.clone())
+        let state = self.sessions.get_mut(session)?;
+        state.used = self.clock;
+        Some(state.clone())
     }
 
-    fn keep(&mut self, session: &SessionKey, known: PrefixState) {
+    fn insert(&mut self, session: &SessionKey, state: PrefixState) {
         self.clock += 1;
         self.sessions.insert(
             session.clone(),
             PrefixState {
                 used: self.clock,
-                ..known
+                ..state
             },
         );
-        if self.sessions.len() > REMEMBERED {
+        if self.sessions.len() > MAX_SESSIONS {
             let oldest = self
                 .sessions
                 .iter()
-                .min_by_key(|(_, known)| known.used)
+                .min_by_key(|(_, state)| state.used)
                 .map(|(session, _)| session.clone());
             oldest.and_then(|session| self.sessions.remove(&session));
         }
@@ -228,16 +228,16 @@ fn with_log(saved: &LastRequest, log: LogFacts, view: &SessionView) -> LastReque
         return last;
     };
     let provider = last.by.split('/').next().unwrap_or_default();
-    let is_told = |message: &&Arc<ChatMessage>| !shows_files(message);
+    let has_no_files = |message: &&Arc<ChatMessage>| !shows_files(message);
     let as_sent = |message: &Arc<ChatMessage>| without_foreign_reasoning(message, provider);
-    let mut told = last.fingerprint.shortened(0);
+    let mut extended = last.fingerprint.shortened(0);
     messages
         .iter()
-        .take_while(is_told)
-        .for_each(|message| told.push(&as_sent(message)));
+        .take_while(has_no_files)
+        .for_each(|message| extended.push(&as_sent(message)));
     // If they diverge, the log shows another request.
-    if last.fingerprint.parting(&told).is_none() {
-        last.fingerprint = told;
+    if last.fingerprint.divergence(&extended).is_none() {
+        last.fingerprint = extended;
         last.head = last.head.max(head);
     }
     last
@@ -264,7 +264,7 @@ fn without_foreign_reasoning(message: &Arc<ChatMessage>, provider: &str) -> Arc<
 }
 
 /// Merges two consecutive renewals, with the cause of the first and the earlier difference.
-fn both(first: Option<Renewed>, second: Renewed) -> Renewed {
+fn merge_renewals(first: Option<Renewed>, second: Renewed) -> Renewed {
     let Some(first) = first else { return second };
     let difference = match (first.difference, second.difference) {
         (Some(first), Some(second)) => Some(if second.byte < first.byte {
@@ -287,7 +287,7 @@ pub(crate) struct TurnWatch<'a> {
     session: SessionKey,
     log: LogFacts,
     prompt: Arc<SystemPrompt>,
-    known: PrefixState,
+    state: PrefixState,
     is_lost: bool,
     /// `true` if there is something to save.
     is_changed: bool,
@@ -296,8 +296,8 @@ pub(crate) struct TurnWatch<'a> {
 impl TurnWatch<'_> {
     /// Returns the tools in the order in which this session's requests list them: built-in ones,
     /// then external ones in the order of the last request, then new external ones.
-    pub(crate) fn in_order(&self, specs: Arc<[ToolSpec]>) -> Arc<[ToolSpec]> {
-        let Some(last) = &self.known.last else {
+    pub(crate) fn stable_order(&self, specs: Arc<[ToolSpec]>) -> Arc<[ToolSpec]> {
+        let Some(last) = &self.state.last else {
             return specs;
         };
         let place = |spec: &ToolSpec| match spec.source {
@@ -322,7 +322,7 @@ impl TurnWatch<'_> {
     /// Saves the state that a restart needs, if it changed.
     pub(crate) async fn close(self) {
         if self.is_changed {
-            self.owner.save(&self.session, &self.known).await;
+            self.owner.save(&self.session, &self.state).await;
         }
     }
 
@@ -343,7 +343,7 @@ impl TurnWatch<'_> {
                 at,
             });
         }
-        let PrefixBreak { part, byte } = last.fingerprint.parting(&next.fingerprint)?;
+        let PrefixBreak { part, byte } = last.fingerprint.divergence(&next.fingerprint)?;
         Some(match part {
             FingerprintPart::Tool(name) => Miss {
                 event: MissEvent::ToolsChanged,
@@ -353,7 +353,7 @@ impl TurnWatch<'_> {
             },
             FingerprintPart::Section(name) => {
                 let difference = self
-                    .known
+                    .state
                     .renewed
                     .as_ref()
                     .and_then(|renewed| renewed.difference.as_ref());
@@ -362,7 +362,7 @@ impl TurnWatch<'_> {
                         .byte_in_prompt(&self.prompt, difference.byte)
                 });
                 Miss {
-                    event: self.renewal(last),
+                    event: self.renewal_event(last),
                     section: name,
                     byte: exact.unwrap_or(byte).max(byte),
                     at,
@@ -370,7 +370,7 @@ impl TurnWatch<'_> {
             }
             FingerprintPart::Message(place) => {
                 let event = self
-                    .moved(last)
+                    .beginning_event(last)
                     .unwrap_or_else(|| change_of(place, last, next, request));
                 Miss {
                     event,
@@ -383,7 +383,7 @@ impl TurnWatch<'_> {
     }
 
     /// Returns the event that moved the beginning of the conversation or undid a part of it.
-    fn moved(&self, last: &LastRequest) -> Option<MissEvent> {
+    fn beginning_event(&self, last: &LastRequest) -> Option<MissEvent> {
         if self.log.cursor != last.cursor {
             return Some(if self.log.reset {
                 MissEvent::Reset
@@ -399,12 +399,12 @@ impl TurnWatch<'_> {
     }
 
     /// Returns the reason why the system prompt changed.
-    fn renewal(&self, last: &LastRequest) -> MissEvent {
+    fn renewal_event(&self, last: &LastRequest) -> MissEvent {
         let moved = || {
-            self.moved(last)
+            self.beginning_event(last)
                 .filter(|event| *event != MissEvent::Rewound)
         };
-        match self.known.renewed.as_ref().map(|renewed| renewed.why) {
+        match self.state.renewed.as_ref().map(|renewed| renewed.why) {
             Some(Renewal::Cold) => MissEvent::ColdEpoch,
             Some(Renewal::Settings) => MissEvent::ConfigChanged,
             Some(Renewal::Moved | Renewal::Asked | Renewal::Audience) => {
@@ -412,7 +412,7 @@ impl TurnWatch<'_> {
             }
             Some(Renewal::Unknown) => moved().unwrap_or(MissEvent::LostState),
             // The process that renewed it ended before it could save the reason.
-            None if self.known.restored => moved().unwrap_or(MissEvent::LostState),
+            None if self.state.restored => moved().unwrap_or(MissEvent::LostState),
             None => MissEvent::Unexplained,
         }
     }
@@ -430,8 +430,8 @@ impl TurnWatch<'_> {
         } else {
             tracing::info!(%session, ?event, section, byte, "a request does not begin with the previous one");
         }
-        self.known.miss = Some(miss);
-        self.known.misses += 1;
+        self.state.miss = Some(miss);
+        self.state.misses += 1;
         self.is_changed = true;
     }
 }
@@ -481,7 +481,7 @@ impl RequestObserver for TurnWatch<'_> {
             shortened: request.shortened,
             fingerprint: Fingerprint::of(request.sent, &self.prompt),
         };
-        match self.known.last.clone() {
+        match self.state.last.clone() {
             Some(last) => {
                 if let Some(miss) = self.explain(&last, &next, &request) {
                     self.record(miss);
@@ -502,13 +502,15 @@ impl RequestObserver for TurnWatch<'_> {
             }
         }
         // The next process needs facts that the log does not contain.
-        self.is_changed |= self.known.renewed.is_some()
+        self.is_changed |= self.state.renewed.is_some()
             || request.shortened
             || request.messages.iter().any(|message| shows_files(message));
         self.is_lost = false;
-        self.known.restored = false;
-        self.known.last = Some(Arc::new(next));
-        self.known.renewed = None;
-        self.owner.memory().keep(&self.session, self.known.clone());
+        self.state.restored = false;
+        self.state.last = Some(Arc::new(next));
+        self.state.renewed = None;
+        self.owner
+            .memory()
+            .insert(&self.session, self.state.clone());
     }
 }

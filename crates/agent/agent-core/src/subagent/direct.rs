@@ -97,7 +97,7 @@ impl Spawner for DirectSpawner {
             self.end.clone(),
         );
         self.running.spawn(async move {
-            let stopped = subagents.enter(&task);
+            let stopped = subagents.accept(&task);
             let work = AssertUnwindSafe(run(&subagents, &task, &stopped, &end))
                 .catch_unwind()
                 .await;
@@ -119,13 +119,13 @@ impl Spawner for DirectSpawner {
     }
 
     async fn end(&self, task: &SubagentTask) -> Result<SubagentEnd, SpawnError> {
-        let gone = async {
+        let removed = async {
             let mut changes = self.subagents.roster.watch();
-            while self.subagents.roster.has(&task.id) && changes.changed().await.is_ok() {}
+            while self.subagents.roster.contains(&task.id) && changes.changed().await.is_ok() {}
         };
         tokio::select! {
             end = self.subagents.wait_for_end(task) => Ok(end?),
-            () = gone => {
+            () = removed => {
                 let end = self.subagents.end_of(task).await?;
                 Ok(end.unwrap_or_else(|| failed("its work could not be recorded".to_owned())))
             }
@@ -139,10 +139,10 @@ async fn run(
     stopped: &CancellationToken,
     end: &CancellationToken,
 ) -> Result<SubagentEnd, AgentError> {
-    match subagents.seat(stopped, end).await {
+    match subagents.acquire_slot(stopped, end).await {
         None => Err(AgentError::Interrupted),
         Some(None) => subagents.conclude(task, TurnOutcome::Stopped, None).await,
-        Some(Some(_seat)) => subagents.work(task, end, TurnSteps::default()).await,
+        Some(Some(_seat)) => subagents.run_task(task, end, TurnSteps::default()).await,
     }
 }
 

@@ -3,7 +3,7 @@
 use nanobot_session::TurnOutcome;
 
 use super::SubagentTask;
-use super::task::cut;
+use super::task::shortened;
 use crate::TurnReport;
 
 /// Maximum number of characters of the task that a report repeats.
@@ -48,7 +48,11 @@ impl SubagentEnd {
         } else {
             format!("\n{text}")
         };
-        Err(format!("subagent '{}' {}{text}", task.label, self.word()))
+        Err(format!(
+            "subagent '{}' {}{text}",
+            task.label,
+            self.outcome_text()
+        ))
     }
 
     /// Returns the report to the parent session, which asks its model to pass the result on.
@@ -58,8 +62,8 @@ impl SubagentEnd {
             "[Subagent '{}' {}]\n\nTask: {}\n\nResult ({}):\n{result}\n\nTell the person what came of it, briefly and in \
              their language. Leave out technical terms such as \"subagent\" and ids.",
             task.label,
-            self.word(),
-            cut(&task.task, TASK_LIMIT),
+            self.outcome_text(),
+            shortened(&task.task, TASK_LIMIT),
             untrusted(task).trim_matches(['[', ']']),
         )
     }
@@ -69,12 +73,12 @@ impl SubagentEnd {
         format!(
             "[Subagent '{}' {}]\n\nTask: {}",
             task.label,
-            self.word(),
-            cut(&task.task, TASK_LIMIT)
+            self.outcome_text(),
+            shortened(&task.task, TASK_LIMIT)
         )
     }
 
-    fn word(&self) -> &'static str {
+    fn outcome_text(&self) -> &'static str {
         match self.outcome {
             TurnOutcome::Replied | TurnOutcome::Suppressed => "completed",
             TurnOutcome::Stopped => "was stopped by a person before it was done",

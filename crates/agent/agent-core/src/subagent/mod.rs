@@ -14,15 +14,15 @@ mod end;
 mod roster;
 mod spawn_tool;
 mod spawner;
+mod subagents;
 mod task;
-mod work;
 
 pub use direct::DirectSpawner;
 pub use end::SubagentEnd;
 pub use roster::{SubagentInfo, SubagentState};
 pub use spawn_tool::SpawnTool;
 pub use spawner::{BusSpawner, SpawnError, Spawner, Started};
+pub use subagents::{SubagentSettings, Subagents};
 pub use task::{SubagentTask, is_subagent_session};
-pub use work::{SubagentSettings, Subagents};
 
 pub(crate) use task::{is_note, reported_by};

@@ -128,7 +128,7 @@ impl Roster {
         let mut entries = self.lock();
         let entry = entries.add(task);
         entry.is_taken = true;
-        entry.enter(SubagentState::Waiting);
+        entry.set_state(SubagentState::Waiting);
         let token = entry.token.clone();
         drop(entries);
         self.changed();
@@ -141,7 +141,7 @@ impl Roster {
         let token = parent.child_token();
         let mut entries = self.lock();
         if let Some(entry) = entries.by_id.get_mut(id) {
-            entry.enter(SubagentState::Working);
+            entry.set_state(SubagentState::Working);
             entry.token = token.clone();
             if entry.stopped.is_some() {
                 token.cancel();
@@ -153,34 +153,34 @@ impl Roster {
     }
 
     /// Records the tools that a subagent calls.
-    pub(super) fn calls(&self, id: &str, hint: String) {
+    pub(super) fn set_last_tool(&self, id: &str, hint: String) {
         if let Some(entry) = self.lock().by_id.get_mut(id) {
             entry.last_tool = Some(hint);
         }
     }
 
     /// Marks a subagent as reporting: its result is on the way to its parent session.
-    pub(super) fn report(&self, task: &SubagentTask) {
-        self.lock().add(task).enter(SubagentState::Reporting);
+    pub(super) fn set_reporting(&self, task: &SubagentTask) {
+        self.lock().add(task).set_state(SubagentState::Reporting);
         self.changed();
     }
 
     /// Marks a subagent as waiting: its task could not be finished now and is retried.
-    pub(super) fn rest(&self, id: &str) {
+    pub(super) fn set_waiting(&self, id: &str) {
         if let Some(entry) = self.lock().by_id.get_mut(id) {
-            entry.enter(SubagentState::Waiting);
+            entry.set_state(SubagentState::Waiting);
         }
         self.changed();
     }
 
     /// Removes a subagent.
-    pub(super) fn leave(&self, id: &str) {
+    pub(super) fn remove(&self, id: &str) {
         self.lock().by_id.remove(id);
         self.changed();
     }
 
     /// Returns `true` if the subagent is on the roster.
-    pub(super) fn has(&self, id: &str) -> bool {
+    pub(super) fn contains(&self, id: &str) -> bool {
         self.lock().by_id.contains_key(id)
     }
 
@@ -212,13 +212,13 @@ impl Roster {
     /// Lists the subagents of a session, or all, in the order of arrival.
     pub(super) fn list(&self, parent: Option<&SessionKey>) -> Vec<SubagentInfo> {
         let entries = self.lock();
-        let mut meant: Vec<(&String, &SubagentEntry)> = entries
+        let mut matching: Vec<(&String, &SubagentEntry)> = entries
             .by_id
             .iter()
             .filter(|(_, entry)| parent.is_none_or(|parent| entry.parent == *parent))
             .collect();
-        meant.sort_unstable_by_key(|(_, entry)| entry.number);
-        meant
+        matching.sort_unstable_by_key(|(_, entry)| entry.number);
+        matching
             .into_iter()
             .map(|(id, entry)| entry.info(id))
             .collect()
@@ -261,7 +261,7 @@ impl Entries {
 }
 
 impl SubagentEntry {
-    fn enter(&mut self, state: SubagentState) {
+    fn set_state(&mut self, state: SubagentState) {
         if self.state != state {
             self.state = state;
             self.since = Instant::now();

@@ -78,7 +78,7 @@ impl TypedTool for SpawnTool {
             .await
             .map_err(|error| ToolError::new(chain(&error)))?;
         if !task.wait {
-            return Ok(told(&task, started));
+            return Ok(started_message(&task, started));
         }
         let end = tokio::select! {
             biased;
@@ -89,7 +89,7 @@ impl TypedTool for SpawnTool {
     }
 }
 
-fn told(task: &SubagentTask, started: Started) -> String {
+fn started_message(task: &SubagentTask, started: Started) -> String {
     let state = match started {
         Started::Now => "started",
         Started::Queued => "waits until one of those at work is done",

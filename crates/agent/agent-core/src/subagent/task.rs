@@ -77,7 +77,7 @@ impl TaskMetadata {
             .unwrap_or_default()
     }
 
-    fn beside(&self, metadata: &Map) -> Map {
+    fn insert_into(&self, metadata: &Map) -> Map {
         let mut metadata = metadata.clone();
         // A struct of strings, numbers and booleans always serialises.
         metadata.insert(
@@ -100,8 +100,8 @@ impl SubagentTask {
             id: id_of(&context.trace, context.position),
             parent: context.session.clone(),
             label: label.map_or_else(
-                || cut(&one_line(&task), LABEL_OF_TASK),
-                |label| cut(&label, LABEL_LIMIT),
+                || shortened(&one_line(&task), LABEL_OF_TASK),
+                |label| shortened(&label, LABEL_LIMIT),
             ),
             task,
             temperature: None,
@@ -172,7 +172,7 @@ impl SubagentTask {
             id: Some(self.message_id("task")),
             content: self.task.clone(),
             timestamp: self.asked_at,
-            metadata: circumstances.beside(&self.metadata),
+            metadata: circumstances.insert_into(&self.metadata),
             session_key_override: Some(self.session()),
             ..self.to_parent()
         }
@@ -194,7 +194,7 @@ impl SubagentTask {
             } else {
                 end.report(self)
             },
-            metadata: circumstances.beside(&self.metadata),
+            metadata: circumstances.insert_into(&self.metadata),
             ..self.to_parent()
         }
     }
@@ -262,7 +262,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// Returns the first `limit` characters of a text, followed by `...` if it is longer.
-pub(super) fn cut(text: &str, limit: usize) -> String {
+pub(super) fn shortened(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}...", text.get(..end).unwrap_or(text)),
         None => text.to_owned(),

@@ -108,11 +108,11 @@ async fn turn_without_progress_is_given_up() {
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
-    let told = out.next().await.unwrap();
+    let notice = out.next().await.unwrap();
     assert!(
-        told.message.content.starts_with("I tried 1 times"),
+        notice.message.content.starts_with("I tried 1 times"),
         "{}",
-        told.message.content
+        notice.message.content
     );
     cancel.cancel();
     task.await.unwrap();
@@ -185,12 +185,12 @@ async fn panicking_message_is_parked_and_not_overtaken() {
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
-    let mut told = Vec::new();
-    while told.len() < 3 {
+    let mut texts = Vec::new();
+    while texts.len() < 3 {
         let delivery = out.next().await.unwrap();
         delivery.settle(SettleOutcome::Ack).await.unwrap();
         if delivery.message.kind.is_durable() {
-            told.push(
+            texts.push(
                 delivery
                     .message
                     .content
@@ -202,8 +202,8 @@ async fn panicking_message_is_parked_and_not_overtaken() {
         }
     }
     let parked = "I tried 3 times to handle this message and failed each time, so I put it aside";
-    assert_eq!(told[0], parked);
-    assert_eq!(told[2], "re: hello");
+    assert_eq!(texts[0], parked);
+    assert_eq!(texts[2], "re: hello");
     cancel.cancel();
     task.await.unwrap();
     let entries = bus

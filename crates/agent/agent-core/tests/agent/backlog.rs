@@ -155,8 +155,8 @@ fn unsummarised(messages: usize, repeated: usize) -> Home {
 }
 
 /// Says `text` and returns the resulting request.
-async fn asked(home: &Home, agent: &Agent, text: &str) -> ChatRequest {
-    home.say(agent, text).await;
+async fn request_for(home: &Home, agent: &Agent, text: &str) -> ChatRequest {
+    home.send(agent, text).await;
     home.provider.requests().pop().unwrap()
 }
 
@@ -173,7 +173,7 @@ async fn partial_read_requests_extend_the_previous_one() {
     for (messages, repeated) in [(15_000, 20), (620, 1_000)] {
         let home = unsummarised(messages, repeated);
         let mut agent = home.agent();
-        let mut before = asked(&home, &agent, "question 0").await;
+        let mut before = request_for(&home, &agent, "question 0").await;
         assert!(
             (10..messages).contains(&before.transcript.messages().len()),
             "a part is sent"
@@ -182,7 +182,8 @@ async fn partial_read_requests_extend_the_previous_one() {
             if number == 2 {
                 agent = home.agent();
             }
-            let request = asked(&home, &agent, &"some words that are said ".repeat(repeated)).await;
+            let request =
+                request_for(&home, &agent, &"some words that are said ".repeat(repeated)).await;
             assert!(
                 begins_with(&request, &before),
                 "question {number} after {messages} messages"
@@ -203,10 +204,10 @@ async fn partial_read_requests_extend_the_previous_one() {
 async fn messages_leaving_a_partial_read_explain_a_cache_miss() {
     let home = unsummarised(40, 16_000);
     let agent = home.agent();
-    let mut before = asked(&home, &agent, "question").await;
+    let mut before = request_for(&home, &agent, "question").await;
     let mut breaks = 0;
     for _ in 0..8 {
-        let request = asked(&home, &agent, &"some words that are said ".repeat(16_000)).await;
+        let request = request_for(&home, &agent, &"some words that are said ".repeat(16_000)).await;
         breaks += u64::from(!begins_with(&request, &before));
         before = request;
         let report = agent.usage_report(&SESSION.into()).await;
@@ -252,12 +253,12 @@ async fn interrupted_summary_is_resumed_by_the_next_process() {
     agent.background_idle().await;
     assert!(
         later.file("HISTORY.md").contains("facts"),
-        "nothing was said since"
+        "no message was added since"
     );
     assert!(later.view().await.cursor > Seq(0));
 }
 
-fn said(id: &str, text: &str) -> InboundMessage {
+fn message(id: &str, text: &str) -> InboundMessage {
     InboundMessage {
         id: Some(id.into()),
         ..InboundMessage::text("cli", "user", "direct", text)
@@ -319,7 +320,10 @@ async fn abandoned_conversation_is_summarised_without_a_new_message() {
             );
             save(&entry("has a cat called Minka"))
         }));
-        let messages = [said("1", "I have a cat called Minka"), said("2", command)];
+        let messages = [
+            message("1", "I have a cat called Minka"),
+            message("2", command),
+        ];
         live(home.agent(), &messages, written(&home, "Minka")).await;
         assert_eq!(home.summaries().len(), 1, "{command}");
     }
@@ -334,7 +338,10 @@ async fn abandoned_conversation_is_summarised_after_a_kill() {
             Reply::text("ok")
         }
     }));
-    let messages = [said("1", "I have a cat called Minka"), said("2", "/new")];
+    let messages = [
+        message("1", "I have a cat called Minka"),
+        message("2", "/new"),
+    ];
     live(home.agent(), &messages, std::future::ready(())).await;
     assert_eq!(home.file("HISTORY.md"), "");
 

@@ -202,20 +202,20 @@ async fn gives_up_the_crashing_turn_but_not_concurrent_ones() {
     );
 
     let bus = open(home).await;
-    let mut told: Vec<_> = bus
+    let mut notices: Vec<_> = bus
         .list(Queue::Outbound, LedgerFilter::Open, 9)
         .await
         .unwrap();
-    told.reverse();
-    let told: Vec<_> = told
+    notices.reverse();
+    let notices: Vec<_> = notices
         .into_iter()
         .filter_map(|entry| entry.outbound)
         .map(|out| (out.chat_id.to_string(), out.content))
         .collect();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert_eq!(told[0], ("innocent".to_owned(), "fine".to_owned()));
-    assert_eq!(told[1].0, "guilty");
-    assert!(told[1].1.starts_with("I tried 3 times"), "{told:?}");
+    assert_eq!(notices.len(), 2, "{notices:?}");
+    assert_eq!(notices[0], ("innocent".to_owned(), "fine".to_owned()));
+    assert_eq!(notices[1].0, "guilty");
+    assert!(notices[1].1.starts_with("I tried 3 times"), "{notices:?}");
     assert_eq!(
         std::fs::read_to_string(home.join("steps.jsonl")).unwrap(),
         "",

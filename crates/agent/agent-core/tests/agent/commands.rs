@@ -18,7 +18,7 @@ use crate::lanes::Running;
 use crate::world::World;
 
 /// Commands that run during a turn, each with a text that its reply contains.
-const AT_ONCE: [(&str, &str); 12] = [
+const IMMEDIATE: [(&str, &str); 12] = [
     ("/help", "/compact — "),
     ("/HELP branch", "/branch — Copy this conversation"),
     ("/status@my_bot", "Context: about "),
@@ -41,21 +41,25 @@ async fn every_command_answers_before_and_during_a_turn() {
         Reply::text("done").after(&held)
     }));
     let mut running = Running::start(&world).await;
-    for (number, (command, expected)) in AT_ONCE.iter().enumerate() {
-        running.say("1", &format!("before {number}"), command).await;
+    for (number, (command, expected)) in IMMEDIATE.iter().enumerate() {
+        running
+            .send("1", &format!("before {number}"), command)
+            .await;
         let answer = running.reply().await;
         assert!(answer.contains(expected), "{command}: {answer}");
     }
-    running.say("1", "work", "work").await;
+    running.send("1", "work", "work").await;
     world.provider.wait_for(1).await.unwrap();
-    for (number, (command, expected)) in AT_ONCE.iter().enumerate() {
-        running.say("1", &format!("during {number}"), command).await;
+    for (number, (command, expected)) in IMMEDIATE.iter().enumerate() {
+        running
+            .send("1", &format!("during {number}"), command)
+            .await;
         let answer = running.reply().await;
         assert!(answer.contains(expected), "{command}: {answer}");
     }
     // These wait for the turn.
     for command in ["/compact", "/branch"] {
-        running.say("1", command, command).await;
+        running.send("1", command, command).await;
     }
     gate.open();
     assert_eq!(running.reply().await, "done");
@@ -68,7 +72,7 @@ async fn every_command_answers_before_and_during_a_turn() {
             .contains("A copy of it is telegram:1:branch:1")
     );
     // This one does not wait.
-    running.say("1", "new", "/new").await;
+    running.send("1", "new", "/new").await;
     assert_eq!(running.reply().await, "New session started.");
     running.stop().await;
 }
@@ -77,9 +81,9 @@ async fn every_command_answers_before_and_during_a_turn() {
 async fn new_stops_the_running_turn_and_waits_for_its_end() {
     let world = World::new(ScriptedProvider::answering(|_| Reply::hang()));
     let mut running = Running::start(&world).await;
-    running.say("1", "a", "work").await;
+    running.send("1", "a", "work").await;
     world.provider.wait_for(1).await.unwrap();
-    running.say("1", "b", "/reset").await;
+    running.send("1", "b", "/reset").await;
     assert_eq!(running.reply().await, "New session started.");
     running.stop().await;
     let standing = world.log("telegram:1").await;
@@ -108,7 +112,7 @@ async fn only_text_that_cannot_be_a_command_reaches_the_model() {
         ),
         ("e", "/2", "model"),
     ] {
-        running.say("1", id, text).await;
+        running.send("1", id, text).await;
         assert_eq!(running.reply().await, reply, "{text}");
     }
     running.stop().await;
@@ -130,7 +134,7 @@ impl Command for Faulty {
         }
     }
 
-    fn when(&self) -> CommandTiming {
+    fn timing(&self) -> CommandTiming {
         CommandTiming::Now
     }
 
@@ -157,7 +161,7 @@ impl Command for Follows {
         }
     }
 
-    fn when(&self) -> CommandTiming {
+    fn timing(&self) -> CommandTiming {
         CommandTiming::Now
     }
 

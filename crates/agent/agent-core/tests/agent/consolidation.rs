@@ -45,7 +45,7 @@ pub(crate) struct Home {
     pub(crate) provider: Arc<ScriptedProvider>,
     pub(crate) sessions: Arc<dyn SessionStore>,
     pub(crate) settings: ConsolidationSettings,
-    pub(crate) told: Arc<CollectedNotices>,
+    pub(crate) notices: Arc<CollectedNotices>,
     pub(crate) folder: tempfile::TempDir,
 }
 
@@ -87,7 +87,7 @@ impl Home {
                 max_output: 2_000,
                 ..ConsolidationSettings::default()
             },
-            told: Arc::default(),
+            notices: Arc::default(),
             folder: tempfile::tempdir().unwrap(),
         }
     }
@@ -128,9 +128,9 @@ impl Home {
     }
 
     /// Runs a turn, and starts the background work after it.
-    pub(crate) async fn say(&self, agent: &Agent, text: &str) {
+    pub(crate) async fn send(&self, agent: &Agent, text: &str) {
         agent
-            .process_direct(DirectRequest::new(text).watched_by(self.told.clone()))
+            .process_direct(DirectRequest::new(text).with_observer(self.notices.clone()))
             .await
             .unwrap();
         agent.background_idle().await;
@@ -139,7 +139,7 @@ impl Home {
     /// Runs turns until no room is left.
     async fn fill(&self, agent: &Agent) {
         for number in 0..24 {
-            self.say(
+            self.send(
                 agent,
                 &format!("fact {number}: {}", "some words about it ".repeat(70)),
             )
@@ -163,8 +163,8 @@ impl Home {
         std::fs::write(self.folder.path().join("memory").join(name), text).unwrap();
     }
 
-    fn told(&self) -> Vec<String> {
-        self.told.0.lock().unwrap().clone()
+    fn notices(&self) -> Vec<String> {
+        self.notices.0.lock().unwrap().clone()
     }
 
     pub(crate) fn summaries(&self) -> Vec<ChatRequest> {
@@ -180,11 +180,11 @@ impl Home {
 async fn messages_beyond_the_window_are_summarised() {
     let home = Home::new(summing_up(|_| save(&entry("facts were told"))));
     let agent = home.agent();
-    home.say(&agent, "hello").await;
+    home.send(&agent, "hello").await;
     assert_eq!(
         (home.summaries().len(), home.file("HISTORY.md")),
         (0, String::new()),
-        "below the threshold nothing"
+        "below the threshold nothing is summarised"
     );
 
     home.fill(&agent).await;
@@ -201,14 +201,14 @@ async fn messages_beyond_the_window_are_summarised() {
     });
     assert!(
         first.is_some_and(|message| matches!(*message, ChatMessage::User(_))),
-        "what stays begins with a person"
+        "the kept messages begin with a user message"
     );
     assert!(
         home.file("HISTORY.md")
             .starts_with("[2026-11-22 10:00] facts were told\n\n")
     );
     assert_eq!(home.file("MEMORY.md"), "- likes tea\n");
-    assert_eq!(home.told(), Vec::<String>::new());
+    assert_eq!(home.notices(), Vec::<String>::new());
 
     let asked = &home.summaries()[0];
     assert_eq!(asked.tool_choice, ToolChoice::Tool("save_memory".into()));
@@ -224,7 +224,7 @@ async fn messages_beyond_the_window_are_summarised() {
         .unwrap();
     assert!(
         newest.system.contains("facts were told"),
-        "the summary stands in the prompt"
+        "the prompt contains the summary"
     );
 
     let report = agent.context_report(&SESSION.into()).await.unwrap();
@@ -247,7 +247,7 @@ async fn unchanged_session_is_not_summarised_again() {
     home.fill(&agent).await;
     let (asked, cursor) = (home.summaries().len(), home.view().await.cursor);
     for _ in 0..5 {
-        agent.turn_published(&SESSION.into(), home.told.clone());
+        agent.turn_published(&SESSION.into(), home.notices.clone());
         agent.background_idle().await;
     }
     assert_eq!(
@@ -266,14 +266,14 @@ async fn message_window_triggers_consolidation() {
     };
     let agent = home.agent();
     for number in 0..3 {
-        home.say(&agent, &format!("message {number}")).await;
+        home.send(&agent, &format!("message {number}")).await;
     }
     assert_eq!(
         home.view().await.cursor,
         Seq(0),
         "six messages are in the window"
     );
-    home.say(&agent, "message 3").await;
+    home.send(&agent, "message 3").await;
     assert_eq!(
         home.view().await.cursor,
         Seq(4),
@@ -285,7 +285,7 @@ async fn message_window_triggers_consolidation() {
 async fn manual_compaction_keeps_the_newest_and_reports() {
     let home = Home::new(summing_up(|_| save(&entry("small talk"))));
     let agent = home.agent();
-    home.say(&agent, "one").await;
+    home.send(&agent, "one").await;
     let nothing = agent.compact(&SESSION.into()).await.unwrap();
     assert_eq!(
         nothing,
@@ -295,7 +295,7 @@ async fn manual_compaction_keeps_the_newest_and_reports() {
         }
     );
     for number in 0..9 {
-        home.say(&agent, &format!("message {number}")).await;
+        home.send(&agent, &format!("message {number}")).await;
     }
     let report = agent.compact(&SESSION.into()).await.unwrap();
     assert_eq!(
@@ -343,10 +343,10 @@ async fn failed_summaries_lose_nothing_and_notify_once() {
             "",
             "nothing is written unless all of it is in order: {shown}"
         );
-        let told = home.told();
+        let notices = home.notices();
         assert!(
-            told.len() == 1 && told[0].contains("HISTORY.md"),
-            "{shown}: {told:?}"
+            notices.len() == 1 && notices[0].contains("HISTORY.md"),
+            "{shown}: {notices:?}"
         );
     }
 }
@@ -384,10 +384,10 @@ async fn refuses_a_rewrite_that_loses_most_of_memory() {
         home.file("HISTORY.md").contains("short memory"),
         "the history entry is kept"
     );
-    let told = home.told();
+    let notices = home.notices();
     assert!(
-        told.len() == 1 && told[0].contains("more than half"),
-        "{told:?}"
+        notices.len() == 1 && notices[0].contains("more than half"),
+        "{notices:?}"
     );
 }
 
@@ -400,7 +400,7 @@ async fn oversized_memory_is_not_rewritten() {
     home.fill(&agent).await;
     assert_eq!(home.file("MEMORY.md"), facts);
     assert!(home.file("HISTORY.md").contains("long memory"));
-    assert_eq!(home.told().len(), 1, "{:?}", home.told());
+    assert_eq!(home.notices().len(), 1, "{:?}", home.notices());
 }
 
 #[tokio::test]
@@ -423,7 +423,7 @@ async fn concurrently_changed_facts_are_merged_again() {
     let agent = home.agent();
     home.fill(&agent).await;
     assert_eq!(home.file("MEMORY.md"), "- has a dog\n- likes tea\n");
-    assert_eq!(home.told(), Vec::<String>::new());
+    assert_eq!(home.notices(), Vec::<String>::new());
 }
 
 /// A store that fails once to append an entry that moves the cursor.
@@ -490,7 +490,7 @@ async fn a_crash_between_memory_and_cursor_repeats_nothing() {
     });
     let agent = home.agent();
     while home.summaries().is_empty() {
-        home.say(&agent, &"words ".repeat(200)).await;
+        home.send(&agent, &"words ".repeat(200)).await;
     }
     assert_eq!(
         home.view().await.cursor,
@@ -504,7 +504,7 @@ async fn a_crash_between_memory_and_cursor_repeats_nothing() {
 
     home.sessions = inner;
     let agent = home.agent();
-    home.say(&agent, "after the restart").await;
+    home.send(&agent, "after the restart").await;
     assert!(home.view().await.cursor > Seq(0));
     let history = home.file("HISTORY.md");
     assert_eq!(
@@ -521,7 +521,7 @@ async fn a_crash_between_memory_and_cursor_repeats_nothing() {
 async fn abandoned_conversation_is_archived_after_a_restart() {
     let home = Home::new(summing_up(|_| save(&entry("the conversation before"))));
     let agent = home.agent();
-    home.say(&agent, "remember the number 4711").await;
+    home.send(&agent, "remember the number 4711").await;
     agent.reset(&SESSION.into()).await.unwrap();
     assert_eq!(
         home.file("HISTORY.md"),
@@ -530,7 +530,7 @@ async fn abandoned_conversation_is_archived_after_a_restart() {
     );
 
     let after = home.agent();
-    home.say(&after, "hello again").await;
+    home.send(&after, "hello again").await;
     assert!(home.file("HISTORY.md").contains("the conversation before"));
     let [asked] = &home.summaries()[..] else {
         panic!("asked {} times", home.summaries().len())
@@ -551,7 +551,7 @@ async fn abandoned_conversation_is_archived_after_a_restart() {
         "a new conversation knows nothing of it"
     );
     after.reset(&SESSION.into()).await.unwrap();
-    after.turn_published(&SESSION.into(), home.told.clone());
+    after.turn_published(&SESSION.into(), home.notices.clone());
     after.background_idle().await;
     assert_eq!(home.summaries().len(), 2);
 }
@@ -570,7 +570,7 @@ async fn oversized_message_is_cut_and_summarised_in_parts() {
         )))
     }));
     let agent = home.agent();
-    home.say(
+    home.send(
         &agent,
         &format!("ALPHA {} OMEGA", "wide words 很长 ".repeat(4_000)),
     )
@@ -630,7 +630,7 @@ async fn context_overflow_is_retried_with_a_shorter_request() {
     }
     assert!(
         home.view().await.cursor > Seq(0),
-        "what the vendor takes is known then"
+        "the limit of the vendor is known by then"
     );
 }
 
@@ -639,22 +639,22 @@ async fn makes_room_without_a_failing_model() {
     let home = Home::new(summing_up(|_| Reply::text("no")));
     let agent = home.agent();
     while home.summaries().is_empty() {
-        home.say(&agent, &"small words ".repeat(60)).await;
+        home.send(&agent, &"small words ".repeat(60)).await;
     }
     assert_eq!(
         (home.view().await.cursor, home.file("HISTORY.md").as_str()),
         (Seq(0), ""),
-        "it may come right again"
+        "a later attempt may succeed"
     );
-    home.say(&agent, &"many more words ".repeat(1_200)).await;
+    home.send(&agent, &"many more words ".repeat(1_200)).await;
     let asked = home.summaries().len();
     assert_eq!((home.view().await.cursor, asked), (Seq(0), 2));
-    home.say(&agent, "now it does not fit").await;
+    home.send(&agent, "now it does not fit").await;
     let raw = home.file("HISTORY.md");
     assert!(
         raw.contains("[RAW]") && raw.contains("USER: small words"),
         "{raw}"
     );
     assert!(home.view().await.cursor > Seq(0));
-    assert_eq!(home.told().len(), 1, "{:?}", home.told());
+    assert_eq!(home.notices().len(), 1, "{:?}", home.notices());
 }

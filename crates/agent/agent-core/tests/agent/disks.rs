@@ -38,7 +38,7 @@ async fn turn_that_fails(fault: DiskFault, from: u64) -> bool {
     let world = world(&disk);
     let mut running = Running::start(&world).await;
     disk.fail(fault, from, u64::MAX);
-    running.say("1", "a", "pay the bill").await;
+    running.send("1", "a", "pay the bill").await;
     let mut answer = running.reply().await;
     let failed = answer.contains("cannot record");
     if failed {
@@ -47,7 +47,7 @@ async fn turn_that_fails(fault: DiskFault, from: u64) -> bool {
     }
     assert_eq!(answer, "paid", "{fault:?} from {from}");
     disk.clear();
-    running.say("1", "b", "/status").await;
+    running.send("1", "b", "/status").await;
     let status = running.reply().await;
     assert!(
         status.contains("Session telegram:1"),
@@ -106,19 +106,19 @@ async fn later_messages_do_not_overtake_those_in_backoff() {
     ));
     let mut running = Running::start(&world).await;
     disk.fail(DiskFault::ALL[0], 0, u64::MAX);
-    running.say("1", "a", "first").await;
+    running.send("1", "a", "first").await;
     assert!(running.reply().await.contains("cannot record"));
     // It backs off now, and the disk recovers before the next attempt.
     disk.clear();
-    running.say("1", "b", "second").await;
-    running.say("2", "c", "elsewhere").await;
+    running.send("1", "b", "second").await;
+    running.send("2", "c", "elsewhere").await;
     assert_eq!(
         running.reply().await,
         "re: elsewhere",
         "other sessions do not wait for it"
     );
     assert_eq!(running.reply().await, "re: second");
-    running.say("1", "d", "/status").await;
+    running.send("1", "d", "/status").await;
     assert!(
         running.reply().await.contains("Session telegram:1"),
         "answered once"

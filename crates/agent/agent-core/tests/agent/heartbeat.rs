@@ -94,12 +94,12 @@ async fn sends_only_notable_results_and_no_failures() {
         Reply::text("end"),
     ];
     let world = World::new(ScriptedProvider::scripted(answers));
-    let told = sent(
+    let sent_messages = sent(
         &world,
         (0..3).map(|number| beat(number, "telegram")).collect(),
     )
     .await;
-    let texts: Vec<(&str, &str)> = told
+    let texts: Vec<(&str, &str)> = sent_messages
         .iter()
         .map(|message| (message.chat_id.as_str(), message.content.as_str()))
         .collect();
@@ -132,9 +132,9 @@ async fn heartbeat_cannot_use_the_message_tool() {
             results => Reply::text(format!("news: {}", results.join("+"))),
         }
     }));
-    let told = sent(&world, vec![beat(0, "telegram")]).await;
-    let [message] = told.as_slice() else {
-        panic!("{told:?}")
+    let sent_messages = sent(&world, vec![beat(0, "telegram")]).await;
+    let [message] = sent_messages.as_slice() else {
+        panic!("{sent_messages:?}")
     };
     assert!(
         message.content.contains("A heartbeat cannot send messages"),
@@ -153,12 +153,12 @@ async fn heartbeat_sees_only_its_newest_predecessors() {
         }
         Reply::text(format!("news: {}", request.transcript.messages().len()))
     }));
-    let told = sent(
+    let sent_messages = sent(
         &world,
         (0..12).map(|number| beat(number, "telegram")).collect(),
     )
     .await;
-    let seen: Vec<&str> = told
+    let seen: Vec<&str> = sent_messages
         .iter()
         .map(|message| message.content.as_str())
         .collect();

@@ -42,7 +42,7 @@ impl Running {
         }
     }
 
-    pub(crate) async fn say(&self, chat: &str, id: &str, text: &str) {
+    pub(crate) async fn send(&self, chat: &str, id: &str, text: &str) {
         let message = InboundMessage {
             id: Some(id.into()),
             ..InboundMessage::text("telegram", "u", chat, text)
@@ -96,14 +96,14 @@ async fn chats_run_concurrently_and_each_in_order() {
         }
     }));
     let mut running = Running::start(&world).await;
-    running.say("1", "a", "slow").await;
+    running.send("1", "a", "slow").await;
     world.provider.wait_for(1).await.unwrap();
-    running.say("2", "b", "quick").await;
+    running.send("2", "b", "quick").await;
     assert_eq!(running.reply().await, "re: quick");
     gate.open();
     assert_eq!(running.reply().await, "slow done");
-    running.say("1", "a", "slow").await;
-    running.say("1", "c", "next").await;
+    running.send("1", "a", "slow").await;
+    running.send("1", "c", "next").await;
     assert_eq!(
         running.reply().await,
         "re: next",
@@ -129,20 +129,20 @@ async fn messages_over_the_lane_bound_wait_in_order() {
         ..LoopSettings::default()
     };
     let mut running = Running::with(&world, settings).await;
-    running.say("1", "0", "0").await;
+    running.send("1", "0", "0").await;
     world.provider.wait_for(1).await.unwrap();
     for number in 1..6 {
         running
-            .say("1", &number.to_string(), &number.to_string())
+            .send("1", &number.to_string(), &number.to_string())
             .await;
     }
-    let told = loop {
+    let notice = loop {
         let delivery = running.out.next().await.unwrap();
         if delivery.message.kind == OutboundKind::Progress {
             break delivery.message.content;
         }
     };
-    assert!(told.contains("wait their turn"), "{told}");
+    assert!(notice.contains("wait their turn"), "{notice}");
     gate.open();
     for number in 0..6 {
         assert_eq!(running.reply().await, format!("re: {number}"));
@@ -161,11 +161,11 @@ async fn new_message_is_steered_into_the_running_turn() {
         },
     ));
     let mut running = Running::start(&world).await;
-    running.say("1", "a", "begin").await;
+    running.send("1", "a", "begin").await;
     world.provider.wait_for(1).await.unwrap();
-    running.say("1", "b", "and mind the gap").await;
+    running.send("1", "b", "and mind the gap").await;
     // The command is answered at once, so the message before it has reached its lane.
-    running.say("1", "c", "/help").await;
+    running.send("1", "c", "/help").await;
     assert!(running.reply().await.contains("/stop"));
     gate.open();
     assert_eq!(running.reply().await, "heard and mind the gap");
@@ -195,15 +195,15 @@ async fn steady_senders_get_replies_and_no_message_is_skipped() {
         },
     ));
     let mut running = Running::start(&world).await;
-    running.say("1", "0", "0").await;
+    running.send("1", "0", "0").await;
     world.provider.wait_for(1).await.unwrap();
     for number in 1..=20 {
         running
-            .say("1", &number.to_string(), &number.to_string())
+            .send("1", &number.to_string(), &number.to_string())
             .await;
     }
     // The command is answered at once, so the messages before it have reached their lane.
-    running.say("1", "help", "/help").await;
+    running.send("1", "help", "/help").await;
     assert!(running.reply().await.contains("/stop"));
     gate.open();
     for last in [8, 17, 20] {
@@ -229,11 +229,11 @@ async fn stop_ends_the_turn_and_keeps_recorded_steps() {
         }
     }));
     let mut running = Running::start(&world).await;
-    running.say("1", "x", "/stop").await;
+    running.send("1", "x", "/stop").await;
     assert_eq!(running.reply().await, "No active task to stop.");
-    running.say("1", "a", "work").await;
+    running.send("1", "a", "work").await;
     world.provider.wait_for(2).await.unwrap();
-    running.say("1", "b", "/STOP").await;
+    running.send("1", "b", "/STOP").await;
     assert_eq!(running.reply().await, "Stopped 1 task(s).");
     running.stop().await;
     assert_eq!(
@@ -268,10 +268,10 @@ async fn new_starts_an_empty_conversation() {
             "There is no command /frobnicate. /help lists the commands.",
         ),
     ] {
-        running.say("1", id, text).await;
+        running.send("1", id, text).await;
         assert_eq!(running.reply().await, reply, "{text}");
     }
-    running.say("1", "f", "/status").await;
+    running.send("1", "f", "/status").await;
     let status = running.reply().await;
     assert!(
         status.contains("Session telegram:1: 6 messages, 2 in context"),
@@ -288,11 +288,11 @@ async fn branch_copies_the_conversation_after_the_running_turn() {
         Reply::text("done").after(&held)
     }));
     let mut running = Running::start(&world).await;
-    running.say("1", "a", "/branch").await;
+    running.send("1", "a", "/branch").await;
     assert_eq!(running.reply().await, "There is nothing to copy yet.");
-    running.say("1", "b", "hello").await;
+    running.send("1", "b", "hello").await;
     world.provider.wait_for(1).await.unwrap();
-    running.say("1", "c", "/branch").await;
+    running.send("1", "c", "/branch").await;
     gate.open();
     assert_eq!(running.reply().await, "done");
     let answer = running.reply().await;
@@ -337,7 +337,7 @@ async fn a_shutdown_leaves_unfinished_messages_to_the_next_start() {
 async fn pending_lists_and_settles_deliveries_of_the_chat() {
     let world = World::new(ScriptedProvider::answering(|_| Reply::text("ok")));
     let mut running = Running::start(&world).await;
-    running.say("1", "a", "hello").await;
+    running.send("1", "a", "hello").await;
     let reply = loop {
         let delivery = running.out.next().await.unwrap();
         if delivery.is_durable() {
@@ -356,7 +356,7 @@ async fn pending_lists_and_settles_deliveries_of_the_chat() {
         .remove(0)
         .id;
 
-    running.say("1", "b", "/pending").await;
+    running.send("1", "b", "/pending").await;
     let listed = running.reply().await;
     let expected = [
         &format!("{id} · mine, may not have arrived · "),
@@ -372,33 +372,37 @@ async fn pending_lists_and_settles_deliveries_of_the_chat() {
         "neither the command nor what is answered: {listed}"
     );
 
-    running.say("2", "c", "/pending").await;
+    running.send("2", "c", "/pending").await;
     assert_eq!(running.reply().await, "Everything in this chat is settled.");
-    running.say("2", "d", &format!("/pending retry {id}")).await;
+    running
+        .send("2", "d", &format!("/pending retry {id}"))
+        .await;
     assert_eq!(
         running.reply().await,
         format!("This chat has no entry {id}. /pending lists what there is.")
     );
 
-    running.say("1", "e", &format!("/pending drop {id}")).await;
+    running.send("1", "e", &format!("/pending drop {id}")).await;
     assert_eq!(running.reply().await, format!("Entry {id} is given up."));
     assert_eq!(
         running.bus.show(&id).await.unwrap().state,
         EntryState::Expired
     );
-    running.say("1", "f", &format!("/pending drop {id}")).await;
+    running.send("1", "f", &format!("/pending drop {id}")).await;
     assert_eq!(
         running.reply().await,
         format!("Entry {id} is expired; there is nothing to do about it.")
     );
-    running.say("1", "g", &format!("/pending retry {id}")).await;
+    running
+        .send("1", "g", &format!("/pending retry {id}"))
+        .await;
     let mut replies = [running.reply().await, running.reply().await];
     replies.sort();
     assert_eq!(
         replies,
         [format!("Entry {id} is tried again."), "ok".to_owned()]
     );
-    running.say("1", "h", "/pending please").await;
+    running.send("1", "h", "/pending please").await;
     assert!(running.reply().await.starts_with("/pending lists"));
     running.stop().await;
 }
@@ -413,7 +417,7 @@ async fn a_suppressed_reply_withdraws_the_draft_that_showed_it() {
     ];
     let world = World::new(ScriptedProvider::scripted(script));
     let mut running = Running::start(&world).await;
-    running.say("1", "a", "go").await;
+    running.send("1", "a", "go").await;
     let (mut streams, mut withdrawn, mut finals) = (Vec::new(), Vec::new(), Vec::new());
     while finals.is_empty() {
         let next = tokio::time::timeout(std::time::Duration::from_mins(1), running.out.next());
@@ -429,7 +433,7 @@ async fn a_suppressed_reply_withdraws_the_draft_that_showed_it() {
             }
             OutboundKind::Withdrawn { stream } => {
                 withdrawn.push((stream.clone(), streams.len()));
-                running.say("1", "b", "and on").await;
+                running.send("1", "b", "and on").await;
             }
             OutboundKind::Final | OutboundKind::Notice => finals.push(message.content.clone()),
             _ => {}
@@ -478,8 +482,8 @@ async fn flood_waits_in_the_ledger_with_one_notice() {
         };
         bus.publish_inbound(message).await.unwrap();
     }
-    let told = out.next().await.unwrap().message.content;
-    assert!(told.contains("wait their turn"), "{told}");
+    let notice = out.next().await.unwrap().message.content;
+    assert!(notice.contains("wait their turn"), "{notice}");
     // During a minute on the paused clock, the waiting messages are offered to the lane and refused
     // repeatedly.
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;

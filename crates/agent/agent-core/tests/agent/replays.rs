@@ -74,14 +74,14 @@ async fn view(world: &World) -> SessionView {
 #[tokio::test]
 async fn recorded_turns_replay_identically() {
     let world = errands().await;
-    let told: Vec<String> = world
+    let reports: Vec<String> = world
         .replay(SESSION)
         .await
         .iter()
         .map(ToString::to_string)
         .collect();
     assert_eq!(
-        told,
+        reports,
         [
             "turn 1: identical (5 steps)",
             "turn 2: identical (7 steps)",
@@ -262,11 +262,7 @@ async fn rewound_or_reset_turns_and_missing_files_replay() {
         .await
         .unwrap();
     world.assert_replays(SESSION).await;
-    assert_eq!(
-        world.replay(SESSION).await.len(),
-        4,
-        "what was undone was done"
-    );
+    assert_eq!(world.replay(SESSION).await.len(), 4, "the undone turn ran");
 }
 
 #[tokio::test]
@@ -321,9 +317,9 @@ async fn turn_stopped_before_its_calls_stops_there_again() {
         &world.registry().specs(),
     )
     .await;
-    let told: Vec<String> = replays.iter().map(ToString::to_string).collect();
+    let reports: Vec<String> = replays.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        reports,
         ["turn 1: identical (4 steps)", "turn 2: identical (4 steps)"]
     );
 }
@@ -497,12 +493,12 @@ async fn a_changed_tool_diverges_where_it_was_called() {
         ..ReplayOptions::new(SESSION)
     };
     let replays = replay_session(&view(&world).await, &options, &specs).await;
-    let told: Vec<String> = replays
+    let reports: Vec<String> = replays
         .iter()
         .map(|replay| replay.divergence.as_ref().unwrap().to_string())
         .collect();
     assert_eq!(
-        told,
+        reports,
         [
             "diverges at step 3, text\n  recorded: \"look {\\\"at\\\":\\\"sky\\\"}\"\n  now:      \
           \"Error: Invalid parameters for tool 'look': missing required far\\n\\n\
@@ -748,7 +744,7 @@ async fn bundle_with_absurd_numbers_replays() {
 /// Rows whose secret has no recognisable form: only the configuration knows it.
 const UNRECOGNISABLE: [&str; 1] = ["own_config_value"];
 /// Rows of harmless machine-written texts that a bundle hides as well.
-const HIDDEN_ALL_THE_SAME: [&str; 8] = [
+const REDACTED_ANYWAY: [&str; 8] = [
     "git_sha",
     "cargo_checksum",
     "npm_integrity",
@@ -774,7 +770,7 @@ fn secrets_of_every_kind_stay_out_of_bundles() {
         let kind = row.text("kind");
         let is_right = match row.text("expect") {
             "redact" => !leaks || UNRECOGNISABLE.contains(&kind),
-            _ => redacted == text || HIDDEN_ALL_THE_SAME.contains(&kind),
+            _ => redacted == text || REDACTED_ANYWAY.contains(&kind),
         };
         if !is_right {
             wrong.push(format!("{} {kind}: {redacted}", row.id));
@@ -794,10 +790,10 @@ async fn stored_recordings_replay() {
         let path = file.unwrap().path();
         let bundle = Bundle::from_json(&fs::read_to_string(&path).unwrap()).unwrap();
         let replays = bundle.replay().await;
-        let told: Vec<String> = replays.iter().map(ToString::to_string).collect();
+        let reports: Vec<String> = replays.iter().map(ToString::to_string).collect();
         assert!(
-            !told.is_empty() && replays.iter().all(|replay| replay.divergence.is_none()),
-            "{path:?}: {told:#?}"
+            !reports.is_empty() && replays.iter().all(|replay| replay.divergence.is_none()),
+            "{path:?}: {reports:#?}"
         );
         count += 1;
     }

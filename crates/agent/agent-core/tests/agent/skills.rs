@@ -94,7 +94,7 @@ async fn named_skill_is_stored_with_its_message_and_replayed() {
         assert_eq!(
             sent,
             last[..length],
-            "what was sent is repeated byte for byte"
+            "the stored text is replayed byte for byte"
         );
     }
     let block = |version: u32| {

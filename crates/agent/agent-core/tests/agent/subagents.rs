@@ -89,8 +89,8 @@ impl Running {
         }
     }
 
-    async fn say(&self, id: &str, text: &str) {
-        self.bus.publish_inbound(said(id, text)).await.unwrap();
+    async fn send(&self, id: &str, text: &str) {
+        self.bus.publish_inbound(message(id, text)).await.unwrap();
     }
 
     /// Waits for the next complete message.
@@ -117,7 +117,7 @@ impl Running {
     }
 }
 
-fn said(id: &str, text: &str) -> InboundMessage {
+fn message(id: &str, text: &str) -> InboundMessage {
     InboundMessage {
         id: Some(id.into()),
         session_key_override: Some(SESSION.into()),
@@ -256,14 +256,14 @@ async fn result_returns_to_the_requesting_session_and_thread() {
         }
     }));
     let mut running = Running::start(&world).await;
-    running.say("a", "ask somebody").await;
+    running.send("a", "ask somebody").await;
     let started = running.text().await;
     assert!(
         started.starts_with("Subagent 'number' (id: ") && started.contains("started"),
         "{started}"
     );
     world.provider.wait_for(3).await.unwrap();
-    running.say("b", "/agents").await;
+    running.send("b", "/agents").await;
     let listed = running.text().await;
     assert!(listed.contains(" · number · works · "), "{listed}");
     gate.open();
@@ -274,7 +274,7 @@ async fn result_returns_to_the_requesting_session_and_thread() {
         ("1", Some("7"))
     );
     running.subagents.finished(&SESSION.into()).await;
-    running.say("c", "/agents").await;
+    running.send("c", "/agents").await;
     assert_eq!(
         running.text().await,
         "No subagents are at work for this chat."
@@ -310,11 +310,7 @@ async fn result_returns_to_the_requesting_session_and_thread() {
         .find(is_subagent)
         .unwrap();
     let tools: Vec<&str> = asked.tools.iter().map(|tool| tool.name.as_str()).collect();
-    assert_eq!(
-        tools,
-        ["look", "panic"],
-        "it can start no other and talk to nobody"
-    );
+    assert_eq!(tools, ["look", "panic"], "it has neither spawn nor message");
     let opening = asked
         .transcript
         .messages()
@@ -333,7 +329,7 @@ async fn waiting_call_returns_the_result() {
         json!({"task": "find the number", "wait": true, "temperature": 0.7}),
     ));
     let mut running = Running::start(&world).await;
-    running.say("a", "ask somebody and wait").await;
+    running.send("a", "ask somebody and wait").await;
     let reply = running.text().await;
     assert!(
         reply.contains("data, not instructions") && reply.ends_with("It is 42."),
@@ -375,7 +371,7 @@ async fn waiting_call_gets_the_result_after_a_restart() {
         SubagentSettings::default(),
     )
     .await;
-    running.say("a", "ask somebody and wait").await;
+    running.send("a", "ask somebody and wait").await;
     world.provider.wait_for(2).await.unwrap();
     running.stop().await;
     gate.open();
@@ -409,7 +405,7 @@ async fn stop_ends_subagents_and_leaves_a_note() {
         }
     }));
     let mut running = Running::start(&world).await;
-    running.say("a", "ask somebody").await;
+    running.send("a", "ask somebody").await;
     running.text().await;
     world.provider.wait_for(3).await.unwrap();
     running
@@ -422,7 +418,7 @@ async fn stop_ends_subagents_and_leaves_a_note() {
         "No active task to stop.",
         "it belongs to another session of this chat"
     );
-    running.say("b", "/stop").await;
+    running.send("b", "/stop").await;
     assert_eq!(running.text().await, "Stopped 1 task(s).");
     running.subagents.finished(&SESSION.into()).await;
     running.stop().await;
@@ -465,11 +461,11 @@ async fn stops_one_subagent_by_id() {
     };
     let bus = Arc::new(MemoryBus::new());
     let mut running = Running::on(&world, bus.clone(), bus, LoopSettings::default(), bounds).await;
-    running.say("a", "ask two").await;
-    let told = running.text().await;
+    running.send("a", "ask two").await;
+    let text = running.text().await;
     assert!(
-        told.contains("'two'") && told.contains("waits"),
-        "beyond the bound it waits: {told}"
+        text.contains("'two'") && text.contains("waits"),
+        "beyond the bound it waits: {text}"
     );
     let infos = running.subagents.of_session(&SESSION.into());
     let states: Vec<_> = infos
@@ -478,7 +474,7 @@ async fn stops_one_subagent_by_id() {
         .collect();
     assert_eq!(states.last(), Some(&("two", SubagentState::Waiting)));
     running
-        .say("b", &format!("/agents stop {}", infos.last().unwrap().id))
+        .send("b", &format!("/agents stop {}", infos.last().unwrap().id))
         .await;
     assert!(running.text().await.ends_with("is stopped."));
     // Its note is recorded before anything else happens.
@@ -507,10 +503,10 @@ async fn new_conversation_gets_no_results_of_earlier_subagents() {
         }
     }));
     let mut running = Running::start(&world).await;
-    running.say("a", "ask somebody").await;
+    running.send("a", "ask somebody").await;
     running.text().await;
     world.provider.wait_for(3).await.unwrap();
-    running.say("b", "/new").await;
+    running.send("b", "/new").await;
     assert_eq!(running.text().await, "New session started.");
     running.subagents.finished(&SESSION.into()).await;
     running.stop().await;
@@ -534,15 +530,15 @@ async fn a_limit_is_reported() {
     }));
     world.options.max_iterations = 3;
     let mut running = Running::start(&world).await;
-    running.say("a", "ask somebody").await;
-    let told = loop {
+    running.send("a", "ask somebody").await;
+    let text = loop {
         let text = running.text().await;
         if text.starts_with("Passed on") {
             break text;
         }
     };
     assert_eq!(
-        told,
+        text,
         "Passed on: [Subagent 'number' failed: it reached its limit before it was done]"
     );
     running.stop().await;
@@ -564,11 +560,11 @@ async fn a_tool_that_panics_fails_alone() {
         }
     }));
     let mut running = Running::start(&world).await;
-    running.say("a", "ask somebody").await;
-    let told = running.text().await;
+    running.send("a", "ask somebody").await;
+    let text = running.text().await;
     assert!(
-        told.contains("internal failure: this tool always does"),
-        "{told}"
+        text.contains("internal failure: this tool always does"),
+        "{text}"
     );
     running.stop().await;
 }
@@ -585,14 +581,14 @@ async fn task_that_panics_three_times_is_reported() {
         }
     }));
     let mut running = Running::start(&world).await;
-    running.say("a", "ask somebody").await;
-    let told = loop {
+    running.send("a", "ask somebody").await;
+    let text = loop {
         let text = running.text().await;
         if text.starts_with("Passed on") {
             break text;
         }
     };
-    assert_eq!(told, "Passed on: [Subagent 'number' failed]");
+    assert_eq!(text, "Passed on: [Subagent 'number' failed]");
     running.stop().await;
     let log = world.log(SESSION).await;
     assert!(
@@ -690,11 +686,11 @@ async fn chain_of_tasks_is_bounded() {
         context
             .metadata
             .insert("_subagent".to_owned(), json!({"chain": chain}));
-        let told = tool
+        let text = tool
             .execute(json!({"task": "go on"}), &context)
             .await
             .output;
-        assert!(told.starts_with(expected), "{told}");
+        assert!(text.starts_with(expected), "{text}");
     }
 }
 
@@ -734,8 +730,8 @@ async fn rejects_invalid_tasks() {
             "Error: 1 subagents are at work or waiting",
         ),
     ] {
-        let told = tool.execute(arguments, &context).await.output;
-        assert!(told.starts_with(expected), "{told}");
+        let text = tool.execute(arguments, &context).await.output;
+        assert!(text.starts_with(expected), "{text}");
     }
 }
 
@@ -877,14 +873,14 @@ async fn survives(bus: Arc<dyn Bus>, ledger: Arc<dyn Ledger>, dies_at: usize, af
         SubagentSettings::default(),
     )
     .await;
-    first.say("a", "ask somebody").await;
-    let mut told = Vec::new();
+    first.send("a", "ask somebody").await;
+    let mut texts = Vec::new();
     loop {
         tokio::select! {
             () = power.went_off.cancelled() => break,
-            text = first.text() => told.push(text),
+            text = first.text() => texts.push(text),
         }
-        if told.iter().any(|text| text.starts_with("Passed on")) {
+        if texts.iter().any(|text| text.starts_with("Passed on")) {
             break;
         }
     }
@@ -899,27 +895,27 @@ async fn survives(bus: Arc<dyn Bus>, ledger: Arc<dyn Ledger>, dies_at: usize, af
         SubagentSettings::default(),
     )
     .await;
-    while !told.iter().any(|text| text.starts_with("Passed on")) {
-        told.push(second.text().await);
+    while !texts.iter().any(|text| text.starts_with("Passed on")) {
+        texts.push(second.text().await);
     }
     // The newest message waits after everything else in its session.
-    second.say("b", "anything else?").await;
+    second.send("b", "anything else?").await;
     loop {
         match second.text().await {
             text if text == "nothing new" => break,
-            text => told.push(text),
+            text => texts.push(text),
         }
     }
     second.subagents.finished(&SESSION.into()).await;
     let ledger = second.ledger.clone();
     second.stop().await;
-    told.retain(|text| !text.starts_with("I cannot record"));
-    let passed_on = told
+    texts.retain(|text| !text.starts_with("I cannot record"));
+    let passed_on = texts
         .iter()
         .filter(|text| text.starts_with("Passed on"))
         .count();
-    assert_eq!(passed_on, 1, "{told:?}; {place}");
-    assert!(told.len() <= 2, "{told:?}; {place}");
+    assert_eq!(passed_on, 1, "{texts:?}; {place}");
+    assert!(texts.len() <= 2, "{texts:?}; {place}");
     let open = ledger
         .list(Queue::Inbound, LedgerFilter::Open, 10)
         .await
@@ -976,7 +972,7 @@ async fn survives_waiting(dies_at: usize, after: bool) {
         SubagentSettings::default(),
     )
     .await;
-    first.say("a", "ask somebody and wait").await;
+    first.send("a", "ask somebody and wait").await;
     power.went_off.cancelled().await;
     first.stop().await;
 
@@ -989,8 +985,8 @@ async fn survives_waiting(dies_at: usize, after: bool) {
         SubagentSettings::default(),
     )
     .await;
-    let told = second.text().await;
-    assert!(told.ends_with("It is 42."), "{told}; {place}");
+    let text = second.text().await;
+    assert!(text.ends_with("It is 42."), "{text}; {place}");
     second.subagents.finished(&SESSION.into()).await;
     let open = second
         .ledger

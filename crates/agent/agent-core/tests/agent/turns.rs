@@ -75,7 +75,7 @@ async fn tools_run_and_their_steps_are_recorded_in_order() {
         Reply::text("<think>blue?</think>It is blue."),
     ]));
     let seen = Arc::new(CollectedSignals::default());
-    let request = DirectRequest::new("what colour?").watched_by(seen.clone());
+    let request = DirectRequest::new("what colour?").with_observer(seen.clone());
     let report = world.agent().process_direct(request).await.unwrap();
     assert_eq!(report.visible.as_deref(), Some("It is blue."));
     assert_eq!(

@@ -42,12 +42,12 @@ pub(crate) fn skill_list(skills: &[Skill]) -> String {
 
 fn entry(skill: &Skill) -> String {
     let available = skill.is_available();
-    let name = shown(&skill.name);
-    let description = shown(&skill.description);
+    let name = xml_line(&skill.name);
+    let description = xml_line(&skill.description);
     let location = skill.location.display();
     let requires = match skill.requires() {
         requires if requires.is_empty() => requires,
-        requires => format!("<requires>{}</requires>", shown(&requires)),
+        requires => format!("<requires>{}</requires>", xml_line(&requires)),
     };
     format!(
         "<skill available=\"{available}\"><name>{name}</name><description>{description}</description>\
@@ -56,7 +56,7 @@ fn entry(skill: &Skill) -> String {
 }
 
 /// Puts text on one line and escapes it for an XML element of the list.
-fn shown(text: &str) -> String {
+fn xml_line(text: &str) -> String {
     on_one_line(text)
         .replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -9,7 +9,7 @@ use nanobot_skill::Skill;
 use super::body_of;
 
 /// Maximum number of skills that one message loads.
-const MOST: usize = 3;
+const MAX_SKILLS: usize = 3;
 
 /// `true` if the text may name a skill, so that reading the skills is worthwhile.
 pub(crate) fn might_name(text: &str) -> bool {
@@ -23,7 +23,7 @@ pub(crate) fn named_skills(text: &str, skills: &[Skill]) -> Option<String> {
         let Some(skill) = named_by(before, rest, skills) else {
             continue;
         };
-        if named.len() < MOST && !named.iter().any(|known| known.name == skill.name) {
+        if named.len() < MAX_SKILLS && !named.iter().any(|known| known.name == skill.name) {
             named.push(skill);
         }
     }
@@ -45,10 +45,10 @@ fn named_by<'a>(before: &str, rest: &str, skills: &'a [Skill]) -> Option<&'a Ski
         return None;
     }
     let is_word = |skill: &&Skill| {
-        let Some(behind) = rest.strip_prefix(skill.name.as_str()) else {
+        let Some(rest_of_text) = rest.strip_prefix(skill.name.as_str()) else {
             return false;
         };
-        !goes_on(behind)
+        !continues_name(rest_of_text)
     };
     skills
         .iter()
@@ -58,8 +58,8 @@ fn named_by<'a>(before: &str, rest: &str, skills: &'a [Skill]) -> Option<&'a Ski
 }
 
 /// `true` if the text after a name continues that name, so that the match is only a prefix.
-fn goes_on(behind: &str) -> bool {
-    let mut characters = behind.chars();
+fn continues_name(rest_of_text: &str) -> bool {
+    let mut characters = rest_of_text.chars();
     let is_of_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
     match characters.next() {
         Some('-' | '.') => characters.next().is_some_and(is_of_name),

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 /// text.
 const SMALLEST: usize = 200;
 /// Plausible factors. A count outside of this range is a reporting error.
-const BELIEVED: std::ops::RangeInclusive<f64> = 0.4..=2.5;
+const PLAUSIBLE: std::ops::RangeInclusive<f64> = 0.4..=2.5;
 /// Weight of a new count in a model's smoothed factor.
 const WEIGHT: f64 = 0.3;
 /// Maximum number of sessions whose own factor is remembered.
@@ -27,7 +27,7 @@ const SESSIONS: usize = 1024;
 /// request failed for another reason.
 const SMALLEST_WINDOW: usize = 2048;
 /// Minimum change of a factor that is worth writing to disk.
-const WORTH_KEEPING: f64 = 0.01;
+const MIN_CHANGE: f64 = 0.01;
 /// Maximum number of bytes read from the file.
 const FILE_LIMIT: u64 = 64 * 1024;
 
@@ -44,7 +44,7 @@ struct CalibrationState {
     loaded: bool,
     models: BTreeMap<String, f64>,
     /// Factors as they are in the file.
-    kept: BTreeMap<String, f64>,
+    stored: BTreeMap<String, f64>,
     sessions: HashMap<SessionKey, f64>,
     /// Number of tokens known not to fit, per model. Not kept across restarts: the error may have
     /// had another cause.
@@ -78,23 +78,23 @@ impl Calibrator {
             return;
         };
         let read = tokio::task::spawn_blocking(move || read(&file)).await;
-        let kept = read.unwrap_or_default();
+        let stored = read.unwrap_or_default();
         let mut learned = self.lock();
-        for (model, factor) in &kept {
+        for (model, factor) in &stored {
             learned.models.entry(model.clone()).or_insert(*factor);
         }
-        learned.kept = kept;
+        learned.stored = stored;
     }
 
     /// Learns from a request: its estimate, and the count that the provider reported.
     pub fn observe(&self, model: &ModelId, session: &SessionKey, estimated: usize, counted: u64) {
         let factor = counted as f64 / estimated.max(1) as f64;
-        if estimated < SMALLEST || !BELIEVED.contains(&factor) {
+        if estimated < SMALLEST || !PLAUSIBLE.contains(&factor) {
             return;
         }
         let mut learned = self.lock();
-        let known = learned.models.get(model.as_str()).copied();
-        let smoothed = known.map_or(factor, |known| known + (factor - known) * WEIGHT);
+        let previous = learned.models.get(model.as_str()).copied();
+        let smoothed = previous.map_or(factor, |previous| previous + (factor - previous) * WEIGHT);
         learned.models.insert(model.to_string(), smoothed);
         if learned.sessions.len() >= SESSIONS && !learned.sessions.contains_key(session) {
             learned.sessions.clear();
@@ -127,8 +127,8 @@ impl Calibrator {
         let tokens = self.calibrated(model, session, estimated);
         let limit = (tokens - tokens / 10).max(SMALLEST_WINDOW);
         let mut learned = self.lock();
-        let known = learned.limits.entry(model.to_string()).or_insert(limit);
-        *known = limit.min(*known);
+        let previous = learned.limits.entry(model.to_string()).or_insert(limit);
+        *previous = limit.min(*previous);
     }
 
     /// Returns the number of tokens beyond which requests to a model are known not to fit, learned
@@ -148,14 +148,14 @@ impl Calibrator {
             let mut learned = self.lock();
             let changed = learned.models.iter().any(|(model, factor)| {
                 learned
-                    .kept
+                    .stored
                     .get(model)
-                    .is_none_or(|kept| (kept - factor).abs() > WORTH_KEEPING)
+                    .is_none_or(|stored| (stored - factor).abs() > MIN_CHANGE)
             });
             if !changed {
                 return;
             }
-            learned.kept = learned.models.clone();
+            learned.stored = learned.models.clone();
             learned.models.clone()
         };
         let path = file.clone();
@@ -184,7 +184,7 @@ fn read(file: &Path) -> BTreeMap<String, f64> {
         .into_iter()
         .filter_map(|(model, factor)| Some((model, factor.as_f64()?)));
     factors
-        .filter(|(_, factor)| BELIEVED.contains(factor))
+        .filter(|(_, factor)| PLAUSIBLE.contains(factor))
         .collect()
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use nanobot_cron::{Clock, CronSettings, CronTool, JobStore, LONGEST_MESSAGE, SessionOwners, Zone};
+use nanobot_cron::{
+    Clock, CronSettings, CronTool, JobStore, MAX_MESSAGE_CHARS, SessionOwners, Zone,
+};
 use nanobot_tool::{ToolContext, TypedTool as _};
 use nanobot_types::SessionKey;
 use serde_json::{Value, json};
@@ -67,7 +69,7 @@ async fn tool_rejects_jobs_below_the_minimum_interval() {
     for (mut arguments, refused) in table {
         arguments["action"] = json!("add");
         arguments["message"] = json!("look");
-        let told = call(
+        let reply = call(
             &tool(&folder, CronSettings::default()),
             "t:1",
             arguments.clone(),
@@ -75,7 +77,7 @@ async fn tool_rejects_jobs_below_the_minimum_interval() {
         .await;
         match refused {
             Some(part) => {
-                let why = told.unwrap_err();
+                let why = reply.unwrap_err();
                 assert!(
                     why.contains(part) && why.contains("cron.minIntervalSeconds"),
                     "{arguments}: {why}"
@@ -88,7 +90,7 @@ async fn tool_rejects_jobs_below_the_minimum_interval() {
                     .await
                     .unwrap();
             }
-            None => assert!(told.is_ok(), "{arguments}: {told:?}"),
+            None => assert!(reply.is_ok(), "{arguments}: {reply:?}"),
         }
     }
 }
@@ -98,7 +100,7 @@ async fn rejects_long_messages_and_names_ignored_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let tool = tool(&folder, CronSettings::default());
     let long =
-        json!({"action": "add", "message": "x".repeat(LONGEST_MESSAGE + 1), "every_seconds": 60});
+        json!({"action": "add", "message": "x".repeat(MAX_MESSAGE_CHARS + 1), "every_seconds": 60});
     assert!(
         call(&tool, "t:1", long)
             .await
@@ -106,17 +108,17 @@ async fn rejects_long_messages_and_names_ignored_arguments() {
             .contains("at most 8000 characters")
     );
     let both = json!({"action": "add", "message": "x", "every_seconds": 60, "tz": "Asia/Tokyo", "at": "2027-01-01"});
-    let told = call(&tool, "t:1", both).await.unwrap();
+    let reply = call(&tool, "t:1", both).await.unwrap();
     assert!(
-        told.ends_with(" Ignored because every_seconds is set: at, tz."),
-        "{told}"
+        reply.ends_with(" Ignored because every_seconds is set: at, tz."),
+        "{reply}"
     );
 }
 
 #[tokio::test]
 async fn owners_cannot_reach_each_others_jobs() {
     let folder = tempfile::tempdir().unwrap();
-    let tool = tool(&folder, CronSettings::default()).owned(Arc::new(Apart));
+    let tool = tool(&folder, CronSettings::default()).with_owners(Arc::new(Apart));
     call(
         &tool,
         "t:ann",

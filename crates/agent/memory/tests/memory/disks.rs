@@ -93,16 +93,16 @@ impl Tried {
 }
 
 async fn live(store: &MarkdownStore) -> Tried {
-    let mut tried = Tried::default();
+    let mut history = Tried::default();
     for _ in 0..4 {
-        if !tried.replace(store).await {
-            tried.replace(store).await;
+        if !history.replace(store).await {
+            history.replace(store).await;
         }
-        if !tried.append(store).await {
-            tried.append(store).await;
+        if !history.append(store).await {
+            history.append(store).await;
         }
     }
-    tried
+    history
 }
 
 async fn operations() -> u64 {
@@ -122,16 +122,16 @@ async fn no_disk_fault_loses_acknowledged_data() {
             let faulty = FaultyDisk::new(Arc::new(memory.clone()));
             faulty.fail(fault, from, count);
             let store = store(faulty.clone());
-            let mut tried = live(&store).await;
+            let mut history = live(&store).await;
             faulty.clear();
-            tried.check(&memory).await;
+            history.check(&memory).await;
             let before = store.facts(&SHARED).await.unwrap().text;
             assert!(
-                tried.replace(&store).await && tried.append(&store).await,
+                history.replace(&store).await && history.append(&store).await,
                 "it works again, without a restart"
             );
-            tried.check(&memory).await;
-            tried.check(&memory.after_power_cut(from)).await;
+            history.check(&memory).await;
+            history.check(&memory.after_power_cut(from)).await;
             let newest = store.log(&SHARED).await.unwrap().remove(0).number;
             let kept = store.version(&SHARED, newest).await.unwrap().before;
             assert_eq!(kept, before, "{fault:?} from {from}");
@@ -145,9 +145,9 @@ async fn no_power_cut_loses_acknowledged_data() {
         let memory = disk();
         let faulty = FaultyDisk::new(Arc::new(memory.clone()));
         faulty.fail(DiskFault::Broken, at, u64::MAX);
-        let tried = live(&store(faulty)).await;
+        let history = live(&store(faulty)).await;
         for cut in 0..20 {
-            tried.check(&memory.after_power_cut(at * 20 + cut)).await;
+            history.check(&memory.after_power_cut(at * 20 + cut)).await;
         }
     }
 }

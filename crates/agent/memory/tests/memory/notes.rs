@@ -64,7 +64,7 @@ async fn old_notes_are_kept_by_default() {
     let before = files(&disk);
     assert_eq!(
         store(disk.clone(), 0, false)
-            .tend(day("2030-01-01"))
+            .apply_retention(day("2030-01-01"))
             .await
             .unwrap(),
         RetentionSummary::default()
@@ -83,7 +83,7 @@ async fn rolls_up_months_a_week_after_their_end() {
         ("2026-04-08", 2),
         ("2026-04-08", 0),
     ] {
-        let tended = store.tend(day(today)).await.unwrap();
+        let tended = store.apply_retention(day(today)).await.unwrap();
         assert_eq!(
             tended,
             RetentionSummary {
@@ -120,7 +120,7 @@ async fn expired_notes_can_be_restored() {
     let disk = disk();
     let store = store(disk.clone(), 10, false);
     assert_eq!(
-        store.tend(day("2026-04-10")).await.unwrap(),
+        store.apply_retention(day("2026-04-10")).await.unwrap(),
         RetentionSummary {
             rolled_up: 0,
             expired: 3
@@ -172,7 +172,7 @@ async fn go_wrong_everywhere(settings: (u32, bool)) {
     let done = disk();
     let counting = FaultyDisk::new(Arc::new(done.clone()));
     store(counting.clone(), settings.0, settings.1)
-        .tend(today)
+        .apply_retention(today)
         .await
         .unwrap();
     for from in 0..counting.operations() {
@@ -190,7 +190,7 @@ async fn go_wrong_everywhere(settings: (u32, bool)) {
             );
             let store = store(faulty.clone(), settings.0, settings.1);
             // The result does not matter here, only the files.
-            drop(store.tend(today).await);
+            drop(store.apply_retention(today).await);
             assert_whole(&memory, &format!("after {fault:?} at {from}"));
             for cut in 0..4 {
                 assert_whole(
@@ -199,7 +199,7 @@ async fn go_wrong_everywhere(settings: (u32, bool)) {
                 );
             }
             faulty.clear();
-            store.tend(today).await.unwrap();
+            store.apply_retention(today).await.unwrap();
             let notes = |disk| {
                 files(disk)
                     .into_iter()

@@ -80,13 +80,16 @@ async fn audience_reads_shared_and_own_memory() {
             .unwrap();
     }
     let today = Local::now().date_naive();
-    let told = overview(&store, &person.scopes(), today).await;
+    let overview_text = overview(&store, &person.scopes(), today).await;
     for part in [
         "Everybody's: 1 lines, 10 characters",
         "Yours alone: 2 lines",
         "MEMORY.md: summary of t:1",
         "today: none",
     ] {
-        assert!(told.contains(part), "{part:?} is missing in {told}");
+        assert!(
+            overview_text.contains(part),
+            "{part:?} is missing in {overview_text}"
+        );
     }
 }

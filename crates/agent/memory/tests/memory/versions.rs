@@ -19,7 +19,7 @@ async fn every_change_creates_a_version_with_its_reason() {
     let store = MarkdownStore::new(root.path());
     let memory = root.path().join("MEMORY.md");
     assert_eq!(
-        store.notice(&SHARED, &Reason::Found).await.unwrap(),
+        store.record_changes(&SHARED, &Reason::Found).await.unwrap(),
         vec![],
         "no file is no change"
     );
@@ -35,16 +35,16 @@ async fn every_change_creates_a_version_with_its_reason() {
         .await
         .unwrap();
     std::fs::write(&memory, "by a tool").unwrap();
-    store.notice(&SHARED, &turn()).await.unwrap();
+    store.record_changes(&SHARED, &turn()).await.unwrap();
     std::fs::remove_file(&memory).unwrap();
     for _ in 0..2 {
-        store.notice(&SHARED, &Reason::Found).await.unwrap();
+        store.record_changes(&SHARED, &Reason::Found).await.unwrap();
     }
     store.restore(&SHARED, 2).await.unwrap();
     assert_eq!(read(root.path(), "MEMORY.md"), "summarised");
 
     let log = store.log(&SHARED).await.unwrap();
-    let told: Vec<_> = log
+    let rows: Vec<_> = log
         .iter()
         .map(|version| {
             (
@@ -56,7 +56,7 @@ async fn every_change_creates_a_version_with_its_reason() {
         })
         .collect();
     assert_eq!(
-        told,
+        rows,
         [
             (5, &Reason::Restored { version: 2 }, Some(4), false),
             (4, &Reason::Found, Some(3), true),
@@ -87,12 +87,18 @@ async fn seen_changes_are_shared_with_other_processes() {
         MarkdownStore::new(root.path()),
     );
     replace(&one, "first").await;
-    assert_eq!(two.notice(&SHARED, &Reason::Found).await.unwrap(), vec![]);
+    assert_eq!(
+        two.record_changes(&SHARED, &Reason::Found).await.unwrap(),
+        vec![]
+    );
     replace(&two, "second").await;
-    assert_eq!(one.notice(&SHARED, &Reason::Found).await.unwrap(), vec![]);
+    assert_eq!(
+        one.record_changes(&SHARED, &Reason::Found).await.unwrap(),
+        vec![]
+    );
     let today = format!("{}.md", chrono::Local::now().date_naive());
     std::fs::write(root.path().join(&today), "- tea").unwrap();
-    let noticed = one.notice(&SHARED, &turn()).await.unwrap();
+    let noticed = one.record_changes(&SHARED, &turn()).await.unwrap();
     assert_eq!(
         noticed
             .iter()

@@ -67,7 +67,7 @@ async fn survives(bytes: &[u8], length: usize, resumed: bool) {
         .next()
         .unwrap();
     let kept: Vec<Vec<u8>> = home
-        .beside(".torn-")
+        .files_with_mark(".torn-")
         .iter()
         .map(|file| std::fs::read(file).unwrap())
         .collect();

@@ -351,8 +351,8 @@ async fn power_cut_loses_only_unsynced_appends() {
                 store(memory.after_power_cut(at * cuts + cut)).with_durability(Durability::Os);
             history.check_all(&left).await;
             let view = left.read(&NEW.into(), ReadFrom::Seq(Seq(0))).await.unwrap();
-            let said: usize = history.0[NEW].iter().map(|(_, labels)| labels.len()).sum();
-            lost += usize::from(view.records.len() < said);
+            let labels_written: usize = history.0[NEW].iter().map(|(_, labels)| labels.len()).sum();
+            lost += usize::from(view.records.len() < labels_written);
             if cut % 16 == 0 {
                 for key in [NEW, OLD, TORN] {
                     assert!(

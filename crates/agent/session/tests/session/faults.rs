@@ -64,7 +64,7 @@ async fn torn_line_is_copied_once_and_logged() {
         .unwrap();
     store.append(&key(), Seq(2), vec![user("c")]).await.unwrap();
     assert_eq!(texts(&whole(&home.store()).await), ["a", "b", "c"]);
-    let kept = home.beside(".torn-");
+    let kept = home.files_with_mark(".torn-");
     assert_eq!(kept.len(), 1);
     assert_eq!(std::fs::read(&kept[0]).unwrap(), b"{\"role\":\"us");
     assert_eq!(log.count(&home.file(), "torn line"), 1);

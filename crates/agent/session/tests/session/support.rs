@@ -46,7 +46,7 @@ impl Home {
     }
 
     /// Returns the files whose name contains `mark`, sorted by name.
-    pub(crate) fn beside(&self, mark: &str) -> Vec<PathBuf> {
+    pub(crate) fn files_with_mark(&self, mark: &str) -> Vec<PathBuf> {
         let mut files: Vec<PathBuf> = std::fs::read_dir(self.path())
             .unwrap()
             .map(|file| file.unwrap().path())

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 use nanobot_runtime::jobs::{
-    CronError, Job, JobSchedule, Payload, RunStatus, Zone, in_words, interval_seconds, time_in,
+    CronError, Job, JobSchedule, Payload, RunStatus, Zone, format_time, interval_seconds, time_in,
     zone_named,
 };
 use nanobot_runtime::{JobScheduling, RemoteGateway, Runtime, RuntimeBuilder, channels_status};
@@ -134,7 +134,7 @@ pub(crate) fn cron(
             format!(
                 "{}: {}\n{}\n{}\n",
                 job.id,
-                job.schedule.shown(zone),
+                job.schedule.describe(zone),
                 next(&job, zone),
                 harmless(&json)
             )
@@ -300,7 +300,7 @@ fn listed(scheduling: &JobScheduling, all: bool) -> Result<String, CommandFailur
         let (id, name, zone) = (&job.id, harmless(&job.name), scheduling.zone);
         format!(
             "{id}  {name}\n          {}. {}\n",
-            harmless(&job.schedule.shown(zone)),
+            harmless(&job.schedule.describe(zone)),
             next(job, zone)
         )
     };
@@ -327,7 +327,7 @@ fn history(job: &Job, zone: Zone) -> String {
     }
     let lines = job.state.run_history.iter().rev().map(|run| {
         let at = DateTime::from_timestamp_millis(run.run_at_ms)
-            .map(|at| in_words(at, zone))
+            .map(|at| format_time(at, zone))
             .unwrap_or_default();
         let status = match run.status {
             RunStatus::Ok => "ok",

@@ -83,7 +83,7 @@ pub(crate) fn memory(
             let scope = scope(whose);
             block_on(async {
                 store
-                    .notice(&scope, &Reason::Found)
+                    .record_changes(&scope, &Reason::Found)
                     .await
                     .map_err(|error| failed(&error))?;
                 Ok(listed(

@@ -89,8 +89,8 @@ fn of_session(
         return block_on(async { Ok(replay_session(&view, &options, &specs).await) });
     };
     // Replay the content of the file, so that the output is the same here and on another machine.
-    let redactor =
-        Redactor::new(config.environment().user_home()).knowing(nanobot_runtime::secrets(config));
+    let redactor = Redactor::new(config.environment().user_home())
+        .with_secrets(nanobot_runtime::secrets(config));
     let Some(bundle) = Bundle::new(&view, &options, &specs, &redactor) else {
         return Ok(Vec::new());
     };

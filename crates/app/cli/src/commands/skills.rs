@@ -110,7 +110,7 @@ fn list(skills: &Skills) -> Result<(), CommandFailure> {
 
 /// Describes how a skill is used.
 fn standing(found: &SkillEntry) -> String {
-    match &found.standing {
+    match &found.status {
         SkillStatus::InUse(skill) if !skill.is_available() => {
             format!("not available: {}", one_line(&skill.requires()))
         }
@@ -146,7 +146,7 @@ fn show(skills: &Skills, name: &str) -> Result<(), CommandFailure> {
     // Prefer the skill that is in use over others of the same name.
     let in_use = named
         .iter()
-        .find(|found| matches!(found.standing, SkillStatus::InUse(_)));
+        .find(|found| matches!(found.status, SkillStatus::InUse(_)));
     let Some(found) = in_use.or(named.first()) else {
         return Err(failed(&SkillsError::Unknown {
             name: name.to_owned(),
@@ -158,7 +158,7 @@ fn show(skills: &Skills, name: &str) -> Result<(), CommandFailure> {
         found.origin,
         found.location.display()
     );
-    text += &match &found.standing {
+    text += &match &found.status {
         SkillStatus::InUse(skill) => {
             let state = match (skill.is_available(), skill.always) {
                 (false, _) => format!("not available: {}", skill.requires()),
@@ -219,7 +219,7 @@ fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, CommandFailure
 
 /// Describes whether a valid skill is in every prompt, and by which consent.
 fn in_prompts(found: &SkillEntry) -> &'static str {
-    match (&found.standing, found.consent) {
+    match (&found.status, found.consent) {
         (SkillStatus::InUse(skill), Some(_)) if skill.always && !skill.is_available() => {
             "; it may stand in every prompt and does not while it is not available"
         }
@@ -288,7 +288,9 @@ fn show_plan(plan: &ConsentPlan) -> Result<(), CommandFailure> {
 
 fn record(skills: &Skills, plan: &ConsentPlan) -> Result<(), CommandFailure> {
     let now = chrono::Local::now().fixed_offset();
-    skills.agree(plan, now).map_err(|error| failed(&error))?;
+    skills
+        .record_consent(plan, now)
+        .map_err(|error| failed(&error))?;
     output::line(&output::harmless(&format!(
         "{} is in every prompt, until its files change.",
         plan.name

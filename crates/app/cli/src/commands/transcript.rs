@@ -56,7 +56,7 @@ pub(super) fn as_json_lines(
 }
 
 fn messages(view: &SessionView) -> Vec<(Seq, &MessageEntry)> {
-    let standing = view.standing().into_iter();
+    let standing = view.effective_records().into_iter();
     let messages = standing.filter_map(|record| match &record.entry {
         Entry::Message(entry) => Some((record.seq, entry)),
         _ => None,

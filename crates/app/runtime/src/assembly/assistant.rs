@@ -240,7 +240,7 @@ impl Tools {
         spawner: Option<Arc<dyn Spawner>>,
     ) -> Arc<Registry> {
         let message = MessageTool::new(outbox, self.policy.clone(), self.outbox.clone())
-            .hiding(self.secrets.clone());
+            .with_secrets(self.secrets.clone());
         let message: Arc<dyn Tool> = Arc::new(Typed::new(message));
         let spawn =
             spawner.map(|spawner| Arc::new(Typed::new(SpawnTool::new(spawner))) as Arc<dyn Tool>);

@@ -93,7 +93,7 @@ impl JobScheduling {
             self.settings,
             self.zone,
         )
-        .owned(Arc::new(AudienceOwners(audiences)));
+        .with_owners(Arc::new(AudienceOwners(audiences)));
         self.enabled
             .then(|| Arc::new(Typed::new(tool)) as Arc<dyn Tool>)
     }

@@ -106,8 +106,11 @@ pub(crate) fn tools(config: &Config) -> Result<Vec<Arc<dyn Tool>>, RuntimeError>
 
 /// Rolls up and expires old day notes as configured. A failure is logged and tried again the next
 /// time.
-pub(crate) async fn tend(memory: &MarkdownStore) {
-    match memory.tend(chrono::Local::now().date_naive()).await {
+pub(crate) async fn apply_retention(memory: &MarkdownStore) {
+    match memory
+        .apply_retention(chrono::Local::now().date_naive())
+        .await
+    {
         Ok(tended) => tracing::debug!(tended.rolled_up, tended.expired, "rolled up old day notes"),
         Err(error) => {
             let error = &error as &dyn std::error::Error;
@@ -121,6 +124,6 @@ pub(crate) async fn tend(memory: &MarkdownStore) {
 /// # Errors
 /// Returns the errors of [`memory_store`].
 pub(crate) async fn look_after(config: &Config) -> Result<(), RuntimeError> {
-    tend(&memory_store(config)?).await;
+    apply_retention(&memory_store(config)?).await;
     Ok(())
 }

@@ -69,7 +69,7 @@ impl TranscriptionConfig {
             language: known,
             max_seconds: self.max_duration_sec.clamp(1, 600),
             max_bytes: u64::from(self.max_upload_mb.clamp(1, 100)) << 20,
-            patience: SpeechTimeouts::default(),
+            timeouts: SpeechTimeouts::default(),
         }
     }
 }

@@ -31,7 +31,7 @@ pub fn command_infos() -> Vec<CommandInfo> {
 /// `true` if a line is a slash command, known or not, instead of a message to the model.
 #[must_use]
 pub fn is_command(line: &str) -> bool {
-    CommandTable::built_in().takes(line)
+    CommandTable::built_in().is_command(line)
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ impl Command for PairingCommand {
         INFO
     }
 
-    fn when(&self) -> CommandTiming {
+    fn timing(&self) -> CommandTiming {
         CommandTiming::Now
     }
 

@@ -63,7 +63,7 @@ impl Command for Restart {
         INFO
     }
 
-    fn when(&self) -> CommandTiming {
+    fn timing(&self) -> CommandTiming {
         CommandTiming::Now
     }
 

@@ -116,7 +116,7 @@ impl Retention {
     }
 
     async fn look(&self) {
-        memory::tend(&self.memory).await;
+        memory::apply_retention(&self.memory).await;
         let RetentionSettings {
             ledger_days,
             media_days,

@@ -7,7 +7,7 @@ use chrono::DateTime;
 use nanobot_bus::LedgerFilter;
 use nanobot_config::Config;
 use nanobot_control::{ControlClient, GatewayInfo};
-use nanobot_cron::{Jobs, in_words};
+use nanobot_cron::{Jobs, format_time};
 use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_tools::ToolsConfig;
 use serde::Serialize;
@@ -232,7 +232,7 @@ fn schedule(config: &Config) -> Result<Schedule, RuntimeError> {
         jobs: jobs
             .as_ref()
             .map(|jobs| jobs.iter().filter(|job| job.enabled).count()),
-        next: next.map(|at| in_words(at, scheduling.zone)),
+        next: next.map(|at| format_time(at, scheduling.zone)),
         heartbeat_s: heartbeat.enabled.then_some(heartbeat.interval_s),
     })
 }

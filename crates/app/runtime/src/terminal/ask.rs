@@ -246,7 +246,7 @@ impl LocalQuestion {
         });
         let report = self
             .agent
-            .process_direct(request.watched_by(observer))
+            .process_direct(request.with_observer(observer))
             .await?;
         Ok(TerminalReply {
             text: report.visible,

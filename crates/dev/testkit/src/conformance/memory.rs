@@ -236,7 +236,7 @@ async fn changes_can_be_reviewed(store: &impl MemoryStore) -> anyhow::Result<()>
     }
     same(
         "what was written through the store is no surprise",
-        &versions.notice(&scope, &turn).await?,
+        &versions.record_changes(&scope, &turn).await?,
         &Vec::new(),
     )?;
     let log = versions.log(&scope).await?;

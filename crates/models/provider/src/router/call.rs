@@ -16,7 +16,7 @@ use crate::{ChatRequest, Fold, Folded, ProviderError, Recovery, StreamEvent};
 const EMPTY_RETRIES: usize = 2;
 
 /// Cooldown of a candidate after transient failures.
-const REST: Duration = Duration::from_secs(60);
+const COOLDOWN: Duration = Duration::from_secs(60);
 
 /// State of one call. It outlives the future that works on it, so that the usage is not lost when
 /// the turn is stopped.
@@ -100,7 +100,7 @@ impl<'a> RoutedCall<'a> {
                 let mut others = slots
                     .iter()
                     .skip(index + 1)
-                    .filter(|other| anyway || other.health.is_awake());
+                    .filter(|other| anyway || other.health.is_available());
                 let next = others.next().map(|other| &other.candidate);
                 match self.ask(&slot.candidate, admission, next).await {
                     Ok(response) => return response,
@@ -142,14 +142,14 @@ impl<'a> RoutedCall<'a> {
             Err(given_up) => given_up,
         };
         match end {
-            GiveUpReason::BrokenOff => return Ok(self.broken_off(candidate, &error)),
+            GiveUpReason::BrokenOff => return Ok(self.broken_off_response(candidate, &error)),
             GiveUpReason::Next { cooldown } if cooldown.is_zero() => {}
-            GiveUpReason::Next { cooldown } => admission.rest(cooldown),
+            GiveUpReason::Next { cooldown } => admission.start_cooldown(cooldown),
         }
         if let Some(next) = next {
-            let (failed, words) = (explain::title(candidate), explain::short(&error));
+            let (failed, text) = (explain::title(candidate), explain::without_advice(&error));
             self.notice(format!(
-                "{failed}: {words}; asking {} instead",
+                "{failed}: {text}; asking {} instead",
                 explain::title(next)
             ));
         }
@@ -167,8 +167,8 @@ impl<'a> RoutedCall<'a> {
         loop {
             let (error, is_empty) = match self.exchange(candidate, request.clone()).await {
                 Ok(response) if !is_empty(&response) => return Ok(response),
-                Ok(response) => match explain::withheld(candidate, &response.finish_reason) {
-                    Some(words) => return Ok(LlmResponse::error(words)),
+                Ok(response) => match explain::explain_empty(candidate, &response.finish_reason) {
+                    Some(text) => return Ok(LlmResponse::error(text)),
                     None => (
                         ProviderError::Malformed("the answer was empty".to_owned()),
                         true,
@@ -176,21 +176,21 @@ impl<'a> RoutedCall<'a> {
                 },
                 Err(error) => (error, false),
             };
-            let who = explain::title(candidate);
-            let words = explain::short(&error);
-            tracing::warn!(trace = %self.context.trace, candidate = who, error = words, "model call failed");
+            let title = explain::title(candidate);
+            let text = explain::without_advice(&error);
+            tracing::warn!(trace = %self.context.trace, candidate = title, error = text, "model call failed");
             let has_images = !tries.images_dropped && adapt::has_images(&request.transcript);
             let limit = self.limit(&error, is_empty, &mut tries, has_next);
             match self.step(&error, limit, has_next, has_images) {
                 RetryStep::Again { pause } => {
                     self.notice(format!(
-                        "{who}: {words}; trying again in {} s",
+                        "{title}: {text}; trying again in {} s",
                         pause.as_secs_f32().ceil()
                     ));
                     tokio::time::sleep(pause).await;
                 }
                 RetryStep::WithoutImages => {
-                    self.notice(format!("{who}: {words}; asking again without images"));
+                    self.notice(format!("{title}: {text}; asking again without images"));
                     request.transcript = adapt::without_images(request.transcript);
                     tries.images_dropped = true;
                 }
@@ -251,8 +251,8 @@ impl<'a> RoutedCall<'a> {
                 fold.push(event);
             }
             if is_over {
-                let who = explain::title(candidate);
-                tracing::warn!(trace = %self.context.trace, candidate = who, "a model did not stop and was cut off");
+                let title = explain::title(candidate);
+                tracing::warn!(trace = %self.context.trace, candidate = title, "a model did not stop and was cut off");
                 fold.push(StreamEvent::Finished(FinishReason::Runaway));
                 break;
             }
@@ -294,7 +294,7 @@ impl<'a> RoutedCall<'a> {
             return RetryStep::GiveUp(GiveUpReason::BrokenOff);
         }
         match error.recovery() {
-            Recovery::RetrySame { after } => self.again(after, limit, has_next),
+            Recovery::RetrySame { after } => self.retry_step(after, limit, has_next),
             Recovery::NextCandidate { cooldown } => RetryStep::next(cooldown),
             // Vendors word this refusal in many ways, so every refusal of a request with images
             // counts.
@@ -322,7 +322,7 @@ impl<'a> RoutedCall<'a> {
         }
     }
 
-    fn again(
+    fn retry_step(
         &self,
         after: Option<Duration>,
         (count, most): (&mut usize, usize),
@@ -337,14 +337,14 @@ impl<'a> RoutedCall<'a> {
         } else {
             policy.longest_pause
         };
-        let asked = after.unwrap_or_default();
-        if *count >= most || asked > longest {
-            return RetryStep::next(after.unwrap_or(REST));
+        let requested = after.unwrap_or_default();
+        if *count >= most || requested > longest {
+            return RetryStep::next(after.unwrap_or(COOLDOWN));
         }
         let own = policy.pauses.get(*count).copied().unwrap_or(own_longest);
         *count += 1;
         RetryStep::Again {
-            pause: jittered(own.max(asked)),
+            pause: jittered(own.max(requested)),
         }
     }
 
@@ -357,13 +357,13 @@ impl<'a> RoutedCall<'a> {
         }
     }
 
-    fn broken_off(&self, candidate: &Candidate, error: &ProviderError) -> LlmResponse {
+    fn broken_off_response(&self, candidate: &Candidate, error: &ProviderError) -> LlmResponse {
         let why = explain::failure(candidate, error);
-        let words = format!(
+        let text = format!(
             "{}\n\n[The answer broke off. {why}]",
             self.partial.trim_end()
         );
-        self.answered(LlmResponse::error(words), candidate)
+        self.answered(LlmResponse::error(text), candidate)
     }
 }
 

@@ -8,7 +8,7 @@ use super::Candidate;
 use crate::ProviderError;
 
 /// Maximum length of a vendor's message shown to the user, in characters.
-const WORDS_LIMIT: usize = 300;
+const MESSAGE_LIMIT: usize = 300;
 
 /// Message if no candidate is configured.
 pub(super) const NO_CANDIDATE: &str = "No model is configured. Set agents.defaults.model and the apiKey of its \
@@ -27,12 +27,12 @@ pub(super) fn title(candidate: &Candidate) -> String {
 /// Describes the failure of one candidate and what to try.
 pub(super) fn failure(candidate: &Candidate, error: &ProviderError) -> String {
     let advice = advice(candidate.provider.name(), error);
-    format!("{}: {}. {advice}", title(candidate), short(error))
+    format!("{}: {}. {advice}", title(candidate), without_advice(error))
 }
 
 /// Returns the explanation of an empty answer, if the vendor gave a reason that a retry would not
 /// change.
-pub(super) fn withheld(candidate: &Candidate, reason: &FinishReason) -> Option<String> {
+pub(super) fn explain_empty(candidate: &Candidate, reason: &FinishReason) -> Option<String> {
     let why = match reason {
         FinishReason::ContentFilter => {
             "the vendor's content filter withheld the answer. Say it differently, or choose another model."
@@ -61,14 +61,14 @@ pub(super) fn failures(failed: &[(&Candidate, ProviderError)]) -> String {
     }
 }
 
-/// Returns the error without advice, truncated to [`WORDS_LIMIT`].
-pub(super) fn short(error: &ProviderError) -> String {
-    let words = error.to_string();
-    let words = words.trim().trim_end_matches('.');
-    if words.chars().count() <= WORDS_LIMIT {
-        return words.to_owned();
+/// Returns the error without advice, truncated to [`MESSAGE_LIMIT`].
+pub(super) fn without_advice(error: &ProviderError) -> String {
+    let message = error.to_string();
+    let message = message.trim().trim_end_matches('.');
+    if message.chars().count() <= MESSAGE_LIMIT {
+        return message.to_owned();
     }
-    let cut: String = words.chars().take(WORDS_LIMIT).collect();
+    let cut: String = message.chars().take(MESSAGE_LIMIT).collect();
     format!("{cut}…")
 }
 
@@ -76,7 +76,7 @@ fn advice(provider: &ProviderName, error: &ProviderError) -> String {
     let section = format!("providers.{}", camel_case(provider.as_str()));
     match error {
         ProviderError::RateLimited { retry_after, .. } => {
-            let wait = retry_after.map_or_else(|| "a little".to_owned(), in_words);
+            let wait = retry_after.map_or_else(|| "a little".to_owned(), format_duration);
             format!("Wait {wait} and send it again, or choose another model.")
         }
         ProviderError::Quota(_) => {
@@ -107,7 +107,7 @@ fn advice(provider: &ProviderName, error: &ProviderError) -> String {
 }
 
 /// Formats a duration in its two largest units, rounded up.
-fn in_words(wait: Duration) -> String {
+fn format_duration(wait: Duration) -> String {
     const UNITS: [(u64, &str); 4] = [
         (86_400, "day"),
         (3_600, "hour"),
@@ -173,6 +173,6 @@ mod tests {
     #[test]
     fn vendor_messages_are_shortened() {
         let error = ProviderError::BadRequest("很".repeat(1000));
-        assert!(short(&error).chars().count() < WORDS_LIMIT + 10);
+        assert!(without_advice(&error).chars().count() < MESSAGE_LIMIT + 10);
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct Health {
 #[derive(Debug, Default)]
 struct CooldownState {
     /// End of the cooldown. Set from the first failure until a call succeeds.
-    rests_until: Option<Instant>,
+    cooldown_until: Option<Instant>,
     probing: bool,
 }
 
@@ -34,7 +34,7 @@ impl Health {
     /// it.
     pub(super) fn admit(&self) -> Option<HealthPermit<'_>> {
         let mut state = self.state();
-        let probe = match state.rests_until {
+        let probe = match state.cooldown_until {
             None => false,
             Some(until) if Instant::now() < until || state.probing => return None,
             Some(_) => true,
@@ -55,10 +55,10 @@ impl Health {
     }
 
     /// `true` if [`Health::admit`] would return permission now.
-    pub(super) fn is_awake(&self) -> bool {
+    pub(super) fn is_available(&self) -> bool {
         let state = self.state();
         state
-            .rests_until
+            .cooldown_until
             .is_none_or(|until| Instant::now() >= until && !state.probing)
     }
 }
@@ -66,12 +66,12 @@ impl Health {
 impl HealthPermit<'_> {
     /// Records that the candidate answered, which ends its cooldown.
     pub(super) fn succeeded(self) {
-        self.health.state().rests_until = None;
+        self.health.state().cooldown_until = None;
     }
 
     /// Records that the candidate failed, and starts a cooldown.
-    pub(super) fn rest(self, cooldown: Duration) {
-        self.health.state().rests_until = Instant::now().checked_add(cooldown);
+    pub(super) fn start_cooldown(self, cooldown: Duration) {
+        self.health.state().cooldown_until = Instant::now().checked_add(cooldown);
     }
 }
 
@@ -87,19 +87,19 @@ impl Drop for HealthPermit<'_> {
 mod tests {
     use super::*;
 
-    const REST: Duration = Duration::from_secs(60);
+    const COOLDOWN: Duration = Duration::from_secs(60);
 
     #[tokio::test(start_paused = true)]
     async fn one_probe_after_the_cooldown_decides() {
         let health = Health::default();
-        health.admit().unwrap().rest(REST);
+        health.admit().unwrap().start_cooldown(COOLDOWN);
         assert!(health.admit().is_none());
-        tokio::time::advance(REST).await;
+        tokio::time::advance(COOLDOWN).await;
         let probe = health.admit().unwrap();
-        assert!(health.admit().is_none() && !health.is_awake());
-        probe.rest(REST);
+        assert!(health.admit().is_none() && !health.is_available());
+        probe.start_cooldown(COOLDOWN);
         assert!(health.admit().is_none());
-        tokio::time::advance(REST).await;
+        tokio::time::advance(COOLDOWN).await;
         drop(health.admit().unwrap());
         health.admit().unwrap().succeeded();
         assert!(health.admit().is_some() && health.admit().is_some());

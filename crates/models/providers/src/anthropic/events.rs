@@ -97,7 +97,7 @@ impl EventReader {
 
     fn start(&mut self, block: &Value, events: &mut Events) {
         self.anything = true;
-        let words = |member: &str| {
+        let text_member = |member: &str| {
             block
                 .get(member)
                 .and_then(Value::as_str)
@@ -106,11 +106,11 @@ impl EventReader {
         };
         self.open = Some(match kind(block) {
             "text" => {
-                events.push(StreamEvent::Text(words("text")));
+                events.push(StreamEvent::Text(text_member("text")));
                 OpenBlock::Text
             }
             "thinking" => {
-                events.push(StreamEvent::Reasoning(words("thinking")));
+                events.push(StreamEvent::Reasoning(text_member("thinking")));
                 OpenBlock::Thought(block.clone())
             }
             "redacted_thinking" => OpenBlock::Thought(block.clone()),
@@ -119,8 +119,8 @@ impl EventReader {
                 self.calls += 1;
                 events.push(piece(
                     index,
-                    Some(bounded_id(&words("id")).into_owned()),
-                    Some(words("name")),
+                    Some(bounded_id(&text_member("id")).into_owned()),
+                    Some(text_member("name")),
                     String::new(),
                 ));
                 OpenBlock::Call {
@@ -137,7 +137,7 @@ impl EventReader {
     }
 
     fn delta(&mut self, delta: &Value, events: &mut Events) {
-        let words = |member: &str| {
+        let text_member = |member: &str| {
             delta
                 .get(member)
                 .and_then(Value::as_str)
@@ -145,20 +145,20 @@ impl EventReader {
                 .to_owned()
         };
         match (&mut self.open, kind(delta)) {
-            (_, "text_delta") => events.push(StreamEvent::Text(words("text"))),
+            (_, "text_delta") => events.push(StreamEvent::Text(text_member("text"))),
             (Some(OpenBlock::Thought(block)), "thinking_delta") => {
-                let thought = words("thinking");
+                let thought = text_member("thinking");
                 append(block, "thinking", &thought);
                 events.push(StreamEvent::Reasoning(thought));
             }
             (Some(OpenBlock::Thought(block)), "signature_delta") => {
-                let signature = words("signature");
+                let signature = text_member("signature");
                 append(block, "signature", &signature);
                 self.signed += signature.len();
             }
             (Some(OpenBlock::Call { index, pieces, .. }), "input_json_delta") => {
                 *pieces = true;
-                events.push(piece(*index, None, None, words("partial_json")));
+                events.push(piece(*index, None, None, text_member("partial_json")));
             }
             _ => {}
         }
@@ -254,10 +254,10 @@ fn piece(index: usize, id: Option<String>, name: Option<String>, arguments: Stri
     }
 }
 
-fn append(block: &mut Value, member: &str, words: &str) {
+fn append(block: &mut Value, member: &str, text_member: &str) {
     let Value::Object(block) = block else { return };
     match block.get_mut(member) {
-        Some(Value::String(text)) => text.push_str(words),
-        _ => drop(block.insert(member.to_owned(), words.into())),
+        Some(Value::String(text)) => text.push_str(text_member),
+        _ => drop(block.insert(member.to_owned(), text_member.into())),
     }
 }

@@ -34,7 +34,10 @@ pub(crate) fn render(name: &ProviderName, request: &ChatRequest) -> RenderedMess
         system: system(&request.system).to_string(),
         messages: blocks
             .iter()
-            .map(|said| json!({ "role": said.role, "content": said.block }).to_string())
+            .map(|assistant_message| {
+                json!({ "role": assistant_message.role, "content": assistant_message.block })
+                    .to_string()
+            })
             .collect(),
     }
 }
@@ -133,8 +136,9 @@ fn may_think(name: &ProviderName, request: &ChatRequest) -> bool {
         .rev()
         .take_while(|message| message.role() != "user");
     !newest_turn.into_iter().any(|message| match &**message {
-        ChatMessage::Assistant(said) => {
-            !said.tool_calls.is_empty() && thoughts(name, said).next().is_none()
+        ChatMessage::Assistant(assistant_message) => {
+            !assistant_message.tool_calls.is_empty()
+                && thoughts(name, assistant_message).next().is_none()
         }
         _ => false,
     })
@@ -180,11 +184,11 @@ fn mark_tools(specs: &[ToolSpec], tools: &mut [Value]) {
 /// conversation. From a mark the API looks back over 20 blocks only, and a turn with many calls is
 /// longer than that.
 fn mark_newest(messages: &mut [Value]) {
-    let said = messages
+    let assistant_message = messages
         .iter_mut()
         .rev()
         .filter(|message| message.get("role").is_some_and(|role| role == "user"));
-    for message in said.take(2) {
+    for message in assistant_message.take(2) {
         let blocks = message.get_mut("content").and_then(Value::as_array_mut);
         if let Some(block) = blocks.and_then(|blocks| blocks.last_mut()) {
             mark(block);
@@ -195,10 +199,12 @@ fn mark_newest(messages: &mut [Value]) {
 /// Merges adjacent blocks of one role into messages, so that the roles alternate.
 fn merged(conversation: Vec<RoleBlock>) -> Vec<Value> {
     let mut groups: Vec<(&str, Vec<Value>)> = Vec::new();
-    for said in conversation {
+    for assistant_message in conversation {
         match groups.last_mut() {
-            Some((role, blocks)) if *role == said.role => blocks.push(said.block),
-            _ => groups.push((said.role, vec![said.block])),
+            Some((role, blocks)) if *role == assistant_message.role => {
+                blocks.push(assistant_message.block)
+            }
+            _ => groups.push((assistant_message.role, vec![assistant_message.block])),
         }
     }
     groups
@@ -210,7 +216,7 @@ fn merged(conversation: Vec<RoleBlock>) -> Vec<Value> {
 /// Returns all blocks of the conversation. It begins and ends with the user, with a filler if
 /// needed.
 fn conversation(name: &ProviderName, request: &ChatRequest) -> Vec<RoleBlock> {
-    let mut said = Vec::new();
+    let mut assistant_message = Vec::new();
     let mut ids = CallIds::new(plain_id);
     for message in request.transcript.messages() {
         let (role, blocks) = match &**message {
@@ -225,19 +231,25 @@ fn conversation(name: &ProviderName, request: &ChatRequest) -> Vec<RoleBlock> {
                 vec![tool_result(result, &ids.result(&result.tool_call_id))],
             ),
         };
-        said.extend(blocks.into_iter().map(|block| RoleBlock { role, block }));
+        assistant_message.extend(blocks.into_iter().map(|block| RoleBlock { role, block }));
     }
     let filler = || RoleBlock {
         role: "user",
         block: text(EMPTY),
     };
-    if said.first().is_none_or(|first| first.role != "user") {
-        said.insert(0, filler());
+    if assistant_message
+        .first()
+        .is_none_or(|first| first.role != "user")
+    {
+        assistant_message.insert(0, filler());
     }
-    if said.last().is_none_or(|last| last.role != "user") {
-        said.push(filler());
+    if assistant_message
+        .last()
+        .is_none_or(|last| last.role != "user")
+    {
+        assistant_message.push(filler());
     }
-    said
+    assistant_message
 }
 
 fn or_empty(mut blocks: Vec<Value>) -> Vec<Value> {
@@ -254,9 +266,9 @@ fn text(text: &str) -> Value {
 /// Returns the signed thinking blocks that this provider made.
 fn thoughts<'a>(
     name: &ProviderName,
-    said: &'a AssistantMessage,
+    assistant_message: &'a AssistantMessage,
 ) -> impl Iterator<Item = &'a Value> {
-    let is_own = said
+    let is_own = assistant_message
         .provider
         .as_ref()
         .is_none_or(|provider| provider == name);
@@ -266,23 +278,26 @@ fn thoughts<'a>(
             .and_then(Value::as_str)
             .is_some_and(|text| !text.is_empty())
     };
-    said.thinking_blocks.iter().filter(move |block| {
-        let is_signed = match block.get("type").and_then(Value::as_str) {
-            Some("thinking") => has_text(block, "signature"),
-            Some("redacted_thinking") => has_text(block, "data"),
-            _ => false,
-        };
-        is_own && is_signed
-    })
+    assistant_message
+        .thinking_blocks
+        .iter()
+        .filter(move |block| {
+            let is_signed = match block.get("type").and_then(Value::as_str) {
+                Some("thinking") => has_text(block, "signature"),
+                Some("redacted_thinking") => has_text(block, "data"),
+                _ => false,
+            };
+            is_own && is_signed
+        })
 }
 
 fn assistant<'a>(
     name: &ProviderName,
-    said: &'a AssistantMessage,
+    assistant_message: &'a AssistantMessage,
     ids: &mut CallIds<'a>,
 ) -> Vec<Value> {
-    let mut blocks: Vec<Value> = thoughts(name, said).cloned().collect();
-    let words = said
+    let mut blocks: Vec<Value> = thoughts(name, assistant_message).cloned().collect();
+    let words = assistant_message
         .content
         .as_ref()
         .map(Content::to_text)
@@ -290,7 +305,7 @@ fn assistant<'a>(
     if !words.trim().is_empty() {
         blocks.push(text(&words));
     }
-    let calls = said.tool_calls.iter().map(|call| {
+    let calls = assistant_message.tool_calls.iter().map(|call| {
         let name = tool_name(call.name.as_str());
         json!({ "type": "tool_use", "id": ids.call(&call.id, false), "name": name, "input": arguments(call) })
     });

@@ -157,10 +157,10 @@ impl Intent {
     pub(super) fn of(text: &str) -> Self {
         let lower = text.to_lowercase();
         let path = path_in(text);
-        if text.is_empty() || says(&lower, HELP) {
+        if text.is_empty() || contains_phrase(&lower, HELP) {
             return Self::Help;
         }
-        if says(&lower, RECALL) {
+        if contains_phrase(&lower, RECALL) {
             return Self::Recall;
         }
         if let Some(line) = after(text, &lower, REMEMBER) {
@@ -181,16 +181,18 @@ impl Intent {
         }
         match path {
             Some(path) if path.ends_with('/') => Self::List { path },
-            Some(path) if !says(&lower, LIST) || says(&lower, READ) => Self::Read { path },
-            path if says(&lower, LIST) => Self::List {
+            Some(path) if !contains_phrase(&lower, LIST) || contains_phrase(&lower, READ) => {
+                Self::Read { path }
+            }
+            path if contains_phrase(&lower, LIST) => Self::List {
                 path: path
                     .or_else(|| folder_in(text))
                     .unwrap_or_else(|| ".".to_owned()),
             },
-            _ if says(&lower, AGAIN) => Self::Again,
-            _ if says(&lower, TIME) => Self::Time,
-            _ if says(&lower, THANKS) => Self::Thanks,
-            _ if says(&lower, GREETING) => Self::Greeting,
+            _ if contains_phrase(&lower, AGAIN) => Self::Again,
+            _ if contains_phrase(&lower, TIME) => Self::Time,
+            _ if contains_phrase(&lower, THANKS) => Self::Thanks,
+            _ if contains_phrase(&lower, GREETING) => Self::Greeting,
             _ => Self::Unknown,
         }
     }
@@ -214,7 +216,7 @@ impl Intent {
 }
 
 /// Returns `true` if the text contains one of the phrases; Latin phrases match whole words only.
-fn says(lower: &str, phrases: &[&str]) -> bool {
+fn contains_phrase(lower: &str, phrases: &[&str]) -> bool {
     phrases.iter().any(|phrase| find(lower, phrase).is_some())
 }
 

@@ -157,7 +157,8 @@ impl ChunkReader {
         let function = call.get("function").unwrap_or(&Value::Null);
         let name = text(function.get("name"));
         let index = position.and_then(|_| call.get("index").and_then(Value::as_u64));
-        let known = position.and_then(|_| self.known(choice, index, id.as_deref(), name.is_some()));
+        let known =
+            position.and_then(|_| self.find_call(choice, index, id.as_deref(), name.is_some()));
         let index = known.unwrap_or_else(|| {
             self.calls.push(KnownCall {
                 choice,
@@ -182,7 +183,7 @@ impl ChunkReader {
 
     /// Returns the call that a chunk continues. A new name under a new id begins a new call even if
     /// the index is the same.
-    fn known(
+    fn find_call(
         &self,
         choice: u64,
         index: Option<u64>,

@@ -39,7 +39,7 @@ impl Default for Backpressure {
 
 impl Backpressure {
     /// Takes a chunk that the consumer received; returns `true` if it is one of our marks.
-    pub(super) fn takes(&self, chunk: &Value) -> bool {
+    pub(super) fn consume_mark(&self, chunk: &Value) -> bool {
         let is_mark = chunk.get(MARK).and_then(Value::as_u64) == Some(self.secret);
         if is_mark {
             self.consumed.add_permits(1);
@@ -48,7 +48,7 @@ impl Backpressure {
     }
 
     /// Inserts marks into a stream of whole lines, and waits for them to be consumed.
-    pub(super) fn keep<S>(
+    pub(super) fn throttle<S>(
         self: Arc<Self>,
         lines: S,
     ) -> impl Stream<Item = Result<Bytes, ProviderError>> + Send
@@ -134,14 +134,16 @@ mod tests {
         let frame = Bytes::from(format!("data: {{\"x\":\"{}\"}}\n\n", "y".repeat(1000)));
         let pace = Arc::new(Backpressure::default());
         let lines = futures_util::stream::repeat(frame).take(1000).map(Ok);
-        let mut paced = Box::pin(Arc::clone(&pace).keep(lines));
+        let mut paced = Box::pin(Arc::clone(&pace).throttle(lines));
         let (mut read, mut marks) = (0, 0);
         loop {
             // Only a consumed mark makes the stream ready again.
             let Some(next) = futures_util::FutureExt::now_or_never(paced.next()) else {
                 assert!(read <= 2 * (STRIDE + 2000), "{read}");
                 let mark = serde_json::json!({ MARK: pace.secret });
-                assert!(pace.takes(&mark) && !pace.takes(&serde_json::json!({ MARK: 7 })));
+                assert!(
+                    pace.consume_mark(&mark) && !pace.consume_mark(&serde_json::json!({ MARK: 7 }))
+                );
                 (read, marks) = (0, marks + 1);
                 continue;
             };

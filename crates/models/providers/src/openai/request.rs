@@ -193,12 +193,13 @@ fn mark(specs: &[ToolSpec], conversation: &mut [Value], tools: &mut [Value]) {
     let system = conversation
         .first()
         .is_some_and(|message| has_role(message, "system"));
-    let said = conversation
+    let assistant_message = conversation
         .iter_mut()
         .skip(usize::from(system))
         .rev()
         .filter(|message| has_role(message, "user"));
-    said.take(2)
+    assistant_message
+        .take(2)
         .for_each(|message| mark_content(message, cached()));
     if let Some(message) = conversation.first_mut().filter(|_| system) {
         mark_content(message, cached());
@@ -235,17 +236,17 @@ fn messages(quirks: &Quirks, name: &ProviderName, request: &ChatRequest) -> Vec<
             ChatMessage::User(user) => {
                 json!({ "role": "user", "content": user_content(&user.content) })
             }
-            ChatMessage::Assistant(said) => {
-                let is_own = said.provider.as_ref() == Some(name);
-                let calls = said.tool_calls.iter().map(|call| {
+            ChatMessage::Assistant(assistant_message) => {
+                let is_own = assistant_message.provider.as_ref() == Some(name);
+                let calls = assistant_message.tool_calls.iter().map(|call| {
                     tool_call(
                         call,
                         ids.call(&call.id, is_own && !quirks.short_ids),
-                        is_foreign(said, name),
+                        is_foreign(assistant_message, name),
                     )
                 });
                 let calls = calls.collect();
-                assistant(quirks, name, keep_blocks, said, calls)
+                assistant(quirks, name, keep_blocks, assistant_message, calls)
             }
             ChatMessage::Tool(result) => tool_result(result, ids.result(&result.tool_call_id)),
         });
@@ -255,8 +256,9 @@ fn messages(quirks: &Quirks, name: &ProviderName, request: &ChatRequest) -> Vec<
 
 /// Returns `true` if another provider made the message. A message without a provider counts as our
 /// own.
-fn is_foreign(said: &AssistantMessage, name: &ProviderName) -> bool {
-    said.provider
+fn is_foreign(assistant_message: &AssistantMessage, name: &ProviderName) -> bool {
+    assistant_message
+        .provider
         .as_ref()
         .is_some_and(|provider| provider != name)
 }
@@ -277,11 +279,11 @@ fn assistant(
     quirks: &Quirks,
     name: &ProviderName,
     keep_blocks: bool,
-    said: &AssistantMessage,
+    assistant_message: &AssistantMessage,
     calls: Vec<Value>,
 ) -> Value {
     let mut message = Map::from_iter([("role".to_owned(), Value::from("assistant"))]);
-    let text = said
+    let text = assistant_message
         .content
         .as_ref()
         .map(Content::to_text)
@@ -295,16 +297,18 @@ fn assistant(
     if !calls.is_empty() {
         message.insert("tool_calls".into(), Value::Array(calls));
     }
-    if is_foreign(said, name) {
+    if is_foreign(assistant_message, name) {
         return Value::Object(message);
     }
-    if let (Some(member), Some(reasoning)) = (quirks.reasoning_back, &said.reasoning_content) {
+    if let (Some(member), Some(reasoning)) =
+        (quirks.reasoning_back, &assistant_message.reasoning_content)
+    {
         message.insert(member.into(), reasoning.as_str().into());
     }
-    if keep_blocks && !said.thinking_blocks.is_empty() {
+    if keep_blocks && !assistant_message.thinking_blocks.is_empty() {
         message.insert(
             "thinking_blocks".into(),
-            said.thinking_blocks.clone().into(),
+            assistant_message.thinking_blocks.clone().into(),
         );
     }
     Value::Object(message)

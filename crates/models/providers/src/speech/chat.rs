@@ -33,9 +33,9 @@ pub(super) async fn transcribe(
     });
     let attempt = || async {
         let answer = exchange
-            .ask(Method::POST, &url, |request| request.json(&body))
+            .request_json(Method::POST, &url, |request| request.json(&body))
             .await?;
         text(&answer, "/choices/0/message/content")
     };
-    exchange.patiently(attempt).await
+    exchange.with_retries(attempt).await
 }

@@ -10,7 +10,7 @@ use nanobot_types::json as bounded;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 
-use super::exchange::{AttemptError, Exchange, LONGEST_ANSWER};
+use super::exchange::{AttemptError, Exchange, MAX_RESPONSE};
 use super::{SpeechError, TranscriptionRequest};
 use crate::body::lines;
 
@@ -32,18 +32,18 @@ pub(super) async fn transcribe(
         let fill = |request: reqwest::RequestBuilder| request.header(ACCEPT, stream).json(&body);
         read(exchange, exchange.send(Method::POST, &url, fill).await?).await
     };
-    exchange.patiently(attempt).await
+    exchange.with_retries(attempt).await
 }
 
 /// Returns the text of a whole stream. A stream that ends too early is worth a retry.
 async fn read(exchange: &Exchange<'_>, response: Response) -> Result<String, AttemptError> {
     let mut events = lines(response)
         .await
-        .map_err(|error| AttemptError::lost(&error))?
+        .map_err(|error| AttemptError::disconnected(&error))?
         .eventsource();
     let mut text = String::new();
     while let Some(event) = events.next().await {
-        let event = event.map_err(|error| AttemptError::lost(&error))?;
+        let event = event.map_err(|error| AttemptError::disconnected(&error))?;
         // A frame that is not JSON contains no text.
         let Ok(data) = bounded::from_str::<Value>(&event.data) else {
             continue;
@@ -62,12 +62,14 @@ async fn read(exchange: &Exchange<'_>, response: Response) -> Result<String, Att
                     .unwrap_or(&text);
                 return Ok(whole.trim().to_owned());
             }
-            "error" => return Err(AttemptError::odd(&exchange.words(&data))),
+            "error" => return Err(AttemptError::unexpected(&exchange.error_message(&data))),
             _ => {}
         }
-        if text.len() > LONGEST_ANSWER {
-            return Err(AttemptError::odd("the answer is too long"));
+        if text.len() > MAX_RESPONSE {
+            return Err(AttemptError::unexpected("the answer is too long"));
         }
     }
-    Err(AttemptError::lost(&"the answer ends before the text does"))
+    Err(AttemptError::disconnected(
+        &"the answer ends before the text does",
+    ))
 }

@@ -23,31 +23,31 @@ use crate::client::network_error;
 use crate::fault::{ErrorClassifier, retry_after};
 
 /// Maximum size of a response, in bytes.
-pub(super) const LONGEST_ANSWER: usize = 4 << 20;
+pub(super) const MAX_RESPONSE: usize = 4 << 20;
 /// Maximum length of an error message that is shown, in characters.
-const SHOWN: usize = 200;
+const MAX_MESSAGE_CHARS: usize = 200;
 
 /// Reason why an attempt failed.
 #[derive(Debug)]
 pub(super) enum AttemptError {
     /// Permanent: a retry would fail too.
-    Lasting(SpeechError),
+    Permanent(SpeechError),
     /// Transient: a retry may succeed, after the pause that the service asks for.
-    Passing(SpeechError, Option<Duration>),
+    Transient(SpeechError, Option<Duration>),
 }
 
 impl AttemptError {
     /// Creates the failure for a response without the expected content.
-    pub(super) fn odd(message: &str) -> Self {
-        Self::Lasting(SpeechError::Refused {
+    pub(super) fn unexpected(message: &str) -> Self {
+        Self::Permanent(SpeechError::Refused {
             status: 200,
             message: message.to_owned(),
         })
     }
 
     /// Creates the failure for a broken connection.
-    pub(super) fn lost(why: &impl ToString) -> Self {
-        Self::Passing(SpeechError::Unreachable(why.to_string()), None)
+    pub(super) fn disconnected(why: &impl ToString) -> Self {
+        Self::Transient(SpeechError::Unreachable(why.to_string()), None)
     }
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Exchange<'a> {
     pub(super) headers: &'a HeaderMap,
     pub(super) faults: &'a ErrorClassifier,
     pub(super) http: &'a Arc<HttpClients>,
-    pub(super) patience: &'a SpeechTimeouts,
+    pub(super) timeouts: &'a SpeechTimeouts,
     pub(super) began: Instant,
     /// Time limit for all requests together.
     pub(super) total: Duration,
@@ -74,7 +74,7 @@ impl Exchange<'_> {
     }
 
     /// Returns the error for an exceeded time limit.
-    pub(super) fn late(&self) -> SpeechError {
+    pub(super) fn timed_out(&self) -> SpeechError {
         SpeechError::Late {
             seconds: self.total.as_secs(),
         }
@@ -83,7 +83,7 @@ impl Exchange<'_> {
     /// Waits, or fails at once if the time limit would be exceeded.
     pub(super) async fn pause(&self, pause: Duration) -> Result<(), SpeechError> {
         if self.began.elapsed().saturating_add(pause) >= self.total {
-            return Err(self.late());
+            return Err(self.timed_out());
         }
         tokio::time::sleep(pause).await;
         Ok(())
@@ -91,20 +91,22 @@ impl Exchange<'_> {
 
     /// Retries until an attempt succeeds or fails permanently, or until the attempts or the time
     /// are used up.
-    pub(super) async fn patiently<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, SpeechError>
+    pub(super) async fn with_retries<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, SpeechError>
     where
         F: Future<Output = Result<T, AttemptError>>,
     {
-        let mut pauses = self.patience.pauses.into_iter();
+        let mut pauses = self.timeouts.pauses.into_iter();
         loop {
-            let left = self.total.saturating_sub(self.began.elapsed());
-            let tried = tokio::time::timeout(left.min(self.patience.each), attempt()).await;
-            let (error, after) =
-                match tried.unwrap_or_else(|_| Err(AttemptError::Passing(self.late(), None))) {
-                    Ok(answer) => return Ok(answer),
-                    Err(AttemptError::Lasting(error)) => return Err(error),
-                    Err(AttemptError::Passing(error, after)) => (error, after.unwrap_or_default()),
-                };
+            let remaining = self.total.saturating_sub(self.began.elapsed());
+            let attempted =
+                tokio::time::timeout(remaining.min(self.timeouts.each), attempt()).await;
+            let (error, after) = match attempted
+                .unwrap_or_else(|_| Err(AttemptError::Transient(self.timed_out(), None)))
+            {
+                Ok(answer) => return Ok(answer),
+                Err(AttemptError::Permanent(error)) => return Err(error),
+                Err(AttemptError::Transient(error, after)) => (error, after.unwrap_or_default()),
+            };
             let Some(pause) = pauses.next() else {
                 return Err(error);
             };
@@ -123,8 +125,9 @@ impl Exchange<'_> {
         fill: impl FnOnce(RequestBuilder) -> RequestBuilder,
     ) -> Result<Response, AttemptError> {
         let client = self.http.client_for(url);
-        let client = client
-            .map_err(|error| AttemptError::Lasting(SpeechError::Unreachable(error.to_string())))?;
+        let client = client.map_err(|error| {
+            AttemptError::Permanent(SpeechError::Unreachable(error.to_string()))
+        })?;
         let request = fill(
             client
                 .request(method, url.clone())
@@ -133,7 +136,7 @@ impl Exchange<'_> {
         let response = request
             .send()
             .await
-            .map_err(|error| AttemptError::lost(&network_error(url, error)))?;
+            .map_err(|error| AttemptError::disconnected(&network_error(url, error)))?;
         if response.status().is_success() {
             Ok(response)
         } else {
@@ -142,7 +145,7 @@ impl Exchange<'_> {
     }
 
     /// Sends a request once and parses the JSON response.
-    pub(super) async fn ask(
+    pub(super) async fn request_json(
         &self,
         method: Method,
         url: &Url,
@@ -152,23 +155,28 @@ impl Exchange<'_> {
         let mut body = Vec::new();
         while let Some(chunk) = chunks.next().await {
             body.extend_from_slice(
-                &chunk.map_err(|error| AttemptError::lost(&network_error(url, error)))?,
+                &chunk.map_err(|error| AttemptError::disconnected(&network_error(url, error)))?,
             );
-            if body.len() > LONGEST_ANSWER {
-                return Err(AttemptError::odd("the answer is too long"));
+            if body.len() > MAX_RESPONSE {
+                return Err(AttemptError::unexpected("the answer is too long"));
             }
         }
-        json::from_slice(&body).map_err(|_not_json| AttemptError::odd("the answer is not JSON"))
+        json::from_slice(&body)
+            .map_err(|_not_json| AttemptError::unexpected("the answer is not JSON"))
     }
 
     /// Returns the message of an error body, with the key redacted.
-    pub(super) fn words(&self, body: &Value) -> String {
-        let said = ["/error/message", "/error", "/message"].into_iter();
-        let said = said
+    pub(super) fn error_message(&self, body: &Value) -> String {
+        let message = ["/error/message", "/error", "/message"].into_iter();
+        let message = message
             .filter_map(|place| body.pointer(place)?.as_str())
             .next()
             .unwrap_or_default();
-        self.faults.without_keys(said).chars().take(SHOWN).collect()
+        self.faults
+            .without_keys(message)
+            .chars()
+            .take(MAX_MESSAGE_CHARS)
+            .collect()
     }
 
     async fn refusal(&self, response: Response) -> AttemptError {
@@ -177,11 +185,11 @@ impl Exchange<'_> {
         let body: Value = json::from_slice(&error_body(response).await).unwrap_or_default();
         let error = SpeechError::Refused {
             status,
-            message: self.words(&body),
+            message: self.error_message(&body),
         };
         match status {
-            408 | 429 | 500 | 502 | 503 | 504 => AttemptError::Passing(error, after),
-            _ => AttemptError::Lasting(error),
+            408 | 429 | 500 | 502 | 503 | 504 => AttemptError::Transient(error, after),
+            _ => AttemptError::Permanent(error),
         }
     }
 }
@@ -190,5 +198,5 @@ impl Exchange<'_> {
 pub(super) fn text(answer: &Value, place: &str) -> Result<String, AttemptError> {
     let text = answer.pointer(place).and_then(Value::as_str);
     text.map(|text| text.trim().to_owned())
-        .ok_or_else(|| AttemptError::odd("the answer holds no text"))
+        .ok_or_else(|| AttemptError::unexpected("the answer holds no text"))
 }

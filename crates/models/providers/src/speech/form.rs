@@ -19,13 +19,13 @@ pub(super) async fn transcribe(
     let url = exchange.address(ENDPOINT);
     let attempt = || async {
         let answer = exchange
-            .ask(Method::POST, &url, |request| {
+            .request_json(Method::POST, &url, |request| {
                 request.multipart(form(question))
             })
             .await?;
         text(&answer, "/text")
     };
-    exchange.patiently(attempt).await
+    exchange.with_retries(attempt).await
 }
 
 fn form(question: &TranscriptionRequest<'_>) -> Form {

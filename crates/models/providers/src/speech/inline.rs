@@ -20,9 +20,9 @@ pub(super) async fn transcribe(
     question.tell_language(&mut body, "language");
     let attempt = || async {
         let answer = exchange
-            .ask(Method::POST, &url, |request| request.json(&body))
+            .request_json(Method::POST, &url, |request| request.json(&body))
             .await?;
         text(&answer, "/text")
     };
-    exchange.patiently(attempt).await
+    exchange.with_retries(attempt).await
 }

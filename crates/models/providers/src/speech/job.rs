@@ -21,17 +21,21 @@ pub(super) async fn transcribe(
     let place = upload(exchange, question).await?;
     let job = create(exchange, question, &place).await?;
     loop {
-        exchange.pause(exchange.patience.poll_every).await?;
-        let looked = || async {
-            let answer = exchange.ask(Method::GET, &job, |request| request).await?;
+        exchange.pause(exchange.timeouts.poll_every).await?;
+        let poll = || async {
+            let answer = exchange
+                .request_json(Method::GET, &job, |request| request)
+                .await?;
             match answer.get("status").and_then(Value::as_str) {
                 Some("completed") => text(&answer, "/text").map(Some),
                 Some("queued" | "processing") => Ok(None),
-                Some("error") => Err(AttemptError::odd(&exchange.words(&answer))),
-                _ => Err(AttemptError::odd("the answer has no known job status")),
+                Some("error") => Err(AttemptError::unexpected(&exchange.error_message(&answer))),
+                _ => Err(AttemptError::unexpected(
+                    "the answer has no known job status",
+                )),
             }
         };
-        if let Some(text) = exchange.patiently(looked).await? {
+        if let Some(text) = exchange.with_retries(poll).await? {
             return Ok(text);
         }
     }
@@ -50,10 +54,10 @@ async fn upload(
                 .header(http::header::CONTENT_TYPE, mime)
                 .body(question.recording.clone())
         };
-        let answer = exchange.ask(Method::POST, &url, fill).await?;
+        let answer = exchange.request_json(Method::POST, &url, fill).await?;
         text(&answer, "/upload_url")
     };
-    exchange.patiently(attempt).await
+    exchange.with_retries(attempt).await
 }
 
 /// Creates the job and returns its URL.
@@ -78,7 +82,7 @@ async fn create(
     question.tell_language(&mut body, "language_code");
     let attempt = || async {
         let answer = exchange
-            .ask(Method::POST, &url, |request| request.json(&body))
+            .request_json(Method::POST, &url, |request| request.json(&body))
             .await?;
         let id = text(&answer, "/id")?;
         let mut job = url.clone();
@@ -88,5 +92,5 @@ async fn create(
         }
         Ok(job)
     };
-    exchange.patiently(attempt).await
+    exchange.with_retries(attempt).await
 }

@@ -6,7 +6,7 @@
 use super::Protocol;
 
 /// Model used if neither the vendor's row nor the configuration names one.
-const USUAL_MODEL: &str = "whisper-1";
+const DEFAULT_MODEL: &str = "whisper-1";
 
 /// A vendor of speech to text.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ const fn vendor(name: &'static str, model: &'static str, protocol: Protocol) -> 
 /// All vendors, the preferred first.
 pub(super) const VENDORS: &[Vendor] = &[
     vendor("groq", "whisper-large-v3", Protocol::Form),
-    vendor("openai", USUAL_MODEL, Protocol::Form),
+    vendor("openai", DEFAULT_MODEL, Protocol::Form),
     vendor("openrouter", "openai/whisper-1", Protocol::Inline),
     vendor("siliconflow", "FunAudioLLM/SenseVoiceSmall", Protocol::Form),
     // Ten megabytes of base64.
@@ -50,6 +50,6 @@ impl Vendor {
         let known = VENDORS.iter().find(|vendor| vendor.name == name);
         known
             .copied()
-            .unwrap_or(vendor(name, USUAL_MODEL, Protocol::Form))
+            .unwrap_or(vendor(name, DEFAULT_MODEL, Protocol::Form))
     }
 }

@@ -54,7 +54,7 @@ pub struct Selection {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectError {
     /// `agents.defaults.provider` is not a known name.
-    #[error("there is no provider {name:?}; known are {}", known())]
+    #[error("there is no provider {name:?}; known are {}", known_names())]
     UnknownProvider {
         /// The configured name.
         name: String,
@@ -69,7 +69,7 @@ pub enum SelectError {
     },
 }
 
-fn known() -> String {
+fn known_names() -> String {
     let names: Vec<&str> = TABLE
         .iter()
         .filter(|spec| spec.kind != ProviderKind::Speech)

@@ -11,11 +11,11 @@ use nanobot_types::{FinishReason, LlmResponse};
 use super::support::{answered, context, hello, impatient, quick, router, watched, words};
 
 /// Calls that are well formed and wrong only for the tool, so that the engine has to handle them.
-const FOR_THE_ENGINE: &[&str] = &["lr-s-002", "lr-s-004", "lr-s-007"];
+const CHECKED_IN_ENGINE: &[&str] = &["lr-s-002", "lr-s-004", "lr-s-007"];
 
 /// Properties that the engine adds to rows that pass here: it compacts, reports that a response was
 /// cut off, and stores that it was.
-const MORE_IN_THE_ENGINE: &[(&str, &str)] = &[
+const ALSO_CHECKED_IN_ENGINE: &[(&str, &str)] = &[
     ("lr-s-018", "user_told_cut"),
     ("lr-s-018", "stored_with_flag"),
     ("lr-s-026", "no_loop"),
@@ -27,7 +27,7 @@ const RECOVERED: &str = "recovered";
 async fn every_row_ends_as_expected() {
     let rows = rows("llm_responses").unwrap();
     assert_eq!(rows.len(), 40);
-    for (id, word) in MORE_IN_THE_ENGINE {
+    for (id, word) in ALSO_CHECKED_IN_ENGINE {
         assert!(
             rows.iter()
                 .any(|row| row.id == *id && row.must().contains(word)),
@@ -112,7 +112,7 @@ async fn check(row: &CorpusRow) -> Result<(), String> {
         }
         "tool_error_to_model" => {
             require(!response.tool_calls.is_empty() && requests == 1)?;
-            let runnable = FOR_THE_ENGINE.contains(&row.id.as_str());
+            let runnable = CHECKED_IN_ENGINE.contains(&row.id.as_str());
             require(
                 response
                     .tool_calls
@@ -190,8 +190,10 @@ async fn must(row: &CorpusRow, word: &str, response: &LlmResponse) -> Result<(),
         | "no_phantom_tool_result"
         | "no_empty_message_sent"
         | "memory_below_64MB" => true,
-        "error_names_parameter" | "error_lists_tools" => FOR_THE_ENGINE.contains(&row.id.as_str()),
-        other => MORE_IN_THE_ENGINE.contains(&(row.id.as_str(), other)),
+        "error_names_parameter" | "error_lists_tools" => {
+            CHECKED_IN_ENGINE.contains(&row.id.as_str())
+        }
+        other => ALSO_CHECKED_IN_ENGINE.contains(&(row.id.as_str(), other)),
     };
     if holds {
         Ok(())

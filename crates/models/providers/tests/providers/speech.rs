@@ -46,7 +46,7 @@ fn settings() -> SpeechSettings {
         language: None,
         max_seconds: 120,
         max_bytes: 1000,
-        patience: patient(),
+        timeouts: patient(),
     }
 }
 
@@ -363,7 +363,7 @@ async fn hanging_services_time_out() {
         for answer in &hanging {
             let fake = fake().await;
             fake.answers_next(std::iter::repeat_n(answer.clone(), 9));
-            let patience = SpeechTimeouts {
+            let timeouts = SpeechTimeouts {
                 total: short,
                 total_of_job: short,
                 ..patient()
@@ -372,7 +372,7 @@ async fn hanging_services_time_out() {
                 vendor,
                 format!("{}/v2", fake.url()),
                 SpeechSettings {
-                    patience,
+                    timeouts,
                     ..settings()
                 },
             );
@@ -386,7 +386,7 @@ async fn hanging_services_time_out() {
     // One attempt that hangs does not use up the others.
     let fake = fake().await;
     fake.answers_next([hanging[0].clone()]);
-    let patience = SpeechTimeouts {
+    let timeouts = SpeechTimeouts {
         each: Duration::from_secs(5),
         ..patient()
     };
@@ -394,7 +394,7 @@ async fn hanging_services_time_out() {
         "groq",
         fake.url(),
         SpeechSettings {
-            patience,
+            timeouts,
             ..settings()
         },
     );
@@ -407,12 +407,12 @@ async fn polls_a_job_until_done_or_timed_out() {
     let path = recordings.write("x.mp3", b"sound");
     let fake = fake().await;
     fake.takes_polls(5);
-    let speech_of = |fake: &SpeechFake, patience| {
+    let speech_of = |fake: &SpeechFake, timeouts| {
         speech(
             "assemblyai",
             format!("{}/v2", fake.url()),
             SpeechSettings {
-                patience,
+                timeouts,
                 ..settings()
             },
         )
@@ -429,11 +429,11 @@ async fn polls_a_job_until_done_or_timed_out() {
     assert_eq!(fake.requests(), expected);
 
     fake.takes_polls(usize::MAX);
-    let patience = SpeechTimeouts {
+    let timeouts = SpeechTimeouts {
         total_of_job: Duration::from_secs(1),
         ..patient()
     };
-    let error = speech_of(&fake, patience)
+    let error = speech_of(&fake, timeouts)
         .transcribe(&path, None)
         .await
         .unwrap_err();

@@ -109,7 +109,7 @@ impl HelperProcess {
     }
 
     /// Returns a helper to the pool, and ends it if it stays idle.
-    fn keep(&self, helper: Helper) {
+    fn return_to_pool(&self, helper: Helper) {
         let number = self.idle.add(helper);
         let (idle, stopped) = (self.idle.clone(), self.stopped.clone());
         self.tasks.spawn(async move {
@@ -131,7 +131,7 @@ impl Extract for HelperProcess {
             return;
         }
         match self.start() {
-            Ok(helper) => self.keep(helper),
+            Ok(helper) => self.return_to_pool(helper),
             Err(error) => tracing::debug!(%error, "cannot start a reader in advance"),
         }
     }
@@ -153,9 +153,9 @@ impl Extract for HelperProcess {
                 Some(helper) => helper,
                 None => self.start()?,
             };
-            match timeout(PATIENCE, helper.ask(&parts, size)).await {
+            match timeout(PATIENCE, helper.exchange(&parts, size)).await {
                 Ok(Ok(answer)) => {
-                    self.keep(helper);
+                    self.return_to_pool(helper);
                     return answer_of(answer);
                 }
                 Ok(Err(HelperFailure::Retired)) if is_warm => {}

@@ -68,7 +68,7 @@ impl Helper {
     }
 
     /// Sends a request of `size` bytes and waits for the response.
-    pub(super) async fn ask(
+    pub(super) async fn exchange(
         &mut self,
         request: &Parts,
         size: usize,

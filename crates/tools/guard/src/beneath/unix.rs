@@ -29,9 +29,9 @@ use crate::links::FileId;
 /// Flags for an intermediate folder, which is not read. `O_PATH`, where it exists, needs no read
 /// permission.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-const WAY: OFlag = OFlag::O_PATH.union(FOLDER);
+const FOLDER_PATH: OFlag = OFlag::O_PATH.union(FOLDER);
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-const WAY: OFlag = FOLDER;
+const FOLDER_PATH: OFlag = FOLDER;
 
 const FOLDER: OFlag = OFlag::O_DIRECTORY
     .union(OFlag::O_NOFOLLOW)
@@ -200,28 +200,28 @@ fn in_place(folder: &OwnedFd, name: &OsStr, contents: &[u8]) -> io::Result<()> {
 /// Opens the parent folder of `path`, creating missing folders if `create`, and returns the last
 /// component's name.
 fn parent(path: &Path, create: bool) -> io::Result<(OwnedFd, &OsStr)> {
-    let mut folder = open_path("/", WAY, Mode::empty())?;
+    let mut folder = open_path("/", FOLDER_PATH, Mode::empty())?;
     let mut name = OsStr::new(".");
     for component in path.components() {
         let Component::Normal(next) = component else {
             continue;
         };
         if name != "." {
-            folder = enter(&folder, name, create)?;
+            folder = open_folder(&folder, name, create)?;
         }
         name = next;
     }
     Ok((folder, name))
 }
 
-fn enter(folder: &OwnedFd, name: &OsStr, create: bool) -> io::Result<OwnedFd> {
-    match openat(folder, name, WAY, Mode::empty()) {
+fn open_folder(folder: &OwnedFd, name: &OsStr, create: bool) -> io::Result<OwnedFd> {
+    match openat(folder, name, FOLDER_PATH, Mode::empty()) {
         Err(Errno::ENOENT) if create => {
             match mkdirat(folder, name, Mode::from_bits_truncate(0o777)) {
                 Ok(()) | Err(Errno::EEXIST) => {}
                 Err(error) => return Err(error.into()),
             }
-            Ok(openat(folder, name, WAY, Mode::empty())?)
+            Ok(openat(folder, name, FOLDER_PATH, Mode::empty())?)
         }
         opened => Ok(opened?),
     }

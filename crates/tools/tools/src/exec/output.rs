@@ -14,7 +14,7 @@ use crate::text::grouped;
 /// Maximum number of characters of output that are returned, half of them from the end.
 pub(super) const LIMIT: usize = 10_000;
 /// Bytes kept of each end of a stream.
-const KEPT: usize = 1 << 20;
+const KEPT_BYTES: usize = 1 << 20;
 /// Bytes read at once, and maximum size of a chunk of the tail.
 const PIECE: usize = 16 << 10;
 
@@ -57,7 +57,7 @@ impl CapturedStream {
     }
 
     fn push(&mut self, text: &str) {
-        let room = text.floor_char_boundary(KEPT.saturating_sub(self.head.len()));
+        let room = text.floor_char_boundary(KEPT_BYTES.saturating_sub(self.head.len()));
         // Once the tail has begun, nothing is added to the head.
         let room = if self.tail.is_empty() { room } else { 0 };
         let (head, rest) = text.split_at_checked(room).unwrap_or((text, ""));
@@ -73,7 +73,7 @@ impl CapturedStream {
         while let Some(first) = self
             .tail
             .front()
-            .filter(|first| self.tail_bytes - first.len() >= KEPT)
+            .filter(|first| self.tail_bytes - first.len() >= KEPT_BYTES)
         {
             self.tail_bytes -= first.len();
             self.dropped += first.chars().count();
@@ -246,10 +246,10 @@ mod tests {
 
     #[test]
     fn endless_output_keeps_both_ends_and_marks_the_gap() {
-        let (half, lines) = (KEPT / 8, 1_000_000);
+        let (half, lines) = (KEPT_BYTES / 8, 1_000_000);
         let stdout: String = (0..lines).map(|line| format!("{line:07}\n")).collect();
         let stream = captured(&stdout);
-        assert!(stream.head.len() + stream.tail_bytes <= 2 * KEPT + PIECE);
+        assert!(stream.head.len() + stream.tail_bytes <= 2 * KEPT_BYTES + PIECE);
         let RenderedOutput { text, whole } = render(&stream, &captured("oops"), Some(1), LIMIT);
         let all = stdout.len() + "\nSTDERR:\noops\n\nExit code: 1".len();
         assert!(text.contains(&format!(

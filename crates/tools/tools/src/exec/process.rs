@@ -49,7 +49,7 @@ pub(super) async fn run(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    group::lead(&mut command);
+    group::start_new_group(&mut command);
     let mut child = tokio::process::Command::from(command)
         .kill_on_drop(true)
         .spawn()?;
@@ -145,7 +145,7 @@ mod group {
     use tokio::process::Child;
 
     /// Makes the process the leader of a new group.
-    pub(super) fn lead(command: &mut Command) {
+    pub(super) fn start_new_group(command: &mut Command) {
         command.process_group(0);
     }
 
@@ -184,7 +184,7 @@ mod group {
 
     use tokio::process::Child;
 
-    pub(super) fn lead(_command: &mut Command) {}
+    pub(super) fn start_new_group(_command: &mut Command) {}
 
     pub(super) struct CommandGroup;
 

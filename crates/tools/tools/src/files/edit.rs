@@ -9,9 +9,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    judged,
     locate::{explain_absence, matches},
-    unwritable, whole_text,
+    unwritable, whole_text, with_policy,
 };
 use crate::operation::{Operation, answer};
 
@@ -62,7 +61,7 @@ impl Operation for EditFile {
     }
 
     async fn run(&self, arguments: EditArguments, context: &ToolContext) -> ToolResult {
-        match judged(&self.policy, context, move |policy| {
+        match with_policy(&self.policy, context, move |policy| {
             edit(policy, &arguments)
         })
         .await

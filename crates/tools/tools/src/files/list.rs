@@ -8,7 +8,7 @@ use nanobot_types::{Effect, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::judged;
+use super::with_policy;
 use crate::operation::{Operation, answer};
 
 /// Generated folders and files that are left out of listings.
@@ -70,7 +70,7 @@ impl Operation for ListDir {
 
     async fn run(&self, arguments: ListArguments, context: &ToolContext) -> ToolResult {
         answer(
-            judged(&self.policy, context, move |policy| {
+            with_policy(&self.policy, context, move |policy| {
                 list(policy, &arguments)
             })
             .await,

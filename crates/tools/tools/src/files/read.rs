@@ -9,8 +9,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    judged, not_utf8, unreadable,
+    not_utf8, unreadable,
     window::{self, BUDGET, ReadError},
+    with_policy,
 };
 use crate::operation::{Operation, answer};
 
@@ -55,7 +56,7 @@ impl Operation for ReadFile {
 
     async fn run(&self, arguments: ReadArguments, context: &ToolContext) -> ToolResult {
         answer(
-            judged(&self.policy, context, move |policy| {
+            with_policy(&self.policy, context, move |policy| {
                 read(policy, &arguments)
             })
             .await,

@@ -8,7 +8,7 @@ use nanobot_types::{Effect, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{judged, unwritable};
+use super::{unwritable, with_policy};
 use crate::operation::{Operation, answer};
 
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl Operation for WriteFile {
 
     async fn run(&self, arguments: WriteArguments, context: &ToolContext) -> ToolResult {
         answer(
-            judged(&self.policy, context, move |policy| {
+            with_policy(&self.policy, context, move |policy| {
                 write(policy, &arguments)
             })
             .await,

@@ -54,7 +54,7 @@ impl Server {
         Self { base, asked, tasks }
     }
 
-    fn asked(&self) -> Vec<String> {
+    fn requests(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 
@@ -287,7 +287,7 @@ async fn every_redirect_is_checked_before_it_is_followed() {
     }
     assert_eq!(
         server
-            .asked()
+            .requests()
             .iter()
             .filter(|asked| *asked == "GET /loop")
             .count(),
@@ -308,7 +308,7 @@ async fn private_addresses_are_never_contacted() {
         answer,
         format!("{{\"error\":\"{reason}\",\"url\":\"{url}\"}}")
     );
-    assert_eq!(server.asked(), [""; 0]);
+    assert_eq!(server.requests(), [""; 0]);
 }
 
 /// Builds 64 MiB of `x` in a few dozen KiB of gzip: one literal, then copies of 258 bytes at
@@ -388,7 +388,7 @@ async fn connects_only_to_the_checked_address() {
         answer.contains("private or internal address 127.0.0.1"),
         "{answer}"
     );
-    assert_eq!(server.asked(), [""; 0]);
+    assert_eq!(server.requests(), [""; 0]);
 }
 
 #[tokio::test]
@@ -401,7 +401,7 @@ async fn requests_go_through_the_configured_proxy() {
         answer["text"].as_str().unwrap().ends_with("by proxy"),
         "{answer}"
     );
-    assert_eq!(proxy.asked(), ["GET http://93.184.215.14/x"]);
+    assert_eq!(proxy.requests(), ["GET http://93.184.215.14/x"]);
     config.web.proxy = Some("nonsense://".to_owned());
     let broken = fetch(&config, json!({"url": "http://93.184.215.14/x"})).await;
     let reason =
@@ -423,7 +423,7 @@ async fn reader_service_is_used_only_if_enabled() {
     let mut config = local();
     config.web.fetch.jina_reader_base.clone_from(&reader.base);
     fetch(&config, json!({"url": server.url("/text")})).await;
-    assert_eq!(reader.asked(), [""; 0]);
+    assert_eq!(reader.requests(), [""; 0]);
 
     config.web.fetch.use_jina_reader = true;
     let read = fetch(&config, json!({"url": server.url("/text")})).await;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use nanobot_types::CommandInfo;
 
-use super::{ANYTHING, Command, CommandContext, CommandReply, CommandTiming};
+use super::{ANY_TEXT, Command, CommandContext, CommandReply, CommandTiming};
 use crate::{AgentError, ContextReport};
 
 /// `/new`: begins a new conversation.
@@ -21,7 +21,7 @@ impl Command for New {
         }
     }
 
-    fn when(&self) -> CommandTiming {
+    fn timing(&self) -> CommandTiming {
         CommandTiming::InLaneAfterStop
     }
 
@@ -47,7 +47,7 @@ impl Command for Branch {
         }
     }
 
-    fn when(&self) -> CommandTiming {
+    fn timing(&self) -> CommandTiming {
         CommandTiming::InLane
     }
 
@@ -75,11 +75,11 @@ impl Command for Stop {
             name: "stop",
             aliases: &[],
             about: "Stop the current task",
-            usage: ANYTHING,
+            usage: ANY_TEXT,
         }
     }
 
-    fn when(&self) -> CommandTiming {
+    fn timing(&self) -> CommandTiming {
         CommandTiming::Now
     }
 
@@ -107,7 +107,7 @@ impl Command for Status {
         }
     }
 
-    fn when(&self) -> CommandTiming {
+    fn timing(&self) -> CommandTiming {
         CommandTiming::Now
     }
 
@@ -156,14 +156,14 @@ impl Command for Help {
         }
     }
 
-    fn when(&self) -> CommandTiming {
+    fn timing(&self) -> CommandTiming {
         CommandTiming::Now
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
         let word = context.arguments.trim_start_matches('/');
-        let asked = context.commands().find(word).map(|command| command.info());
-        Ok(match asked {
+        let found = context.commands().find(word).map(|command| command.info());
+        Ok(match found {
             Some(info) => line(&info).into(),
             None => {
                 let lines: Vec<String> =
@@ -176,7 +176,7 @@ impl Command for Help {
 
 /// Formats a command for `/help`.
 fn line(info: &CommandInfo) -> String {
-    let usage = if matches!(info.usage, "" | ANYTHING) {
+    let usage = if matches!(info.usage, "" | ANY_TEXT) {
         String::new()
     } else {
         format!(" {}", info.usage)
@@ -200,11 +200,11 @@ impl Command for Start {
             name: "start",
             aliases: &[],
             about: "Say hello",
-            usage: ANYTHING,
+            usage: ANY_TEXT,
         }
     }
 
-    fn when(&self) -> CommandTiming {
+    fn timing(&self) -> CommandTiming {
         CommandTiming::Now
     }
 

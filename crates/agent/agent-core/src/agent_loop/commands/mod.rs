@@ -25,7 +25,7 @@ pub(super) use table::Parsed;
 use crate::AgentError;
 
 /// Usage of a command that accepts any text and ignores it. Help does not show it.
-const ANYTHING: &str = "[…]";
+const ANY_TEXT: &str = "[…]";
 
 /// The time at which a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub trait Command: Send + Sync + std::fmt::Debug {
     fn info(&self) -> CommandInfo;
 
     /// Returns when it runs.
-    fn when(&self) -> CommandTiming;
+    fn timing(&self) -> CommandTiming;
 
     /// Runs the command. After a crash the same message may be delivered again, so this call may be
     /// repeated.

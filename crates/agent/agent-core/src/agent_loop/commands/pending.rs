@@ -11,9 +11,9 @@ use super::{Command, CommandContext, CommandReply, CommandTiming};
 use crate::{AgentError, SubagentTask};
 
 /// Maximum number of entries searched per queue and state.
-const LOOKED_THROUGH: usize = 1000;
+const MAX_SEARCHED: usize = 1000;
 /// Maximum number of entries shown.
-const SHOWN: usize = 20;
+const MAX_SHOWN: usize = 20;
 /// Maximum number of characters shown of a message.
 const EXCERPT: usize = 60;
 
@@ -35,7 +35,7 @@ impl Command for Pending {
         }
     }
 
-    fn when(&self) -> CommandTiming {
+    fn timing(&self) -> CommandTiming {
         CommandTiming::Now
     }
 
@@ -90,7 +90,7 @@ async fn list(ledger: &dyn Ledger, message: &InboundMessage) -> Result<String, B
             LedgerFilter::Uncertain,
             LedgerFilter::Failed,
         ] {
-            entries.extend(ledger.list(queue, filter, LOOKED_THROUGH).await?);
+            entries.extend(ledger.list(queue, filter, MAX_SEARCHED).await?);
         }
     }
     entries.retain(|entry| belongs(entry, message) && !is_itself(entry, message));
@@ -98,7 +98,7 @@ async fn list(ledger: &dyn Ledger, message: &InboundMessage) -> Result<String, B
         return Ok("Everything in this chat is settled.".to_owned());
     }
     entries.sort_by_key(|entry| entry.accepted_at);
-    let more = entries.len().saturating_sub(SHOWN);
+    let more = entries.len().saturating_sub(MAX_SHOWN);
     let mut lines: Vec<String> = entries.iter().skip(more).map(line).collect();
     if more > 0 {
         lines.insert(0, format!("({more} older ones are not shown)"));
@@ -141,7 +141,7 @@ async fn change(
     }
 }
 
-fn place(entry: &LedgerEntry) -> Option<(&ChannelName, &ChatId)> {
+fn chat_of(entry: &LedgerEntry) -> Option<(&ChannelName, &ChatId)> {
     let inbound = entry
         .inbound
         .as_ref()
@@ -155,7 +155,7 @@ fn place(entry: &LedgerEntry) -> Option<(&ChannelName, &ChatId)> {
 }
 
 fn belongs(entry: &LedgerEntry, message: &InboundMessage) -> bool {
-    place(entry) == Some((&message.channel, &message.chat_id))
+    chat_of(entry) == Some((&message.channel, &message.chat_id))
 }
 
 fn is_itself(entry: &LedgerEntry, message: &InboundMessage) -> bool {
@@ -188,11 +188,11 @@ fn line(entry: &LedgerEntry) -> String {
     format!(
         "{} · {whose}, {} · {at} · {excerpt}{why}",
         entry.id,
-        word(entry.state)
+        state_text(entry.state)
     )
 }
 
-fn word(state: EntryState) -> &'static str {
+fn state_text(state: EntryState) -> &'static str {
     match state {
         EntryState::Uncertain => "may not have arrived",
         other => other.as_str(),

@@ -24,7 +24,7 @@ impl Command for UsageCommand {
         }
     }
 
-    fn when(&self) -> CommandTiming {
+    fn timing(&self) -> CommandTiming {
         CommandTiming::Now
     }
 
@@ -54,7 +54,7 @@ impl Command for Context {
         }
     }
 
-    fn when(&self) -> CommandTiming {
+    fn timing(&self) -> CommandTiming {
         CommandTiming::Now
     }
 
@@ -84,7 +84,7 @@ impl Command for Compact {
         }
     }
 
-    fn when(&self) -> CommandTiming {
+    fn timing(&self) -> CommandTiming {
         CommandTiming::InLane
     }
 
@@ -113,7 +113,7 @@ impl Command for MemoryCommand {
         }
     }
 
-    fn when(&self) -> CommandTiming {
+    fn timing(&self) -> CommandTiming {
         CommandTiming::Now
     }
 

@@ -21,7 +21,7 @@ impl Command for SkillCommand {
         }
     }
 
-    fn when(&self) -> CommandTiming {
+    fn timing(&self) -> CommandTiming {
         CommandTiming::Now
     }
 

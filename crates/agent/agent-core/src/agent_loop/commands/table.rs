@@ -74,7 +74,7 @@ impl CommandTable {
     /// Returns `true` if a line that a person typed is a command, known or not, and therefore not a
     /// message to the model.
     #[must_use]
-    pub fn takes(&self, line: &str) -> bool {
+    pub fn is_command(&self, line: &str) -> bool {
         !matches!(self.parse(line), Parsed::Text)
     }
 
@@ -200,7 +200,7 @@ mod tests {
             ("", "text"),
         ] {
             assert_eq!(shown(&table.parse(content)), expected, "{content:?}");
-            assert_eq!(table.takes(content), expected != "text", "{content:?}");
+            assert_eq!(table.is_command(content), expected != "text", "{content:?}");
         }
     }
 

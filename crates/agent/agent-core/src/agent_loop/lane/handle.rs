@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent_loop::line::WaitingLine;
+use crate::agent_loop::waiting_line::WaitingLine;
 
 /// A message in a lane.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub(super) struct LaneState {
     stopped_upto: AtomicU64,
     /// Set once the person was notified that messages wait. A lane ends when none wait, so this
     /// happens once per lane.
-    told: AtomicBool,
+    notified: AtomicBool,
 }
 
 impl LaneHandle {
@@ -73,7 +73,7 @@ impl LaneHandle {
     /// that were refused earlier have not been redelivered yet.
     pub(crate) fn offer(&mut self, delivery: Delivery<InboundMessage>) -> Option<LaneRefusal> {
         let id = delivery.message.journal_id();
-        if id.as_ref().is_some_and(|id| !self.line.comes(id)) {
+        if id.as_ref().is_some_and(|id| !self.line.arrive(id)) {
             return Some(self.refuse(delivery, id));
         }
         self.newest += 1;
@@ -85,7 +85,7 @@ impl LaneHandle {
             begun: false,
         }) {
             Ok(()) => {
-                id.iter().for_each(|id| self.line.leave(id));
+                id.iter().for_each(|id| self.line.remove(id));
                 None
             }
             Err(TrySendError::Full(queued) | TrySendError::Closed(queued)) => {
@@ -99,7 +99,7 @@ impl LaneHandle {
         let lanes_before = before / u64::try_from(self.queue.max_capacity()).unwrap_or(u64::MAX);
         LaneRefusal {
             delivery,
-            is_first: !self.state.told.swap(true, Ordering::Relaxed),
+            is_first: !self.state.notified.swap(true, Ordering::Relaxed),
             lanes_before: u32::try_from(lanes_before).unwrap_or(u32::MAX),
         }
     }

@@ -34,7 +34,7 @@ use crate::subagent::{is_note, reported_by};
 use crate::{AgentError, TurnReport, TurnRequest};
 
 /// Maximum number of times that the backoff doubles.
-const LONGEST_BACK_OFF: u32 = 6;
+const MAX_BACKOFF_DOUBLINGS: u32 = 6;
 
 /// The result of handling a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl Lane {
                 tracing::error!(session = %self.session, "handling a message panicked");
                 Handled::Failed
             });
-            self.shared.step_over(&queued.delivery.message);
+            self.shared.attempt_over(&queued.delivery.message);
             match handled {
                 Handled::Done => {
                     self.failures = 0;
@@ -99,12 +99,12 @@ impl Lane {
                         .drain(..)
                         .for_each(|steered| self.shared.note_settled(&steered.delivery.message));
                 }
-                Handled::Blocked => self.hold(queued, &token).await,
+                Handled::Blocked => self.hold_back(queued, &token).await,
                 Handled::Failed => {
                     self.shared.count_failure(&queued.delivery).await;
                     queued.attempt = queued.attempt.saturating_add(1);
                     queued.begun = false;
-                    self.hold(queued, &token).await;
+                    self.hold_back(queued, &token).await;
                 }
             }
             self.state.busy.store(0, Ordering::SeqCst);
@@ -113,13 +113,13 @@ impl Lane {
 
     /// Keeps a message that could not be handled at the front of the lane for another attempt.
     /// Waits with exponential backoff, because a turn that fails late has already called the model.
-    async fn hold(&mut self, queued: Queued, stopped: &CancellationToken) {
+    async fn hold_back(&mut self, queued: Queued, stopped: &CancellationToken) {
         let first = if queued.begun {
             self.shared.settings.redelivery_delay
         } else {
             REDELIVERY_DELAY
         };
-        let pause = first * (1 << self.failures.min(LONGEST_BACK_OFF));
+        let pause = first * (1 << self.failures.min(MAX_BACKOFF_DOUBLINGS));
         self.failures = self.failures.saturating_add(1);
         for steered in self.steered.drain(..).rev() {
             self.next.push_front(steered);
@@ -168,7 +168,7 @@ impl Lane {
         // A command that begins anew after stopping must not be discarded by its own stop.
         let follows_stop = command
             .as_ref()
-            .is_some_and(|(command, _)| command.when() == CommandTiming::InLaneAfterStop);
+            .is_some_and(|(command, _)| command.timing() == CommandTiming::InLaneAfterStop);
         let was_stopped = self.state.was_stopped(queued.number) && !follows_stop;
         let brings_result = reported_by(&queued.delivery.message).is_some();
         if was_stopped && !brings_result {
@@ -187,7 +187,7 @@ impl Lane {
             Err(error) => return self.failed(queued, &error.into()).await,
         }
         if shared
-            .is_hopeless(&queued.delivery.message, queued.attempt)
+            .exceeded_attempts(&queued.delivery.message, queued.attempt)
             .await
         {
             return self.give_up(queued).await;
@@ -205,12 +205,17 @@ impl Lane {
         }
         match command {
             // A subagent's result is recorded even if a person stopped the session.
-            None if is_note(&queued.delivery.message) || was_stopped => self.note(queued).await,
-            Some((command, arguments)) => self.obey(&*command, &arguments, queued, &cancel).await,
+            None if is_note(&queued.delivery.message) || was_stopped => {
+                self.record_only(queued).await
+            }
+            Some((command, arguments)) => {
+                self.handle_command(&*command, &arguments, queued, &cancel)
+                    .await
+            }
             None => {
                 self.shared
                     .agent
-                    .find_place(&mut queued.delivery.message)
+                    .set_delivery(&mut queued.delivery.message)
                     .await;
                 self.turn(queued, cancel).await
             }
@@ -257,18 +262,18 @@ impl Lane {
     }
 
     /// Records a message without calling a model; the next turn sees it.
-    async fn note(&self, queued: &Queued) -> Handled {
+    async fn record_only(&self, queued: &Queued) -> Handled {
         let message = &queued.delivery.message;
         let (facts, entry) = (
             facts_of(message, &self.session),
             entry_of(&self.shared.agent, message).await,
         );
-        let noted = self
+        let recorded = self
             .shared
             .agent
             .conclude(&facts, entry, message.turn_id(), TurnOutcome::Stopped, None)
             .await;
-        match noted {
+        match recorded {
             Ok(_) => {
                 let handled = settle(&[queued], &SettleOutcome::Ack).await;
                 self.shared.turn_ended(message);
@@ -279,7 +284,7 @@ impl Lane {
     }
 
     /// Runs a command of the lane. Its journal may fail like that of a turn.
-    async fn obey(
+    async fn handle_command(
         &self,
         command: &dyn Command,
         arguments: &str,
@@ -289,7 +294,7 @@ impl Lane {
         let delivery = &queued.delivery;
         match self
             .shared
-            .act(command, arguments, &self.session, &delivery.message, cancel)
+            .run_command(command, arguments, &self.session, &delivery.message, cancel)
             .await
         {
             Ok(reply) => match self.shared.reply(delivery, reply).await {
@@ -309,13 +314,13 @@ impl Lane {
 
     /// Starts background summarisation after a published turn.
     fn published(&self, message: &InboundMessage) {
-        let teller = BusNotifier {
+        let notifier = BusNotifier {
             shared: self.shared.clone(),
             message: message.clone(),
         };
         self.shared
             .agent
-            .turn_published(&self.session, Arc::new(teller));
+            .turn_published(&self.session, Arc::new(notifier));
     }
 
     /// Publishes the visible end of a turn, then settles the messages it answered.
@@ -335,18 +340,18 @@ impl Lane {
                 String::new(),
             ));
         }
-        let said = report.visible.filter(|_| is_read);
-        let told = match said {
+        let visible = report.visible.filter(|_| is_read);
+        let text = match visible {
             Some(text) if self.session.kind() == SessionKind::Heartbeat => {
-                match self.judged(message, text, report.ended).await {
-                    Some(told) => told,
+                match self.filter_heartbeat(message, text, report.ended).await {
+                    Some(text) => text,
                     // The program is shutting down; the ledger redelivers the message.
                     None => return Handled::Done,
                 }
             }
-            said => said,
+            visible => visible,
         };
-        if let Some(text) = told {
+        if let Some(text) = text {
             let key = OutboundKey::new(report.trace, OutboundSlot::Reply);
             let kind = match report.ended {
                 TurnOutcome::Failed | TurnOutcome::Limited => OutboundKind::Notice,
@@ -372,7 +377,7 @@ impl Lane {
     /// Returns the part of a heartbeat's reply to send, or `None` if the shutdown interrupted the
     /// decision. A failed heartbeat is only logged: no one waits for the reply, and the next
     /// heartbeat tries again.
-    async fn judged(
+    async fn filter_heartbeat(
         &self,
         message: &InboundMessage,
         answer: String,
@@ -382,15 +387,15 @@ impl Lane {
             tracing::warn!(answer, "a heartbeat turn failed");
             return Some(None);
         }
-        let Some(judge) = &self.shared.judge else {
+        let Some(heartbeat_filter) = &self.shared.heartbeat_filter else {
             return Some(Some(answer));
         };
-        let told = self
+        let text = self
             .shared
             .abort
-            .run_until_cancelled(judge.filter(&message.content, &answer))
+            .run_until_cancelled(heartbeat_filter.filter(&message.content, &answer))
             .await?;
-        Some(told)
+        Some(text)
     }
 
     /// Handles a failure of the journal: notifies the person once, and the message is retried

@@ -47,7 +47,7 @@ pub(super) async fn entry_of(agent: &Agent, message: &InboundMessage) -> Message
         ..
     } = message;
     let runtime = agent
-        .beside(content, origin, timestamp, channel, chat_id)
+        .attached_text(content, origin, timestamp, channel, chat_id)
         .await;
     let user = UserMessage {
         content: message.content.clone().into(),

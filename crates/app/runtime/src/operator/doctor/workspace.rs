@@ -183,7 +183,7 @@ fn skills_of(chart: &mut FindingList, runtime: &Runtime) {
                 ),
             );
         }
-        let refused = match &skill.standing {
+        let refused = match &skill.status {
             SkillStatus::Refused(why) => Some(format!("no skill is made of it: {why}")),
             _ => None,
         };

@@ -40,7 +40,7 @@ impl Argument {
 
     /// Returns the path that the argument names if it is certain, else the folder that the path is
     /// certainly in; `None` if not even that is known.
-    pub(super) fn place(&self) -> Option<&str> {
+    pub(super) fn certain_path(&self) -> Option<&str> {
         if self.is_literal() {
             return Some(&self.text);
         }

@@ -99,7 +99,7 @@ impl Inspection<'_> {
     /// `true` if the argument is a path: it exists, or it is written like one.
     fn is_path(&self, candidate: &Argument) -> bool {
         let text = candidate.text.as_str();
-        let Some(place) = candidate.place().filter(|place| !place.is_empty()) else {
+        let Some(place) = candidate.certain_path().filter(|place| !place.is_empty()) else {
             return false;
         };
         if text.contains("://") {
@@ -137,7 +137,7 @@ impl Inspection<'_> {
     }
 
     pub(super) fn may_read(&self, target: &Argument) -> Result<(), GuardRefusal> {
-        let Some(place) = target.place() else {
+        let Some(place) = target.certain_path() else {
             return Ok(());
         };
         if is_network_device(place) {
@@ -162,7 +162,7 @@ impl Inspection<'_> {
     }
 
     pub(super) fn may_write(&self, target: &Argument) -> Result<(), GuardRefusal> {
-        let Some(place) = target.place() else {
+        let Some(place) = target.certain_path() else {
             return Ok(());
         };
         if is_network_device(place) {
@@ -177,7 +177,7 @@ impl Inspection<'_> {
     }
 
     pub(super) fn may_remove(&self, target: &Argument) -> Result<(), GuardRefusal> {
-        let Some(place) = target.place() else {
+        let Some(place) = target.certain_path() else {
             return Ok(());
         };
         refused(self.guard.policy.remove(self.absolute(place)))
@@ -186,12 +186,12 @@ impl Inspection<'_> {
     /// Checks the removal of a directory tree. It must be inside the workspace or another open
     /// root, whether tools are confined or not, and the path must be certain.
     pub(super) fn may_remove_tree(&self, target: &Argument) -> Result<(), GuardRefusal> {
-        let Some(place) = target.place() else {
-            let what = format!(
+        let Some(place) = target.certain_path() else {
+            let reason = format!(
                 "recursive deletion of '{}', which only running would tell",
                 target.text
             );
-            return Err(GuardRefusal::Dangerous(what));
+            return Err(GuardRefusal::Dangerous(reason));
         };
         refused(self.guard.confined.remove(self.absolute(place)))
     }
@@ -199,7 +199,7 @@ impl Inspection<'_> {
     /// Checks that files in this tree may be removed or changed: it is in an open root and not
     /// protected.
     pub(super) fn may_change_below(&self, target: &Argument) -> Result<(), GuardRefusal> {
-        let Some(place) = target.place() else {
+        let Some(place) = target.certain_path() else {
             return Ok(());
         };
         refused(self.guard.confined.write(self.absolute(place)))

@@ -114,7 +114,7 @@ impl Inspection<'_> {
         let Some(target) = target else { return Ok(()) };
         self.may_write(&target)?;
         let is_folder = target
-            .place()
+            .certain_path()
             .is_some_and(|place| self.absolute(place).is_dir());
         for source in sources {
             if removes_source && source.is_literal() {

@@ -50,7 +50,7 @@ impl WebSearch {
             .query(&[("q", query), ("count", &count.to_string())])
             .header("Accept", "application/json")
             .header("X-Subscription-Token", key);
-        let answer = ask("Brave", request).await?;
+        let answer = request_json("Brave", request).await?;
         Ok(Some(hits(answer.pointer("/web/results"), "description")))
     }
 
@@ -64,7 +64,7 @@ impl WebSearch {
             .post(&self.config.endpoints.tavily)
             .bearer_auth(key)
             .json(&json!({"query": query, "max_results": count}));
-        let answer = ask("Tavily", request).await?;
+        let answer = request_json("Tavily", request).await?;
         Ok(Some(hits(answer.get("results"), "content")))
     }
 
@@ -81,7 +81,7 @@ impl WebSearch {
             .plain()?
             .get(url)
             .query(&[("q", query), ("format", "json")]);
-        let answer = ask("SearXNG", request).await?;
+        let answer = request_json("SearXNG", request).await?;
         Ok(Some(hits(answer.get("results"), "content")))
     }
 
@@ -96,7 +96,7 @@ impl WebSearch {
             .query(&[("q", query)])
             .header("Accept", "application/json")
             .bearer_auth(key);
-        let answer = ask("Jina", request).await?;
+        let answer = request_json("Jina", request).await?;
         let mut found = hits(answer.get("data"), "content");
         for hit in &mut found {
             hit.snippet = clipped(&hit.snippet, JINA_SNIPPET).0.to_owned();
@@ -148,8 +148,9 @@ fn setting(configured: &str, variable: &str) -> Option<String> {
 }
 
 async fn send(provider: &str, request: RequestBuilder) -> Result<DecodedBody, WebError> {
-    let failed =
-        |error: WebError| error.said(|reason| format!("search by {provider} failed: {reason}"));
+    let failed = |error: WebError| {
+        error.map_reason(|reason| format!("search by {provider} failed: {reason}"))
+    };
     let response = request.send().await.map_err(|error| failed(error.into()))?;
     if !response.status().is_success() {
         return Err(failed(WebError::of_status(response.status())));
@@ -157,7 +158,7 @@ async fn send(provider: &str, request: RequestBuilder) -> Result<DecodedBody, We
     DecodedBody::read(response).await.map_err(failed)
 }
 
-async fn ask(provider: &str, request: RequestBuilder) -> Result<Value, WebError> {
+async fn request_json(provider: &str, request: RequestBuilder) -> Result<Value, WebError> {
     let body = send(provider, request).await?;
     bounded::from_slice(&body.bytes).map_err(|error| {
         format!("search by {provider} failed: the answer is not JSON ({error})").into()

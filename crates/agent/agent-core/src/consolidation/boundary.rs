@@ -13,7 +13,7 @@ pub(super) struct Removal {
     /// Estimated tokens to remove.
     pub(super) tokens: usize,
     /// Minimum number of newest messages to keep.
-    pub(super) kept: usize,
+    pub(super) kept_messages: usize,
 }
 
 /// The size of a conversation.
@@ -43,7 +43,7 @@ pub(super) fn boundary(view: &SessionView, need: Removal) -> Option<(Seq, usize)
     for_each(view, |seq, is_user, tokens| {
         let may_end = is_user
             && before > 0
-            && total - before >= need.kept
+            && total - before >= need.kept_messages
             && open.is_none_or(|open| seq <= open);
         if may_end {
             last = Some((seq, removed));
@@ -70,21 +70,21 @@ pub(super) fn backlog(view: &SessionView) -> Option<Seq> {
     first.filter(|first| open.is_none_or(|open| *first <= open))
 }
 
-/// Returns the position before which everything except the newest `kept` messages lies; `None` if
+/// Returns the position before the newest `kept_messages` messages, or an earlier one; `None` if
 /// that is nothing.
-pub(crate) fn old_messages(view: &SessionView, kept: usize) -> Option<Seq> {
+pub(crate) fn old_messages(view: &SessionView, kept_messages: usize) -> Option<Seq> {
     boundary(
         view,
         Removal {
             tokens: usize::MAX,
-            kept,
+            kept_messages,
         },
     )
     .map(|(upto, _)| upto)
 }
 
 fn for_each(view: &SessionView, mut visit: impl FnMut(Seq, bool, usize)) {
-    for record in view.standing() {
+    for record in view.effective_records() {
         if record.seq < view.cursor {
             continue;
         }
@@ -139,7 +139,16 @@ mod tests {
     #[test]
     fn boundary_removes_enough_and_keeps_the_newest() {
         let view = view(6);
-        let at = |tokens, kept| boundary(&view, Removal { tokens, kept }).map(|(Seq(seq), _)| seq);
+        let at = |tokens, kept_messages| {
+            boundary(
+                &view,
+                Removal {
+                    tokens,
+                    kept_messages,
+                },
+            )
+            .map(|(Seq(seq), _)| seq)
+        };
         assert_eq!(
             at(1, 2),
             Some(2),
@@ -169,7 +178,7 @@ mod tests {
             &view,
             Removal {
                 tokens: usize::MAX,
-                kept: 1,
+                kept_messages: 1,
             },
         )
         .unwrap();
@@ -180,7 +189,7 @@ mod tests {
                 &view,
                 Removal {
                     tokens: usize::MAX,
-                    kept: 0
+                    kept_messages: 0
                 }
             ),
             None

@@ -181,28 +181,28 @@ impl Subagents {
 
     /// Removes a subagent whose result was settled.
     pub(crate) fn answered(&self, id: &str) {
-        self.roster.leave(id);
+        self.roster.remove(id);
     }
 
     /// Notes that the result of a task is on the way to the parent session.
-    pub(crate) fn report(&self, task: &SubagentTask) {
-        self.roster.report(task);
+    pub(crate) fn set_reporting(&self, task: &SubagentTask) {
+        self.roster.set_reporting(task);
     }
 
     /// Notes that a task could not be finished now and is retried.
-    pub(crate) fn rest(&self, task: &SubagentTask) {
-        self.roster.rest(&task.id);
+    pub(crate) fn set_waiting(&self, task: &SubagentTask) {
+        self.roster.set_waiting(&task.id);
     }
 
     /// Enters a delivered task; the subagent waits for its turn from now on. The returned token
     /// fires when it is stopped.
-    pub(crate) fn enter(&self, task: &SubagentTask) -> CancellationToken {
+    pub(crate) fn accept(&self, task: &SubagentTask) -> CancellationToken {
         self.roster.wait(task)
     }
 
     /// Waits for a free slot; waiters are served in order. Returns `None` if `closing` fires first,
-    /// and `Some(None)` if `stopped` (from [`Subagents::enter`]) does.
-    pub(crate) async fn seat(
+    /// and `Some(None)` if `stopped` (from [`Subagents::accept`]) does.
+    pub(crate) async fn acquire_slot(
         &self,
         stopped: &CancellationToken,
         closing: &CancellationToken,
@@ -220,7 +220,7 @@ impl Subagents {
     ///
     /// # Errors
     /// See [`Agent::run_turn`]; the same task can be resumed later.
-    pub(crate) async fn work(
+    pub(crate) async fn run_task(
         &self,
         task: &SubagentTask,
         interrupt: &CancellationToken,
@@ -228,7 +228,7 @@ impl Subagents {
     ) -> Result<SubagentEnd, AgentError> {
         let cancel = self.roster.begin(&task.id, interrupt);
         let agent = self.agent(task);
-        let (trace, entry) = opening(task);
+        let (trace, entry) = first_message(task);
         let request = TurnRequest {
             facts: facts(task),
             entry,
@@ -251,7 +251,7 @@ impl Subagents {
         outcome: TurnOutcome,
         text: Option<String>,
     ) -> Result<SubagentEnd, AgentError> {
-        let (trace, entry) = opening(task);
+        let (trace, entry) = first_message(task);
         Ok(self
             .agent(task)
             .conclude(&facts(task), entry, trace, outcome, text)
@@ -276,7 +276,7 @@ impl Subagents {
 
 /// Returns the message that begins the turn of a task, and the turn's id. Both are the same after a
 /// restart.
-fn opening(task: &SubagentTask) -> (TraceId, MessageEntry) {
+fn first_message(task: &SubagentTask) -> (TraceId, MessageEntry) {
     let inbound = task.message().journal_id();
     let trace = TraceId::from(inbound.as_ref().map_or(task.id.as_str(), |id| id.as_str()));
     let entry = MessageEntry {
@@ -317,7 +317,7 @@ struct LastTool {
 impl Observer for LastTool {
     fn signal(&self, signal: Signal) {
         if let Signal::ToolHint(hint) = signal {
-            self.roster.calls(&self.id, hint);
+            self.roster.set_last_tool(&self.id, hint);
         }
     }
 }

@@ -115,14 +115,14 @@ mod tests {
 
     use super::*;
 
-    fn called(arguments: &str) -> LlmResponse {
+    fn call_response(arguments: &str) -> LlmResponse {
         LlmResponse {
             tool_calls: vec![ToolCall::new("1", SAVE_MEMORY, arguments)],
-            ..said("")
+            ..text_response("")
         }
     }
 
-    fn said(text: &str) -> LlmResponse {
+    fn text_response(text: &str) -> LlmResponse {
         let empty = LlmResponse::error(text);
         LlmResponse {
             finish_reason: nanobot_types::FinishReason::Stop,
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn non_text_summary_fields_are_serialised() {
-        let plain = called(r#"{"history_entry": " h\n", "memory_update": "f"}"#);
+        let plain = call_response(r#"{"history_entry": " h\n", "memory_update": "f"}"#);
         assert_eq!(
             read(&plain),
             Ok(Summary {
@@ -140,7 +140,7 @@ mod tests {
                 facts: "f".to_owned()
             })
         );
-        let odd = called(r#"{"history_entry": {"a": 1}, "memory_update": ["x"]}"#);
+        let odd = call_response(r#"{"history_entry": {"a": 1}, "memory_update": ["x"]}"#);
         let expected = Summary {
             history: r#"{"a":1}"#.to_owned(),
             facts: r#"["x"]"#.to_owned(),
@@ -152,24 +152,24 @@ mod tests {
     fn rejects_incomplete_summaries() {
         let table = [
             (
-                said("I have saved everything."),
+                text_response("I have saved everything."),
                 "it did not call save_memory",
             ),
-            (said("{}"), "history_entry is missing"),
+            (text_response("{}"), "history_entry is missing"),
             (
-                called(r#"{"memory_update": "f"}"#),
+                call_response(r#"{"memory_update": "f"}"#),
                 "history_entry is missing",
             ),
             (
-                called(r#"{"history_entry": "h"}"#),
+                call_response(r#"{"history_entry": "h"}"#),
                 "memory_update is missing",
             ),
             (
-                called(r#"{"history_entry": null, "memory_update": "f"}"#),
+                call_response(r#"{"history_entry": null, "memory_update": "f"}"#),
                 "history_entry is missing",
             ),
             (
-                called(r#"{"history_entry": " \n", "memory_update": "f"}"#),
+                call_response(r#"{"history_entry": " \n", "memory_update": "f"}"#),
                 "history_entry is empty",
             ),
         ];

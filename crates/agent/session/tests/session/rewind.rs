@@ -29,7 +29,7 @@ fn sent(view: &SessionView) -> String {
     serde_json::to_string(replay(view).transcript.messages()).unwrap()
 }
 
-fn said(view: &SessionView) -> Vec<String> {
+fn sent_texts(view: &SessionView) -> Vec<String> {
     replay(view)
         .transcript
         .messages()
@@ -64,7 +64,7 @@ async fn rewound_entries_stay_in_the_log_but_are_not_sent() {
     for store in [store, home.store()] {
         let view = whole(&store).await;
         assert_eq!(texts(&view), ["a", "", "r", "b", "c", "d", "e", "f"]);
-        assert_eq!(said(&view), ["a", "", "r", "b", "e", "f"]);
+        assert_eq!(sent_texts(&view), ["a", "", "r", "b", "e", "f"]);
         assert_eq!(
             view.answered.len(),
             2,
@@ -74,7 +74,7 @@ async fn rewound_entries_stay_in_the_log_but_are_not_sent() {
     let store = home.store();
     rewind(&store, &key(), Seq(1)).await.unwrap();
     let view = whole(&store).await;
-    assert_eq!(said(&view), ["a"]);
+    assert_eq!(sent_texts(&view), ["a"]);
     assert_eq!(
         replay(&view).open_turn,
         None,
@@ -157,7 +157,7 @@ async fn fork_is_independent_of_its_original() {
         (&copies[1], 4, vec!["a", "", "r", "b"]),
     ] {
         let view = current(&store, copy).await;
-        assert_eq!(said(&view), expected);
+        assert_eq!(sent_texts(&view), expected);
         let metadata = json!({"title": "t", "forked_from": "telegram:1", "forked_at": at});
         assert_eq!(view.metadata, *metadata.as_object().unwrap());
     }
@@ -281,7 +281,7 @@ proptest! {
             let store = holding(before).await;
             let view = current(&store, &key()).await;
             let to = Seq(view.cursor.0 + at.index(usize::try_from(view.head.0 - view.cursor.0).unwrap() + 1) as u64);
-            let kept: Vec<_> = view.standing().into_iter().filter(|record| record.seq < to).cloned().collect();
+            let kept: Vec<_> = view.effective_records().into_iter().filter(|record| record.seq < to).cloned().collect();
             rewind(&store, &key(), to).await.unwrap();
             let cut = current(&store, &key()).await;
             assert_eq!(sent(&cut), sent(&SessionView { records: kept, ..view.clone() }));

@@ -15,33 +15,33 @@ pub(super) struct WaitingLine {
     tickets: HashMap<MessageId, u64>,
     waiting: BTreeMap<u64, WaitingMessage>,
     next_ticket: u64,
-    comings: u64,
+    arrivals: u64,
 }
 
 #[derive(Debug)]
 struct WaitingMessage {
     id: MessageId,
     /// Arrival count at its last arrival.
-    came: u64,
+    last_arrival: u64,
 }
 
 impl WaitingLine {
     /// Notes that a message arrived. Returns `true` if it is its turn.
-    pub(super) fn comes(&mut self, id: &MessageId) -> bool {
-        self.comings += 1;
+    pub(super) fn arrive(&mut self, id: &MessageId) -> bool {
+        self.arrivals += 1;
         let Some(ticket) = self.tickets.get(id).copied() else {
             return self.waiting.is_empty();
         };
-        let now = self.comings;
+        let now = self.arrivals;
         let before = self
             .waiting
             .get_mut(&ticket)
-            .map_or(now, |own| std::mem::replace(&mut own.came, now));
+            .map_or(now, |own| std::mem::replace(&mut own.last_arrival, now));
         // Messages earlier in the line are redelivered earlier. One that did not return between two
         // arrivals of this message is gone.
         while let Some(first) = self.waiting.first_entry()
             && *first.key() < ticket
-            && first.get().came < before
+            && first.get().last_arrival < before
         {
             self.tickets.remove(&first.remove().id);
         }
@@ -60,7 +60,7 @@ impl WaitingLine {
                 self.next_ticket,
                 WaitingMessage {
                     id: id.clone(),
-                    came: self.comings,
+                    last_arrival: self.arrivals,
                 },
             );
             self.next_ticket
@@ -73,7 +73,7 @@ impl WaitingLine {
     }
 
     /// Removes a message that entered the lane.
-    pub(super) fn leave(&mut self, id: &MessageId) {
+    pub(super) fn remove(&mut self, id: &MessageId) {
         if let Some(ticket) = self.tickets.remove(id) {
             self.waiting.remove(&ticket);
         }
@@ -96,7 +96,7 @@ mod tests {
     fn line(names: &[&str]) -> WaitingLine {
         let mut line = WaitingLine::default();
         for (place, name) in (0..).zip(names) {
-            assert_eq!(line.comes(&id(name)), place == 0, "{name}");
+            assert_eq!(line.arrive(&id(name)), place == 0, "{name}");
             assert_eq!(line.wait(&id(name)), place, "{name}");
         }
         line
@@ -105,30 +105,30 @@ mod tests {
     #[test]
     fn admits_waiters_in_order() {
         let mut line = line(&["a", "b", "c"]);
-        assert!(line.comes(&id("a")), "no room yet");
-        assert!(!line.comes(&id("b")));
-        assert!(line.comes(&id("a")));
-        line.leave(&id("a"));
-        assert!(line.comes(&id("b")));
+        assert!(line.arrive(&id("a")), "no room yet");
+        assert!(!line.arrive(&id("b")));
+        assert!(line.arrive(&id("a")));
+        line.remove(&id("a"));
+        assert!(line.arrive(&id("b")));
         assert_eq!(line.wait(&id("b")), 0, "still no room");
-        assert!(!line.comes(&id("d")), "a new one waits after them");
+        assert!(!line.arrive(&id("d")), "a new one waits after them");
         assert_eq!(line.wait(&id("d")), 2);
         for name in ["b", "c", "d"] {
-            assert!(line.comes(&id(name)), "{name}");
-            line.leave(&id(name));
+            assert!(line.arrive(&id(name)), "{name}");
+            line.remove(&id(name));
         }
-        assert!(line.is_empty() && line.comes(&id("e")));
+        assert!(line.is_empty() && line.arrive(&id("e")));
     }
 
     #[test]
     fn absent_waiters_do_not_block_others() {
         let mut line = line(&["a", "b", "c"]);
-        assert!(line.comes(&id("a")));
-        assert!(!line.comes(&id("b")));
-        assert!(!line.comes(&id("c")));
+        assert!(line.arrive(&id("a")));
+        assert!(!line.arrive(&id("b")));
+        assert!(!line.arrive(&id("c")));
         // A person settled the first two.
-        assert!(line.comes(&id("c")));
-        line.leave(&id("c"));
+        assert!(line.arrive(&id("c")));
+        line.remove(&id("c"));
         assert!(line.is_empty());
     }
 }

@@ -28,7 +28,7 @@ const RAW: usize = 32_000;
 pub(super) struct ConsolidationRun<'a> {
     pub(super) session: &'a SessionKey,
     pub(super) scope: Scope,
-    teller: &'a dyn Notifier,
+    notifier: &'a dyn Notifier,
     /// `true` while nothing has gone wrong.
     clean: bool,
     /// Remaining summaries until other sessions get their turn.
@@ -68,7 +68,7 @@ impl Consolidator {
         &self,
         session: &SessionKey,
         aim: SummaryExtent,
-        teller: &dyn Notifier,
+        notifier: &dyn Notifier,
     ) -> CompactReport {
         let mut report = CompactReport::default();
         let is_first = self
@@ -90,7 +90,7 @@ impl Consolidator {
             let Ok(_permit) = self.permits.acquire().await else {
                 return report;
             };
-            match self.rounds(session, aim, teller, &mut report).await {
+            match self.rounds(session, aim, notifier, &mut report).await {
                 Ok(true) if !self.closing.is_cancelled() => {}
                 Ok(_) => break,
                 Err(error) => {
@@ -110,13 +110,13 @@ impl Consolidator {
         &self,
         session: &SessionKey,
         aim: SummaryExtent,
-        teller: &dyn Notifier,
+        notifier: &dyn Notifier,
         report: &mut CompactReport,
     ) -> Result<bool, SessionError> {
         let mut run = ConsolidationRun {
             session,
             scope: self.scope(session).await,
-            teller,
+            notifier,
             clean: true,
             parts: PARTS,
         };
@@ -125,7 +125,7 @@ impl Consolidator {
                 break;
             };
             let (messages, is_left) = (chunk.upto - chunk.from, chunk.left);
-            match self.work(&mut run, chunk).await? {
+            match self.process_chunk(&mut run, chunk).await? {
                 ChunkProgress::Whole if is_left => {}
                 ChunkProgress::Whole => report.messages += messages,
                 ChunkProgress::Gone => {}
@@ -146,16 +146,19 @@ impl Consolidator {
         audiences.of(session).await.home()
     }
 
-    async fn work(
+    async fn process_chunk(
         &self,
         run: &mut ConsolidationRun<'_>,
         mut chunk: Chunk,
     ) -> Result<ChunkProgress, SessionError> {
         // A flush noted by an earlier run may be written already.
-        let mut again = chunk.flush.is_some();
+        let mut may_be_written = chunk.flush.is_some();
         loop {
             if let Some(flush) = chunk.flush.take() {
-                if let Err(error) = self.flush(run, &flush, std::mem::take(&mut again)).await {
+                if let Err(error) = self
+                    .flush(run, &flush, std::mem::take(&mut may_be_written))
+                    .await
+                {
                     return Ok(ChunkProgress::Failed(chain(&error)));
                 }
                 chunk.summarised(if flush.raw { "" } else { &flush.history });
@@ -166,7 +169,7 @@ impl Consolidator {
                 }
                 run.parts = run.parts.saturating_sub(1);
             }
-            let rest = self.rest(run.session, &mut chunk).await?;
+            let rest = self.next_pieces(run.session, &mut chunk).await?;
             if rest.is_empty() {
                 self.finish(run, &chunk).await?;
                 return Ok(ChunkProgress::Whole);
@@ -183,8 +186,8 @@ impl Consolidator {
                     chunk.failures += 1;
                     tracing::warn!(session = %run.session, why, failures = chunk.failures, "could not summarise a conversation");
                     if chunk.failures >= FAILURES {
-                        self.tell(run, &MemoryProblem::Raw(why)).await;
-                        chunk.flush = raw(run.session, &rest);
+                        self.notify_once(run, &MemoryProblem::Raw(why)).await;
+                        chunk.flush = verbatim_flush(run.session, &rest);
                     } else if !chunk.left || self.tasks.is_closed() {
                         self.save(run, &chunk).await?;
                         return Ok(ChunkProgress::Failed(why));
@@ -198,7 +201,7 @@ impl Consolidator {
     }
 
     /// Returns the next pieces of a chunk that are not summarised, from at most [`BATCH`] messages.
-    async fn rest(
+    async fn next_pieces(
         &self,
         session: &SessionKey,
         chunk: &mut Chunk,
@@ -231,16 +234,16 @@ impl Consolidator {
         }
     }
 
-    /// Writes a summary to memory. If `again` is `true`, text that is already there is not written
-    /// a second time.
+    /// Writes a summary to memory. With `may_be_written`, an earlier run may have written it, so
+    /// text that memory contains is not written again.
     async fn flush(
         &self,
         run: &mut ConsolidationRun<'_>,
         flush: &Flush,
-        again: bool,
+        may_be_written: bool,
     ) -> Result<(), MemoryError> {
         let memory = self.context.memory();
-        if !(again && memory.has_history(&run.scope, &flush.history).await?) {
+        if !(may_be_written && memory.has_history(&run.scope, &flush.history).await?) {
             memory
                 .append_history(&run.scope, flush.at, &flush.history)
                 .await?;
@@ -258,11 +261,11 @@ impl Consolidator {
             Ok(_) => Ok(()),
             Err(MemoryError::Changed) if self.are_written(run, rewrite).await => Ok(()),
             Err(MemoryError::Changed) => {
-                self.tell(run, &MemoryProblem::Changed).await;
+                self.notify_once(run, &MemoryProblem::Changed).await;
                 Ok(())
             }
             Err(MemoryError::TooLong { .. }) => {
-                self.tell(run, &MemoryProblem::TooLong).await;
+                self.notify_once(run, &MemoryProblem::TooLong).await;
                 Ok(())
             }
             Err(error) => Err(error),
@@ -281,11 +284,11 @@ impl Consolidator {
     /// Saves the progress of a chunk. Returns `false` if the chunk is no longer there.
     async fn save(&self, run: &ConsolidationRun<'_>, chunk: &Chunk) -> Result<bool, SessionError> {
         self.change(run.session, STATE, |_, pending| {
-            let Some(noted) = pending.chunks.iter_mut().find(|noted| noted.is(chunk)) else {
+            let Some(stored) = pending.chunks.iter_mut().find(|stored| stored.is(chunk)) else {
                 return (Vec::new(), false);
             };
-            let left = noted.left;
-            *noted = Chunk {
+            let left = stored.left;
+            *stored = Chunk {
                 left,
                 ..chunk.clone()
             };
@@ -298,12 +301,12 @@ impl Consolidator {
     async fn finish(&self, run: &ConsolidationRun<'_>, chunk: &Chunk) -> Result<(), SessionError> {
         self.change(run.session, STATE, |_, pending| {
             let mut entries = Vec::new();
-            let Some(index) = pending.chunks.iter().position(|noted| noted.is(chunk)) else {
+            let Some(index) = pending.chunks.iter().position(|stored| stored.is(chunk)) else {
                 return (entries, ());
             };
-            let noted = pending.chunks.remove(index);
+            let stored = pending.chunks.remove(index);
             pending.told &= !run.clean;
-            if !noted.left {
+            if !stored.left {
                 entries.push(Entry::Consolidated {
                     upto: Seq(chunk.upto),
                 });
@@ -323,22 +326,22 @@ impl Consolidator {
     pub(crate) async fn make_room(
         &self,
         session: &SessionKey,
-        teller: &dyn Notifier,
+        notifier: &dyn Notifier,
     ) -> Result<(), SessionError> {
         let mut run = ConsolidationRun {
             session,
             scope: self.scope(session).await,
-            teller,
+            notifier,
             clean: true,
             parts: 1,
         };
         let Some(mut chunk) = self.next(session, SummaryExtent::Due).await? else {
             return Ok(());
         };
-        let again = chunk.flush.is_some();
-        if !again {
+        let may_be_written = chunk.flush.is_some();
+        if !may_be_written {
             // Text beyond the limit of the history is not read; the session has it.
-            chunk.flush = raw(session, &self.rest(session, &mut chunk).await?);
+            chunk.flush = verbatim_flush(session, &self.next_pieces(session, &mut chunk).await?);
             if let Some(flush) = &mut chunk.flush {
                 flush.done = Position {
                     seq: chunk.upto,
@@ -357,12 +360,12 @@ impl Consolidator {
             },
         )
         .await?;
-        self.tell(
+        self.notify_once(
             &mut run,
             &MemoryProblem::Raw("the model did not manage to".to_owned()),
         )
         .await;
-        match self.flush(&mut run, &flush, again).await {
+        match self.flush(&mut run, &flush, may_be_written).await {
             Ok(()) => {
                 chunk.done = flush.done;
                 self.save(&run, &chunk).await?;
@@ -376,20 +379,24 @@ impl Consolidator {
     }
 
     /// Notifies the person once that something went wrong.
-    pub(super) async fn tell(&self, run: &mut ConsolidationRun<'_>, trouble: &MemoryProblem) {
-        tracing::warn!(session = %run.session, %trouble, "memory was not updated as expected");
+    pub(super) async fn notify_once(
+        &self,
+        run: &mut ConsolidationRun<'_>,
+        problem: &MemoryProblem,
+    ) {
+        tracing::warn!(session = %run.session, trouble = %problem, "memory was not updated as expected");
         run.clean = false;
         let first = self.change(run.session, STATE, |_, pending| {
             (Vec::new(), !std::mem::replace(&mut pending.told, true))
         });
         if first.await.unwrap_or(false) {
-            run.teller.notify(trouble.to_string()).await;
+            run.notifier.notify(problem.to_string()).await;
         }
     }
 }
 
 /// Returns messages verbatim as a history entry; `None` if there are none.
-fn raw(session: &SessionKey, rest: &[TranscriptPiece]) -> Option<Flush> {
+fn verbatim_flush(session: &SessionKey, rest: &[TranscriptPiece]) -> Option<Flush> {
     let last = rest.last()?;
     let mut messages: Vec<u64> = rest.iter().map(|piece| piece.done.seq).collect();
     messages.dedup();

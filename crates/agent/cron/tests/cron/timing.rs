@@ -47,10 +47,10 @@ impl Clock for VirtualClock {
 /// Reports no run as ended before `are_over` is set. Counts the queries.
 #[derive(Debug, Default)]
 struct Endless {
-    asked: AtomicUsize,
+    polls: AtomicUsize,
     are_over: AtomicBool,
     /// Notified when the service learns that a run has ended.
-    heard: Notify,
+    settled: Notify,
 }
 
 #[async_trait]
@@ -60,10 +60,10 @@ impl RunOutcomes for Endless {
         _session: &SessionKey,
         _message: &MessageId,
     ) -> Option<Result<(), String>> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.polls.fetch_add(1, Ordering::Relaxed);
         let is_over = self.are_over.load(Ordering::Relaxed);
         if is_over {
-            self.heard.notify_one();
+            self.settled.notify_one();
         }
         is_over.then_some(Ok(()))
     }
@@ -156,8 +156,8 @@ async fn due_jobs_start_on_time_while_others_run() {
     let mut runs = Vec::new();
     for due in DUE {
         let run = inbound.next().await.unwrap();
-        let begun = run.message.timestamp.to_utc() - stage.clock.from;
-        let late = begun.num_milliseconds() - due;
+        let started = run.message.timestamp.to_utc() - stage.clock.from;
+        let late = started.num_milliseconds() - due;
         assert!(
             (0..=2).contains(&late),
             "what is due after {due} ms is begun {late} ms late"
@@ -179,10 +179,10 @@ async fn blocked_jobs_do_not_increase_polling() {
     });
     let mut inbound = stage.bus.inbound().await.unwrap();
     let run = inbound.next().await.unwrap();
-    let before = stage.runs.asked.load(Ordering::Relaxed);
+    let before = stage.runs.polls.load(Ordering::Relaxed);
     tokio::time::sleep(Duration::from_mins(1)).await;
-    let looks = stage.runs.asked.load(Ordering::Relaxed) - before;
-    assert!(looks <= 4 * 60, "{looks} looks in a minute");
+    let polled = stage.runs.polls.load(Ordering::Relaxed) - before;
+    assert!(polled <= 4 * 60, "{polled} looks in a minute");
     drop((run, inbound));
     stage.stop().await;
 }
@@ -199,7 +199,7 @@ async fn run_ends_when_its_message_is_settled() {
     for session in ["telegram:7".into(), run.message.session_key()] {
         stage.events.send(Event::MessageSettled { session });
     }
-    stage.runs.heard.notified().await;
+    stage.runs.settled.notified().await;
     assert!(
         over.elapsed() < Duration::from_secs(1),
         "{:?}",
@@ -214,14 +214,17 @@ async fn file_notification_reveals_jobs_of_other_programs() {
     let stage = Stage::new();
     let never = Duration::from_secs(24 * 60 * 60);
     stage.add_due();
-    stage.start_with(CronSettings::default(), FileWatch::looking_every(never));
+    stage.start_with(
+        CronSettings::default(),
+        FileWatch::with_poll_interval(never),
+    );
     let mut inbound = stage.bus.inbound().await.unwrap();
     let first = inbound.next().await.unwrap();
     stage.runs.are_over.store(true, Ordering::Relaxed);
     stage.events.send(Event::MessageSettled {
         session: first.message.session_key(),
     });
-    stage.runs.heard.notified().await;
+    stage.runs.settled.notified().await;
     // The service is idle now and no longer checks periodically.
     stage.add_due();
     let second = tokio::time::timeout(Duration::from_secs(60), inbound.next())

@@ -109,7 +109,7 @@ impl Resumed {
 
 /// Returns the number of steps recorded after the message in its turn; `u32::MAX` if the turn
 /// ended.
-pub(super) fn steps_behind(view: &SessionView, inbound: &MessageId) -> u32 {
+pub(super) fn steps_recorded(view: &SessionView, inbound: &MessageId) -> u32 {
     if matches!(view.recorded(inbound), InboundStatus::Ended(_)) {
         return u32::MAX;
     }
@@ -141,7 +141,7 @@ impl<'a> FreshSteering<'a> {
     }
 
     /// Returns the journal ids of all messages that the turn took in.
-    pub(super) fn into_taken(self) -> Vec<MessageId> {
+    pub(super) fn into_message_ids(self) -> Vec<MessageId> {
         self.taken
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct ToolQuestion<'a> {
 
 /// Sends the question and returns the arguments of the tool call. The tool is forced if the model
 /// supports that.
-pub(crate) async fn ask(
+pub(crate) async fn query(
     router: &ProviderRouter,
     question: &ToolQuestion<'_>,
     cancel: &CancellationToken,

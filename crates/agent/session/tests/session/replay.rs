@@ -49,27 +49,27 @@ async fn omits_entries_that_do_not_belong_in_a_request() {
     });
     let table: [(&str, Vec<Entry>, Vec<&str>); 6] = [
         (
-            "leading answers go",
+            "leading answers are omitted",
             vec![assistant("x"), result("0", "r"), user("a"), assistant("b")],
             vec!["user", "assistant"],
         ),
         (
-            "without a person all stay",
+            "without a user message nothing is omitted",
             vec![assistant("x")],
             vec!["assistant"],
         ),
         (
-            "commands go",
+            "commands are omitted",
             vec![user("a"), assistant("b"), command],
             vec!["user", "assistant"],
         ),
         (
-            "empty answers go",
+            "empty answers are omitted",
             vec![user("a"), empty, assistant("b")],
             vec!["user", "assistant"],
         ),
         (
-            "what is consolidated goes",
+            "consolidated messages are omitted",
             vec![
                 user("a"),
                 calls(&["1"]),
