@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_goes_to_the_same_place_in_the_same_language() {
+    fn notice_keeps_the_address_and_language() {
         for (content, expected) in [
             (
                 "hello",
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_fits_into_the_room_for_it_in_every_measure() {
+    fn repetition_mark_fits_its_reserved_room() {
         for content in ["hello", "你好"] {
             let message = Arc::new(reply(content));
             let (text, plain) = (String::new(), String::new());

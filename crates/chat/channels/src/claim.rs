@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_claim_has_one_owner_until_it_is_dropped() {
+    fn claim_has_one_owner_until_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep").join("lock");
         let first = Claim::take(&path, "process 1").unwrap();

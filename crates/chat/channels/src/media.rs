@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_hostile_name_reaches_the_path() {
+    fn hostile_file_names_do_not_reach_the_path() {
         let table = [
             ("a.PNG", None, ".png"),
             ("a.exe/../../x", None, ""),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_is_kept_once_below_its_channel_and_within_the_limit() {
+    async fn equal_files_are_stored_once_within_the_limit() {
         let root = tempfile::tempdir().unwrap();
         let store = FileMediaStore::new(root.path(), &ChannelName::from("../chat"), 4);
         let kept = store

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_note_is_whole_private_and_of_one_channel() {
+    async fn notes_are_atomic_private_and_per_channel() {
         let root = tempfile::tempdir().unwrap();
         let notes = FileNotes::new(root.path(), &ChannelName::from("chat"));
         assert_eq!(notes.read("seen").await.unwrap(), None);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_long_replaces_nothing() {
+    async fn too_long_note_replaces_nothing() {
         let root = tempfile::tempdir().unwrap();
         let notes = FileNotes::new(root.path(), &ChannelName::from("chat"));
         notes.write("seen", "1").await.unwrap();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_set_aside_is_bounded_private_and_one_file_for_each_key() {
+    async fn quarantine_is_bounded_private_and_one_file_per_key() {
         let root = tempfile::tempdir().unwrap();
         let notes = FileNotes::new(root.path(), &ChannelName::from("chat"));
         let folder = root.path().join("chat/set-aside");

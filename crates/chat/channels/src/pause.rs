@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_the_most() {
+    fn backoff_doubles_up_to_the_limit() {
         for (tries, seconds) in [(0, 1), (1, 2), (2, 4), (6, 60), (1000, 60)] {
             let pause = growing(Duration::from_secs(1), Duration::from_secs(60), tries);
             let least = Duration::from_secs(seconds);

@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_allow_list_lets_in_whom_it_names() {
+    fn allow_list_admits_listed_senders() {
         let table: [(AllowFrom, &str, bool); 14] = [
             (AllowFrom::Unset, "1", false),
             (AllowFrom::listed::<&str>([]), "1", false),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_overrides_its_platform_which_overrides_what_is_shared() {
+    fn channel_section_overrides_platform_and_shared_settings() {
         let name = ChannelName::from("mail");
         let shared = DeliverySettings {
             send_tool_hints: true,
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_cannot_be_read_is_named() {
+    fn invalid_key_is_named_in_the_error() {
         let resolve = |section: Value| {
             let shared = DeliverySettings::default();
             let resolved = ChannelSettings::resolve(&"mail".into(), &shared, &json!({}), &section);
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_ones_that_clocks_can_add() {
+    fn durations_never_overflow_the_clock() {
         for seconds in [1, u64::MAX / 1000, u64::MAX] {
             let delivery = DeliverySettings {
                 alive_notice_s: seconds,

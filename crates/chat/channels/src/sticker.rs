@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn known_names_become_pictures_and_unknown_ones_stay_as_text() {
+    async fn known_stickers_become_pictures_and_unknown_ones_stay() {
         let workspace = tempfile::tempdir().unwrap();
         let root = workspace.path().canonicalize().unwrap();
         let folder = root.join("stickers");
@@ -415,7 +415,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn what_is_sent_is_what_was_opened_and_never_a_secret_or_a_link_out() {
+    async fn opened_picture_is_copied_and_links_are_refused() {
         use std::os::unix::fs::{PermissionsExt as _, symlink};
 
         let root = tempfile::tempdir().unwrap();
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_an_index_everything_stays() {
+    async fn missing_index_leaves_text_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let stickers = Stickers::in_folder(folder.path(), folder.path().join("copies"));
         for index in [None, Some("{"), Some("[]")] {

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_overtakes_those_who_stood_back() {
+    async fn waiting_messages_keep_their_order() {
         let mut waiting = WaitingChats::default();
         assert!(may_go(&mut waiting, 0));
         let record = waiting.failed_again(&message(0));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_never_comes_back_is_not_waited_for_for_ever() {
+    async fn vanished_message_is_skipped_after_a_grace_period() {
         let mut waiting = WaitingChats::default();
         for position in 0..3 {
             waiting.inherit(&message(position), position == 0);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_worker_that_was_busy_lets_nobody_overtake() {
+    async fn busy_worker_keeps_the_order() {
         let mut waiting = WaitingChats::default();
         let record = waiting.failed_again(&message(0));
         waiting.wait(&message(0), record, Duration::from_secs(1));

@@ -148,7 +148,7 @@ impl Fixture {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_is_split_sent_in_order_and_settled() {
+async fn parts_are_sent_in_order_and_settled() {
     let style = TextStyle {
         format: Format::Markup(&PlainText),
         measure: Measure::CodePoints,
@@ -170,7 +170,7 @@ async fn a_message_is_split_sent_in_order_and_settled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_beyond_every_clock_stops_its_chat_alone() {
+async fn unbounded_retry_after_blocks_only_its_chat() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let channel = &fixture.channels[0];
     for (number, seconds) in [(1, u64::MAX), (2, u64::MAX / 2), (3, 1 << 40)] {
@@ -194,7 +194,7 @@ async fn a_pause_beyond_every_clock_stops_its_chat_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_is_tried_again_from_where_it_failed_and_other_chats_go_on() {
+async fn failed_part_is_retried_without_blocking_other_chats() {
     let style = TextStyle {
         format: Format::Markup(&PlainText),
         measure: Measure::CodePoints,
@@ -226,7 +226,7 @@ async fn a_part_is_tried_again_from_where_it_failed_and_other_chats_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_from_before_a_start_is_not_overtaken() {
+async fn inherited_messages_are_not_overtaken() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let pause = Duration::from_secs(30);
     fixture.channels[0].fail_next(SendFault::Refuse(ChannelError::RateLimited {
@@ -255,7 +255,7 @@ async fn what_waits_from_before_a_start_is_not_overtaken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_platform_names_the_pause_and_the_retries_end() {
+async fn retry_after_is_honoured_and_retries_are_limited() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let channel = &fixture.channels[0];
     channel.fail_next(SendFault::Refuse(ChannelError::RateLimited {
@@ -279,7 +279,7 @@ async fn the_platform_names_the_pause_and_the_retries_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_was_away_waits_five_seconds_at_most() {
+async fn away_receiver_is_retried_within_five_seconds() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     fixture
         .settings
@@ -304,7 +304,7 @@ async fn whoever_was_away_waits_five_seconds_at_most() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_have_been_sent_is_not_sent_again() {
+async fn uncertain_delivery_is_not_repeated() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let channel = &fixture.channels[0];
     channel.fail_next(SendFault::TakeThenFail(ChannelError::Ambiguous(
@@ -346,7 +346,7 @@ async fn what_may_have_been_sent_is_not_sent_again() {
 const UNCERTAIN: &str = "I do not know whether my last message arrived. /pending shows it.";
 
 #[tokio::test(start_paused = true)]
-async fn what_may_have_been_sent_follows_the_policy() {
+async fn uncertain_delivery_follows_the_policy() {
     let idempotent = DeliveryGuarantee::Idempotent { window: None };
     let table = [
         (
@@ -392,7 +392,7 @@ async fn what_may_have_been_sent_follows_the_policy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repetition_keeps_its_place_and_is_not_tried_for_ever() {
+async fn repetition_keeps_its_order_and_is_limited() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     fixture
         .settings
@@ -424,7 +424,7 @@ async fn a_repetition_keeps_its_place_and_is_not_tried_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_chat_is_told_once_about_a_reply_that_failed_and_never_about_a_notice() {
+async fn failed_reply_is_reported_once_and_failed_notice_never() {
     let too_large = || SendFault::Refuse(ChannelError::TooLarge("50 MB".to_owned()));
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let channel = &fixture.channels[0];
@@ -454,7 +454,7 @@ async fn a_chat_is_told_once_about_a_reply_that_failed_and_never_about_a_notice(
 }
 
 #[tokio::test(start_paused = true)]
-async fn doubt_after_a_crash_is_resolved_by_the_guarantee() {
+async fn doubt_after_a_crash_follows_the_guarantee() {
     let table = [
         (
             DeliveryGuarantee::Idempotent { window: None },
@@ -490,7 +490,7 @@ async fn doubt_after_a_crash_is_resolved_by_the_guarantee() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_hangs_delays_no_other() {
+async fn hanging_channel_does_not_delay_others() {
     let fixture = start(vec![
         RecordingChannel::new("chat"),
         RecordingChannel::new("other"),
@@ -506,7 +506,7 @@ async fn a_channel_that_hangs_delays_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_to_a_channel_that_is_not_there_fails_visibly() {
+async fn message_to_unknown_channel_fails() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     fixture
         .publish(outbound("nowhere", "1", 0, "text", OutboundKind::Final))
@@ -519,7 +519,7 @@ async fn a_message_to_a_channel_that_is_not_there_fails_visibly() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_shown_on_the_way_follows_the_settings() {
+async fn progress_and_drafts_follow_the_settings() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let channel = &fixture.channels[0];
     let offer = |kind, content: &str| fixture.bus.offer(outbound("chat", "1", 0, content, kind));
@@ -565,7 +565,7 @@ async fn what_is_shown_on_the_way_follows_the_settings() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn send_progress_decides_about_thoughts_also_where_they_are_streamed() {
+async fn send_progress_also_applies_to_streamed_text() {
     let stream = || "s".into();
     let withdrawn = OutboundKind::Withdrawn { stream: stream() };
     let ended = OutboundKind::StreamEnd {
@@ -613,7 +613,7 @@ async fn send_progress_decides_about_thoughts_also_where_they_are_streamed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_draft_that_is_no_reply_is_withdrawn() {
+async fn draft_without_reply_is_withdrawn() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let channel = &fixture.channels[0];
     let withdrawn = OutboundKind::Withdrawn { stream: "s".into() };
@@ -639,7 +639,7 @@ async fn a_draft_that_is_no_reply_is_withdrawn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn strangers_are_kept_out_and_a_change_of_the_list_works_at_once() {
+async fn strangers_are_rejected_until_the_list_changes() {
     let fixture = start(vec![RecordingChannel::new("chat").without_abilities()]);
     let allow = |list| {
         fixture
@@ -670,7 +670,7 @@ async fn strangers_are_kept_out_and_a_change_of_the_list_works_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_ledger_means_later() {
+async fn full_ledger_asks_to_try_later() {
     let fixture = start_on(MemoryBus::bounded(1), vec![RecordingChannel::new("chat")]);
     let say = async |text: &str| {
         let message = InboundMessage::text("chat", "ann", "1", text);
@@ -684,7 +684,7 @@ async fn a_full_ledger_means_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_ends_is_started_again_and_one_that_cannot_work_is_not() {
+async fn only_recoverable_channels_are_restarted() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let channel = &fixture.channels[0];
     let health = |fixture: &Fixture| fixture.manager.health().snapshot()["chat"].clone();
@@ -731,7 +731,7 @@ async fn a_channel_that_ends_is_started_again_and_one_that_cannot_work_is_not() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flush_sends_what_is_there_and_leaves_what_cannot_go() {
+async fn flush_sends_due_messages_and_leaves_delayed_ones() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let channel = &fixture.channels[0];
     channel.fail_next(SendFault::Refuse(ChannelError::RateLimited {

@@ -22,7 +22,7 @@ fn texts(markdown: &str, format: Format, limit: usize) -> Vec<String> {
 }
 
 #[test]
-fn plain_text_and_markdown_keep_the_promises_of_a_text_style() {
+fn plain_text_and_markdown_pass_the_text_style_suite() {
     for format in [PLAIN, Format::Markdown] {
         conformance::text_style(style(format, 4000), |text| Ok(text.to_owned())).unwrap();
     }
@@ -40,7 +40,7 @@ fn plain_text_keeps_addresses_and_markdown_is_unchanged() {
 }
 
 #[test]
-fn a_cut_prefers_blocks_then_lines_then_sentences_then_words() {
+fn split_prefers_blocks_lines_sentences_then_words() {
     let table: [(&str, usize, &[&str]); 7] = [
         (
             "aaaa bbbb\n\ncccc\n\ndddd eeee",
@@ -68,13 +68,13 @@ fn a_cut_prefers_blocks_then_lines_then_sentences_then_words() {
 }
 
 #[test]
-fn a_heading_stays_with_what_it_heads() {
+fn heading_stays_with_its_body() {
     let parts = texts("some text here\n\n# Head\n\nbody text", PLAIN, 24);
     assert_eq!(parts, ["some text here", "Head\n\nbody text"]);
 }
 
 #[test]
-fn a_code_fence_that_is_cut_is_closed_and_opened_again() {
+fn split_code_fence_is_closed_and_reopened() {
     let markdown = "```py\n  aaaa\n    bbbb\ncccc\n```";
     assert_eq!(
         texts(markdown, Format::Markdown, 28),
@@ -83,7 +83,7 @@ fn a_code_fence_that_is_cut_is_closed_and_opened_again() {
 }
 
 #[test]
-fn code_whose_letters_take_several_bytes_is_cut_between_them() {
+fn multibyte_code_is_split_between_characters() {
     for code in ["中", "中文。", "a中\n文b", "👩‍👩‍👧‍👦\né"] {
         let markdown = format!("before **x** `y`\n```rust\n{code}\n```\nafter");
         for limit in 1..60 {
@@ -98,7 +98,7 @@ fn code_whose_letters_take_several_bytes_is_cut_between_them() {
 }
 
 #[test]
-fn an_address_is_not_cut() {
+fn address_is_not_split() {
     assert_eq!(
         texts("words before https://e.org/a-path/that-goes-on", PLAIN, 44),
         ["words before", "https://e.org/a-path/that-goes-on"]
@@ -106,7 +106,7 @@ fn an_address_is_not_cut() {
 }
 
 #[test]
-fn a_table_wider_than_a_screen_is_written_row_by_row() {
+fn wide_table_is_written_as_named_rows() {
     let wide = "w".repeat(90);
     let markdown = format!("| name | what it is |\n|---|---|\n| one | {wide} |\n| two | |\n\nend");
     assert_eq!(
@@ -116,7 +116,7 @@ fn a_table_wider_than_a_screen_is_written_row_by_row() {
 }
 
 #[test]
-fn markers_that_are_nested_too_deep_are_shown_as_they_are() {
+fn too_deeply_nested_markers_are_shown_literally() {
     let text = |markdown: &str| texts(markdown, PLAIN, 4000);
     assert_eq!(text(&format!("{}x", "> ".repeat(66))), ["> > x"]);
     assert_eq!(text(&"- ".repeat(66)), ["———"]);

@@ -143,7 +143,7 @@ mod tests {
     use crate::{ChannelSettings, DeliverySettings};
 
     #[test]
-    fn what_is_worth_saying() {
+    fn notices_of_access_rules() {
         use Weight::{Remark, Warning};
         let table: [(Value, &[(Weight, &str)]); 14] = [
             (json!({"allowFrom": ["1"]}), &[]),

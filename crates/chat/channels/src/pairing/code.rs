@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_of_one_shape_and_use_every_symbol() {
+    fn codes_have_one_format_and_use_every_symbol() {
         let codes: BTreeSet<String> = (0..500).map(|_| Code::random().into()).collect();
         assert_eq!(codes.len(), 500);
         assert!(
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_read_as_people_type_them() {
+    fn typed_codes_are_normalised() {
         let table = [
             ("ABCD-EF12", Some("ABCD-EF12")),
             (" abcdef12\n", Some("ABCD-EF12")),

@@ -67,7 +67,7 @@ fn looks(fixture: &Fixture) -> Vec<(String, bool)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_channel_looks_and_then_the_policy_decides() {
+async fn probe_decides_before_the_policy() {
     use UncertainPolicy::{Ask, Drop, ResendMarked};
     let table = [
         (
@@ -133,7 +133,7 @@ async fn the_channel_looks_and_then_the_policy_decides() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_table_goes_beside_its_text_and_carries_the_mark_too() {
+async fn repeated_table_block_carries_the_mark() {
     let style = TextStyle {
         format: Format::Markup(&NativeTables),
         measure: Measure::CodePoints,
@@ -171,7 +171,7 @@ async fn a_table_goes_beside_its_text_and_carries_the_mark_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_look_is_had_also_without_retries_and_what_stays_in_doubt_did_not_fail() {
+async fn zero_retries_still_allow_one_probe() {
     let fixture = start(vec![detectable()]);
     fixture
         .settings
@@ -196,7 +196,7 @@ async fn one_look_is_had_also_without_retries_and_what_stays_in_doubt_did_not_fa
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_part_that_was_under_way_is_in_doubt_after_a_crash() {
+async fn only_the_interrupted_part_is_in_doubt() {
     let bus = MemoryBus::new();
     bus.publish_outbound(reply("1", 0, "one\n\ntwo\n\nthree"))
         .await

@@ -20,7 +20,7 @@ fn store(disk: Arc<dyn Disk>) -> FileMediaStore {
 
 /// A message that names the file may be published as soon as it is kept.
 #[tokio::test]
-async fn a_kept_file_survives_every_power_cut() {
+async fn stored_file_survives_every_power_cut() {
     let disk = MemoryDisk::new();
     let store = store(Arc::new(disk.clone()));
     for (id, content) in [("1", b"one".as_slice()), ("2", b"two")] {
@@ -34,7 +34,7 @@ async fn a_kept_file_survives_every_power_cut() {
 }
 
 #[tokio::test]
-async fn a_failed_disk_gives_no_reference_and_leaves_no_draft() {
+async fn disk_failure_leaves_no_reference_and_no_draft() {
     let disk = MemoryDisk::new();
     let faulty = Arc::new(FaultyDisk::new(Arc::new(disk.clone())));
     let store = store(faulty.clone());

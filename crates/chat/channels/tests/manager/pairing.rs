@@ -55,7 +55,7 @@ fn on_disk(home: &Path) -> Value {
 }
 
 #[test]
-fn a_code_lets_one_person_in_once() {
+fn code_approves_one_person_once() {
     let home = tempfile::tempdir().unwrap();
     let store = PairingStore::in_folder(home.path());
     assert_eq!(store.list(at(0)).unwrap(), Pairings::default());
@@ -113,7 +113,7 @@ fn a_code_lets_one_person_in_once() {
 }
 
 #[test]
-fn codes_end() {
+fn codes_expire() {
     let home = tempfile::tempdir().unwrap();
     let store = PairingStore::in_folder(home.path());
     let first = code(ask(&store, "8", 0));
@@ -147,7 +147,7 @@ fn codes_end() {
 }
 
 #[test]
-fn only_so_many_wait_at_a_time() {
+fn open_codes_are_limited_per_channel() {
     let home = tempfile::tempdir().unwrap();
     let store = PairingStore::in_folder(home.path());
     for stranger in 0..32 {
@@ -164,7 +164,7 @@ fn only_so_many_wait_at_a_time() {
 }
 
 #[test]
-fn the_python_programs_file_is_read_and_kept() {
+fn file_of_the_python_program_is_read_and_preserved() {
     let home = tempfile::tempdir().unwrap();
     let theirs = json!({
         "approved": { "chat": ["7|ann"], "telegram": ["1", "2"] },
@@ -200,7 +200,7 @@ fn ids(askers: &[Asker]) -> Vec<&str> {
 }
 
 #[test]
-fn who_was_approved_is_told_once_whoever_approved() {
+fn every_approval_is_announced_once() {
     let home = tempfile::tempdir().unwrap();
     let store = PairingStore::in_folder(home.path());
     let by_command = code(ask(&store, "1", 0));
@@ -254,7 +254,7 @@ fn who_was_approved_is_told_once_whoever_approved() {
 }
 
 #[test]
-fn a_damaged_file_lets_nobody_in_and_is_kept_aside() {
+fn damaged_file_admits_no_one_and_is_moved_aside() {
     let home = tempfile::tempdir().unwrap();
     let store = PairingStore::in_folder(home.path());
     let damaged = r#"{"approved": {"chat": ["7"#;
@@ -285,7 +285,7 @@ fn a_damaged_file_lets_nobody_in_and_is_kept_aside() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_lets_nobody_in_and_is_not_touched() {
+fn unreadable_file_admits_no_one_and_is_unchanged() {
     let home = tempfile::tempdir().unwrap();
     let store = PairingStore::in_folder(home.path());
     fs::create_dir(store.path()).unwrap();
@@ -301,7 +301,7 @@ fn a_file_that_cannot_be_read_lets_nobody_in_and_is_not_touched() {
 }
 
 #[test]
-fn processes_that_write_at_once_lose_nothing() {
+fn concurrent_writers_lose_nothing() {
     let home = tempfile::tempdir().unwrap();
     std::thread::scope(|scope| {
         for writer in 0..4 {
@@ -429,7 +429,7 @@ fn told(decision: AccessDecision) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stranger_is_told_a_code_and_let_in_by_it() {
+async fn stranger_gets_a_code_and_is_approved_by_it() {
     let door = Door::of(AccessRules::default()).await;
     assert_eq!(
         door.check("8", "-5", &Arrival::group(true)).await,
@@ -475,7 +475,7 @@ async fn a_stranger_is_told_a_code_and_let_in_by_it() {
 }
 
 #[tokio::test]
-async fn a_file_that_fails_keeps_strangers_out_and_nobody_else() {
+async fn failing_file_rejects_strangers_only() {
     let door = Door::of(AccessRules::default()).await;
     fs::create_dir(door.store.path()).unwrap();
     assert_eq!(door.says("8").await, AccessDecision::Denied);
@@ -531,7 +531,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn nothing_but_an_approval_lets_a_stranger_in(events in events(), is_listed in any::<bool>()) {
+    fn only_an_approval_admits_a_stranger(events in events(), is_listed in any::<bool>()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         runtime.block_on(play(events, is_listed));
     }

@@ -205,7 +205,7 @@ fn minutes(number: u64) -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_of_ten_minutes_costs_few_tries_and_ends_soon_after_it() {
+async fn ten_minute_outage_takes_few_attempts() {
     let outage = minutes(10);
     let channel = Scripted::new(move |at, run| match run {
         _ if at < outage => Act::Fail(down()),
@@ -242,7 +242,7 @@ async fn an_outage_of_ten_minutes_costs_few_tries_and_ends_soon_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_that_a_platform_asks_for_is_no_longer_than_a_year() {
+async fn retry_after_is_limited_to_a_year() {
     let limited = || ChannelError::RateLimited {
         retry_after: Duration::MAX,
     };
@@ -265,7 +265,7 @@ async fn a_pause_that_a_platform_asks_for_is_no_longer_than_a_year() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_disconnects_are_survived_without_a_rush() {
+async fn thousand_disconnects_are_throttled() {
     let channel = Scripted::new(|_, run| {
         if run < 1000 {
             Act::LiveThenFail(down())
@@ -297,7 +297,7 @@ async fn a_thousand_disconnects_are_survived_without_a_rush() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_returns_at_once_does_not_run_hot() {
+async fn channel_that_returns_at_once_is_throttled() {
     let channel = Scripted::new(|_, _| Act::Return);
     let manager = supervise(vec![channel.managed()]);
     sleep(minutes(10)).await;
@@ -311,7 +311,7 @@ async fn one_that_returns_at_once_does_not_run_hot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_hangs_or_panics_is_made_anew() {
+async fn hung_or_panicked_channel_is_recreated() {
     let silence = "it gave no sign of life for 120 s";
     for (script, why, soon) in [
         (
@@ -338,7 +338,7 @@ async fn one_that_hangs_or_panics_is_made_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_only_a_person_can_repair_is_said_once_and_tried_once_an_hour() {
+async fn permanent_failure_is_logged_once_and_retried_hourly() {
     let log = Log::capture().unwrap();
     let channel = Scripted::new(|_, run| {
         if run < 3 {
@@ -376,7 +376,7 @@ async fn what_only_a_person_can_repair_is_said_once_and_tried_once_an_hour() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_receiver_is_said_once_and_given_way() {
+async fn conflict_is_logged_once_with_growing_backoff() {
     let log = Log::capture().unwrap();
     let channel = Scripted::new(|_, run| match run {
         0..20 => Act::LiveThenFail(ChannelError::Conflict("a second poller".to_owned())),
@@ -406,7 +406,7 @@ async fn another_receiver_is_said_once_and_given_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_programs_of_one_computer_take_turns() {
+async fn second_program_waits_for_the_claim() {
     let folder = tempfile::tempdir().unwrap();
     let lock: PathBuf = folder.path().join("locks").join("account");
     let (first, second) = (
@@ -435,7 +435,7 @@ async fn two_programs_of_one_computer_take_turns() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn channels_come_and_go_while_the_others_run() {
+async fn channels_are_added_and_removed_independently() {
     let (first, second) = (
         Scripted::new(|_, _| Act::Live),
         Scripted::new(|_, _| Act::Live),

@@ -87,7 +87,7 @@ async fn unanswered(messages: &[&InboundMessage]) -> MemoryBus {
 }
 
 #[tokio::test(start_paused = true)]
-async fn turns_that_go_on_after_a_start_show_it_and_say_that_they_are_alive() {
+async fn resumed_turns_show_typing_and_alive_notices() {
     let (first, second) = (said("1", None, "hi"), said("2", None, "hi"));
     let elsewhere = InboundMessage {
         channel: "other".into(),
@@ -120,7 +120,7 @@ async fn turns_that_go_on_after_a_start_show_it_and_say_that_they_are_alive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_goes_on_ends_with_its_message_where_nobody_tells_its_end() {
+async fn resumed_turn_ends_when_its_message_is_settled() {
     let (first, second) = (said("1", None, "hi"), said("2", Some("7"), "hi"));
     let fixture = start_on(
         unanswered(&[&first, &second]).await,
@@ -142,7 +142,7 @@ async fn a_turn_that_goes_on_ends_with_its_message_where_nobody_tells_its_end() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_ends_with_a_turn_that_says_nothing_and_not_before_the_last_one() {
+async fn typing_ends_with_the_last_turn_even_without_reply() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let (first, second, elsewhere) = (
         said("1", None, "hi"),
@@ -160,7 +160,7 @@ async fn it_ends_with_a_turn_that_says_nothing_and_not_before_the_last_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_ends_when_the_end_of_the_turn_is_lost() {
+async fn typing_times_out_if_the_turn_end_is_lost() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let message = said("1", None, "hi");
     fixture.receive(&message).await;
@@ -178,7 +178,7 @@ async fn it_ends_when_the_end_of_the_turn_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_of_which_nothing_is_seen_says_now_and_then_that_it_is_alive() {
+async fn silent_turn_sends_alive_notices() {
     let fixture = start(vec![RecordingChannel::new("chat").without_abilities()]);
     let message = said("1", Some("7"), "hi");
     fixture.receive(&message).await;
@@ -210,7 +210,7 @@ async fn a_turn_of_which_nothing_is_seen_says_now_and_then_that_it_is_alive() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_said_in_the_text_that_is_being_written_and_in_the_language_of_the_question() {
+async fn alive_notice_is_in_the_draft_and_its_language() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let message = said("1", None, "你好");
     let stream = || "s".into();
@@ -240,7 +240,7 @@ async fn it_is_said_in_the_text_that_is_being_written_and_in_the_language_of_the
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_said_where_that_is_switched_off_or_progress_is() {
+async fn alive_notices_can_be_disabled() {
     for quiet in [
         |delivery: &mut DeliverySettings| delivery.alive_notice_s = 0,
         |delivery: &mut DeliverySettings| delivery.send_progress = false,
