@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_understood_before_and_behind_a_command() {
+    fn path_options_parse_before_and_after_the_command() {
         for arguments in [
             ["nanobot", "-c", "a.json", "-w", "b", "status"],
             ["nanobot", "status", "-c", "a.json", "-w", "b"],

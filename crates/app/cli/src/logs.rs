@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hidden_characters_reach_no_log() {
+    fn hidden_characters_are_escaped_in_logs() {
         let mut text = EscapingWriter::text(Vec::new());
         text.write_all("name=\u{202e}gpj.exe\n".as_bytes()).unwrap();
         assert_eq!(text.writer, b"name=\\u{202e}gpj.exe\n");

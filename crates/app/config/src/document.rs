@@ -435,7 +435,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_order_and_spellings_survive() {
+    fn scan_keeps_positions_order_and_spellings() {
         let text = "{\n  \"b\": 1.50,\n  \"å\": [], \"a\": {\"x\": \"\\u00e9é\"}\n}\n";
         let node = scan(text).unwrap();
         let places: Vec<_> = node
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_too_large_for_a_machine_word_is_written_back_digit_by_digit() {
+    fn large_numbers_keep_every_digit() {
         let text = "{\n  \"id\": 123456789012345678901234567890\n}\n";
         assert_eq!(scan(text).unwrap().render(), text);
     }

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_three_spellings_are_one_key_and_names_are_left_alone() {
+    fn camel_folds_spellings_and_keeps_names() {
         let table = [
             ("maxTokens", "maxTokens"),
             ("max_tokens", "maxTokens"),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_reads_back_as_written() {
+    fn key_path_round_trips() {
         for text in ["gateway.port", "modelPresets.\"gpt-4.1\".model", "a"] {
             assert_eq!(KeyPath::parse(text).unwrap().to_string(), text);
         }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suggestion_is_near_or_absent() {
+    fn suggestions_are_near_or_absent() {
         let known = ["maxTokens", "model", "temperature"];
         let suggest = |written| nearest(written, known.into_iter());
         assert_eq!(suggest("maxToken"), Some("maxTokens".to_owned()));

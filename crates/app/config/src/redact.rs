@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_says_whether_its_value_is_a_secret() {
+    fn secret_keys_are_recognised_by_name() {
         let hidden = [
             "channels.telegram.token",
             "channels.monkey.token",
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_password_of_a_proxy_is_hidden_without_a_scheme_too() {
+    fn proxy_password_without_scheme_is_hidden() {
         let value = json!({"proxy": "me:w@rd@proxy:80", "address": "me@proxy"});
         assert_eq!(
             redacted(&[], &value),

@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_does_not_read_is_given_up() {
+    async fn client_that_does_not_read_times_out() {
         let (mut ours, theirs) = tokio::io::duplex(64);
         let answer = ControlResponse::Refused {
             why: "x".repeat(1000),

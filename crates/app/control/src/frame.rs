@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_what_third_parties_write() {
+    fn wire_format_is_stable() {
         let table = [
             (r#"{"request":"ping"}"#, ControlRequest::Ping),
             (r#"{"request":"channels"}"#, ControlRequest::Channels),

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn lines_are_bounded_and_whole() {
+    async fn truncated_and_oversized_lines_are_errors() {
         let mut lines = LineReader::new(&b"1\n22\n"[..], 3);
         assert_eq!(lines.next::<u32>().await.unwrap(), Some(1));
         assert_eq!(lines.next::<u32>().await.unwrap(), Some(22));

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_of_another_channel_keeps_its_key_and_answers_here() {
+    fn message_keeps_the_session_key_of_another_channel() {
         for (session, chat, key) in [
             ("cli:direct", "direct", "cli:direct"),
             ("notes", "notes", "cli:notes"),

@@ -201,7 +201,7 @@ async fn say(client: &ControlClient, session: &str, text: &str) -> ControlConver
 }
 
 #[tokio::test]
-async fn a_conversation_shows_what_its_session_is_told_and_nothing_else() {
+async fn conversation_receives_only_events_of_its_session() {
     let mut gateway = Gateway::start().await;
     let client = gateway.client().await;
     assert_eq!(client.about(), &about());
@@ -289,7 +289,7 @@ async fn a_conversation_shows_what_its_session_is_told_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_terminal_that_goes_before_its_reply_stops_the_turn() {
+async fn disconnect_before_the_reply_stops_the_turn() {
     let mut gateway = Gateway::start().await;
     let client = gateway.client().await;
     let conversation = say(&client, "cli:direct", "think").await;
@@ -334,7 +334,7 @@ async fn a_terminal_that_goes_before_its_reply_stops_the_turn() {
 }
 
 #[tokio::test]
-async fn channels_are_known_and_tried_by_the_gateways_own_way() {
+async fn channel_test_is_sent_through_the_gateway() {
     let gateway = Gateway::start().await;
     let client = gateway.client().await;
     assert_eq!(client.channels().await.unwrap(), TwoChannels.states());
@@ -370,7 +370,7 @@ async fn channels_are_known_and_tried_by_the_gateways_own_way() {
 }
 
 #[tokio::test]
-async fn a_gateway_is_told_to_end_and_to_begin_again() {
+async fn end_request_stops_or_restarts() {
     let gateway = Gateway::start().await;
     let client = gateway.client().await;
     client.end(true).await.unwrap();
@@ -386,7 +386,7 @@ async fn a_gateway_is_told_to_end_and_to_begin_again() {
 }
 
 #[tokio::test]
-async fn the_ledger_is_the_gateways() {
+async fn client_lists_and_changes_the_ledger_of_the_gateway() {
     let mut gateway = Gateway::start().await;
     let client = gateway.client().await;
     for text in ["one", "two"] {
@@ -439,7 +439,7 @@ async fn the_ledger_is_the_gateways() {
 }
 
 #[tokio::test]
-async fn the_socket_is_private_and_replaced_only_when_nobody_listens() {
+async fn socket_is_private_and_only_a_stale_one_is_replaced() {
     let gateway = Gateway::start().await;
     let socket = gateway.socket();
     assert_eq!(
@@ -476,7 +476,7 @@ async fn the_socket_is_private_and_replaced_only_when_nobody_listens() {
 /// The address of a socket is shorter than the longest path.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_home_with_a_long_path_has_a_socket_too() {
+async fn socket_works_below_a_long_path() {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("a".repeat(200));
     std::fs::create_dir(&folder).unwrap();
@@ -499,7 +499,7 @@ async fn a_home_with_a_long_path_has_a_socket_too() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_is_refused_and_ends_the_connection() {
+async fn invalid_request_is_refused_and_closes_the_connection() {
     let gateway = Gateway::start().await;
     for bad in [
         b"{\"request\":\"format_disk\"}\n".to_vec(),
@@ -523,7 +523,7 @@ async fn what_is_no_request_is_refused_and_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn conversations_are_cut_by_the_gateway_and_refusals_come_back_as_they_are() {
+async fn fork_and_rewind_return_the_error_of_the_gateway() {
     let gateway = Gateway::start().await;
     let client = gateway.client().await;
     assert_eq!(
@@ -564,7 +564,7 @@ async fn conversations_are_cut_by_the_gateway_and_refusals_come_back_as_they_are
 
 /// Programs of the same user that connect and send nothing, or never end their line.
 #[tokio::test]
-async fn silent_clients_keep_no_command_away() {
+async fn silent_clients_do_not_block_commands() {
     let gateway = Gateway::start().await;
     let mut silent = Vec::new();
     for number in 0..100 {
@@ -585,7 +585,7 @@ async fn silent_clients_keep_no_command_away() {
 
 /// Lines of maximum length, with as many values as fit.
 #[test]
-fn lines_of_clients_are_read_in_bounded_memory() {
+fn client_lines_are_read_in_bounded_memory() {
     let units = ["[],", "{},", "0,", "{\"\":0},", "[[[[", "{\"a\":"];
     let lines = units.map(|unit| {
         format!(
@@ -593,31 +593,27 @@ fn lines_of_clients_are_read_in_bounded_memory() {
             unit.repeat((1 << 20) / unit.len() - 100)
         )
     });
-    nanobot_testkit::check_bounded(
-        "lines_of_clients_are_read_in_bounded_memory",
-        lines,
-        |line| {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
-            runtime.block_on(async {
-                let gateway = Gateway::start().await;
-                let mut clients = Vec::new();
-                for _ in 0..30 {
-                    let mut stream = UnixStream::connect(gateway.socket()).await.unwrap();
-                    stream.write_all(line.as_bytes()).await.unwrap();
-                    clients.push(stream);
-                }
-                for stream in &mut clients {
-                    // The line is refused, or the connection is closed: then writing fails as well.
-                    drop(stream.write_all(b"0]}\n").await);
-                    drop(stream.read(&mut [0; 1024]).await);
-                }
-                ControlClient::reach(&gateway.socket()).await.unwrap();
-                gateway.stop().await;
-            });
-        },
-    )
+    nanobot_testkit::check_bounded("client_lines_are_read_in_bounded_memory", lines, |line| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let gateway = Gateway::start().await;
+            let mut clients = Vec::new();
+            for _ in 0..30 {
+                let mut stream = UnixStream::connect(gateway.socket()).await.unwrap();
+                stream.write_all(line.as_bytes()).await.unwrap();
+                clients.push(stream);
+            }
+            for stream in &mut clients {
+                // The line is refused, or the connection is closed: then writing fails as well.
+                drop(stream.write_all(b"0]}\n").await);
+                drop(stream.read(&mut [0; 1024]).await);
+            }
+            ControlClient::reach(&gateway.socket()).await.unwrap();
+            gateway.stop().await;
+        });
+    })
     .unwrap();
 }

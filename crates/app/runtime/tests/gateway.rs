@@ -153,7 +153,7 @@ async fn both_channels_get_streamed_replies() {
 }
 
 #[tokio::test]
-async fn strangers_are_not_heard_and_nothing_is_done_for_them() {
+async fn strangers_get_no_reply_and_no_request() {
     let home = tempfile::tempdir().unwrap();
     let telegram = TelegramFake::start().await.unwrap();
     let model = ModelServer::scripted([Reply::text("hi Ann")])
@@ -177,7 +177,7 @@ async fn strangers_are_not_heard_and_nothing_is_done_for_them() {
 }
 
 #[tokio::test]
-async fn without_a_model_it_says_what_to_do() {
+async fn missing_model_is_explained_in_the_reply() {
     let home = tempfile::tempdir().unwrap();
     let telegram = TelegramFake::start().await.unwrap();
     let config = configure(home.path(), &config(None, &telegram, ANY_PORT));
@@ -194,7 +194,7 @@ async fn without_a_model_it_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_second_gateway_on_the_same_home_is_refused_with_the_first_ones_pid() {
+async fn second_gateway_is_refused_with_the_pid_of_the_first() {
     let home = tempfile::tempdir().unwrap();
     let telegram = TelegramFake::start().await.unwrap();
     let config = configure(home.path(), &config(None, &telegram, ANY_PORT));
@@ -214,7 +214,7 @@ async fn a_second_gateway_on_the_same_home_is_refused_with_the_first_ones_pid() 
 }
 
 #[tokio::test]
-async fn what_was_accepted_before_a_stop_is_answered_after_it() {
+async fn message_accepted_before_a_stop_is_answered_later() {
     let home = tempfile::tempdir().unwrap();
     let telegram = TelegramFake::start().await.unwrap();
     let model = ModelServer::scripted([Reply::hang()]).await.unwrap();
@@ -241,7 +241,7 @@ async fn what_was_accepted_before_a_stop_is_answered_after_it() {
 }
 
 #[tokio::test]
-async fn what_may_have_arrived_follows_the_channels_policy() {
+async fn uncertain_reply_follows_the_channel_policy() {
     let doubt = "I do not know whether my last message arrived. /pending shows it.";
     for (policy, expected) in [
         ("ask", ["Moin.", doubt]),

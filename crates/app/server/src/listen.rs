@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_says_how_channels_do_and_fails_when_one_failed() {
+    async fn health_reports_channels_and_fails_if_one_failed() {
         let config = ServerConfig {
             port: 0,
             ..ServerConfig::default()
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_open_address_without_a_token_becomes_loopback() {
+    async fn public_address_without_token_becomes_loopback() {
         let open = ServerConfig {
             host: "0.0.0.0".to_owned(),
             port: 0,

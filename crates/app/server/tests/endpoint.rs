@@ -116,7 +116,7 @@ async fn requests_for_other_hosts_are_refused_without_a_token() {
 }
 
 #[tokio::test]
-async fn a_header_that_does_not_come_or_end_is_given_up() {
+async fn missing_or_endless_headers_time_out() {
     let endpoint = start("").await;
     let silent = endpoint.send("").await;
     let partial = endpoint.send("GET /health HTTP/1.1\r\nHost: local").await;
@@ -141,7 +141,7 @@ async fn a_header_that_does_not_come_or_end_is_given_up() {
 }
 
 #[tokio::test]
-async fn partial_requests_do_not_keep_it_from_ending() {
+async fn partial_requests_do_not_block_shutdown() {
     let endpoint = start("").await;
     let partial = endpoint
         .send("GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
@@ -160,7 +160,7 @@ async fn partial_requests_do_not_keep_it_from_ending() {
 }
 
 #[tokio::test]
-async fn silent_connections_keep_no_one_out() {
+async fn silent_connections_are_evicted() {
     let endpoint = start("").await;
     let mut silent = Vec::new();
     for _ in 0..1100 {

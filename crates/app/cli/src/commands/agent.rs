@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_two_opposite_flags_counts() {
+    fn last_of_two_opposite_flags_wins() {
         for (arguments, markdown, logs) in [
             (&[][..], true, false),
             (&["--no-markdown", "--logs"], false, true),

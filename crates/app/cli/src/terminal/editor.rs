@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn control_c_stops_once_and_then_leaves() {
+    fn second_interrupt_exits() {
         let work = TurnState::default();
         assert_eq!(work.interrupt(), Input::Leave);
         work.begin();

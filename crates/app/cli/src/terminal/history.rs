@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_appended_is_read_again() {
+    fn appended_entries_are_read_back() {
         let home = tempfile::tempdir().unwrap();
         let history = HistoryFile::new(home.path().join("history").join("cli_history"));
         assert_eq!(history.entries(), Vec::<String>::new());

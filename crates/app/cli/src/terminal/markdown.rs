@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_shown_up_to_a_limit_and_styles_once() {
+    fn nesting_is_limited_and_repeated_styles_merge() {
         let quotes = format!("{}text\n\nafter", "> ".repeat(40));
         assert_eq!(
             shown(&quotes),

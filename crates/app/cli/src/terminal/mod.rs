@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_no_command() {
+    fn paths_are_not_commands() {
         for (line, expected) in [
             ("/stop", true),
             (" /Help ", true),
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn farewells_are_words_of_their_own() {
+    fn farewells_match_whole_lines_only() {
         for (line, expected) in [
             ("exit", true),
             (" :Q ", true),

@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_without_end_is_shown_in_parts() {
+    fn endless_block_is_shown_in_parts() {
         let lines = 20_000;
         let table = [
             ("paragraph", "", "word\n", "word\n"),
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn however_it_arrives_it_looks_the_same() {
+    fn chunking_does_not_change_the_output() {
         for size in [1, 3, 7, 50, 1000] {
             let characters: Vec<char> = REPLY.chars().collect();
             let pieces = characters.chunks(size).map(|piece| piece.iter().collect());
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn items_and_code_lines_are_shown_as_they_come() {
+    fn items_and_code_lines_are_shown_immediately() {
         let mut stream = TextStream::new(Style::Markdown);
         let mut shown = Vec::new();
         for line in [
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_styles_change_nothing_but_control_characters() {
+    fn raw_styles_remove_only_control_characters() {
         let pieces = || {
             ["**a", "\nb\u{7}", "c\n", "d"]
                 .into_iter()

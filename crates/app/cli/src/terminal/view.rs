@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_with_gaps_is_followed_by_the_whole_reply() {
+    fn incomplete_stream_is_followed_by_the_full_reply() {
         let mut view = View::terminal(Style::Lines, false, ALL);
         let events = [
             delta("one th"),
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paragraph_that_was_added_is_shown_alone() {
+    fn appended_paragraph_is_shown_alone() {
         let mut view = View::terminal(Style::Lines, false, ALL);
         let events = [
             delta("one"),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_gets_whole_replies() {
+    fn pipe_prints_complete_replies() {
         let mut view = View::whole(Style::Lines, ALL);
         let events = [
             delta("hel"),

@@ -63,7 +63,7 @@ fn is_as_expected(outcome: &str, result: &Result<Read, ConfigError>) -> bool {
 }
 
 #[test]
-fn every_row_has_the_outcome_that_it_names() {
+fn every_corpus_row_has_its_expected_outcome() {
     let corpus =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dev/testkit/corpus/stored_data.jsonl");
     let corpus = fs::read_to_string(corpus).unwrap();
@@ -89,7 +89,7 @@ fn every_row_has_the_outcome_that_it_names() {
 }
 
 #[test]
-fn what_stops_a_start_names_the_place_and_the_key() {
+fn load_errors_name_the_position_and_key() {
     let table: [(&[u8], &str); 12] = [
         (
             b"{\"agents\": {",

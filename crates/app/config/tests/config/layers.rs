@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::home::{AgentDefaults, Exec, Gateway, Home, McpServer, Provider, Tools, schema};
 
 #[test]
-fn a_stronger_layer_wins_and_is_named() {
+fn stronger_layer_wins_and_is_the_origin() {
     let file = r#"{"gateway": {"port": 1}}"#;
     let variable = ("NANOBOT_GATEWAY__PORT", "2");
     let option = ("gateway.port", "3");
@@ -59,7 +59,7 @@ fn a_stronger_layer_wins_and_is_named() {
 }
 
 #[test]
-fn blank_counts_as_absent_in_every_layer() {
+fn blank_values_are_absent_in_every_layer() {
     let home = Home::with(
         r#"{"agents": {"defaults": {"model": "", "maxTokens": null}}, "gateway": null}"#,
     )
@@ -78,7 +78,7 @@ fn blank_counts_as_absent_in_every_layer() {
 }
 
 #[test]
-fn an_empty_text_in_the_file_is_a_value_where_the_section_says_so() {
+fn empty_text_is_a_value_if_the_schema_allows() {
     let own = json!({"enabled": false, "proxy": null, "name": null});
     let schema = schema()
         .section("tools.web", &json!({"proxy": null}))
@@ -118,7 +118,7 @@ fn an_empty_text_in_the_file_is_a_value_where_the_section_says_so() {
 }
 
 #[test]
-fn text_without_a_type_becomes_what_the_section_wants() {
+fn untyped_text_is_converted_to_the_section_type() {
     let home = Home::with(
         r#"{"gateway": {"port": "${PORT}"}, "agents": {"defaults": {"temperature": "${WARM}"}}}"#,
     )
@@ -162,7 +162,7 @@ fn text_without_a_type_becomes_what_the_section_wants() {
 }
 
 #[test]
-fn a_list_in_a_variable_is_a_list_even_without_a_default() {
+fn list_in_a_variable_needs_no_default() {
     let home = Home::empty().variable("NANOBOT_CHANNELS__TELEGRAM__ALLOW_FROM", r#"["1"]"#);
     let telegram = home
         .load()
@@ -174,7 +174,7 @@ fn a_list_in_a_variable_is_a_list_even_without_a_default() {
 }
 
 #[test]
-fn text_that_fits_nothing_stops_and_names_the_variable() {
+fn inconvertible_variable_is_an_error_with_its_name() {
     let table = [
         (
             "NANOBOT_TOOLS__RESTRICT_TO_WORKSPACE",
@@ -203,7 +203,7 @@ fn text_that_fits_nothing_stops_and_names_the_variable() {
 }
 
 #[test]
-fn references_are_resolved_in_memory_and_only_where_they_are_asked_for() {
+fn references_are_resolved_in_memory_on_access() {
     let home = Home::with(
         r#"{
   "providers": {"openai": {"apiKey": "pre-${KEY}", "extraHeaders": {"X-A": "${KEY}"}},
@@ -236,7 +236,7 @@ fn references_are_resolved_in_memory_and_only_where_they_are_asked_for() {
 }
 
 #[test]
-fn a_reference_inside_a_reference_is_refused() {
+fn nested_references_are_refused() {
     let home = Home::with(r#"{"providers": {"openai": {"apiKey": "${A_${KEY}}"}}}"#)
         .variable("KEY", "word");
     let error = home
@@ -251,7 +251,7 @@ fn a_reference_inside_a_reference_is_refused() {
 }
 
 #[test]
-fn a_secret_is_in_no_message() {
+fn errors_and_debug_output_contain_no_secret() {
     let home = Home::with(
         r#"{"providers": {"openai": {"apiKey": {"a": "hunter2"}, "apiBase": ["hunter2"]}}, "gateway": {"port": "${PASS}"}}"#,
     )
@@ -268,7 +268,7 @@ fn a_secret_is_in_no_message() {
 }
 
 #[test]
-fn an_override_of_no_key_is_refused_with_the_nearest() {
+fn unknown_override_is_refused_with_a_suggestion() {
     let error = Home::empty()
         .option("gateway.prot", "1")
         .load()
@@ -280,7 +280,7 @@ fn an_override_of_no_key_is_refused_with_the_nearest() {
 }
 
 #[test]
-fn a_named_file_has_to_exist_and_the_default_one_need_not() {
+fn explicit_config_file_must_exist() {
     let home = Home::empty();
     let config = home.load().unwrap();
     assert_eq!(
@@ -297,7 +297,7 @@ fn a_named_file_has_to_exist_and_the_default_one_need_not() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_not_the_same_as_none() {
+fn unreadable_file_is_an_error() {
     let home = Home::empty();
     std::fs::create_dir(home.file()).unwrap();
     let error = home.load().unwrap_err();
@@ -306,7 +306,7 @@ fn a_file_that_cannot_be_read_is_not_the_same_as_none() {
 }
 
 #[test]
-fn data_follows_the_file_and_the_home_follows_its_variable() {
+fn data_folder_follows_the_file_and_home_the_variable() {
     let ann = |variables: &[(&str, &str)]| {
         let variables = variables
             .iter()
@@ -358,7 +358,7 @@ fn data_follows_the_file_and_the_home_follows_its_variable() {
 }
 
 #[test]
-fn an_explanation_has_every_layer_and_no_secret() {
+fn explanation_lists_every_layer_without_secrets() {
     let home = Home::with(
         r#"{
   "providers": {"openai": {"apiKey": "abc", "apiBase": ""}},
@@ -402,7 +402,7 @@ fn an_explanation_has_every_layer_and_no_secret() {
 }
 
 #[test]
-fn an_origin_can_be_taken_apart() {
+fn origin_names_file_line_and_column() {
     let home = Home::with("{\n  \"gateway\": {\"port\": 5}\n}");
     let config = home.load().unwrap();
     let expected = ValueOrigin::File {

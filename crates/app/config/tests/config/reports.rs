@@ -14,7 +14,7 @@ fn put(root: &Path, file: &str, content: &str) {
 }
 
 #[test]
-fn the_report_names_everything_in_the_file_and_counts_the_home() {
+fn import_report_lists_keys_and_counts_files() {
     let home = Home::with(
         r#"{
   "agents": {"defaults": {"model": "m", "memoryWindow": 50, "botName": "Bo", "maxTokens": null}},
@@ -73,7 +73,7 @@ Workspace ~/workspace
 }
 
 #[test]
-fn a_job_store_that_cannot_be_read_is_said_so() {
+fn unreadable_job_store_has_no_count() {
     let home = Home::with("{}");
     put(home.directory.path(), "cron/jobs.json", "{\"jobs\": [");
     let report = ImportReport::new(&home.load().unwrap()).unwrap();
@@ -81,7 +81,7 @@ fn a_job_store_that_cannot_be_read_is_said_so() {
 }
 
 #[test]
-fn only_the_python_program_on_this_home_is_seen() {
+fn only_python_program_of_this_home_is_detected() {
     let home = Home::empty();
     let config = home.file().to_string_lossy().into_owned();
     let with_config = [

@@ -20,7 +20,7 @@ const OLD: &str = r#"{
 }"#;
 
 #[test]
-fn a_save_migrates_and_keeps_the_rest_where_it_was() {
+fn save_migrates_and_keeps_the_remaining_layout() {
     let home = Home::with(OLD);
     let config = home.load().unwrap();
     let mut draft = config.draft();
@@ -109,7 +109,7 @@ fn a_save_migrates_and_keeps_the_rest_where_it_was() {
 }
 
 #[test]
-fn the_environment_and_the_command_line_are_never_written() {
+fn save_excludes_environment_and_command_line() {
     let home = Home::empty()
         .variable("NANOBOT_GATEWAY__PORT", "1")
         .option("gateway.host", "h");
@@ -126,7 +126,7 @@ fn the_environment_and_the_command_line_are_never_written() {
 }
 
 #[test]
-fn names_that_are_new_to_the_file_keep_their_spelling() {
+fn new_names_keep_their_spelling() {
     let home = Home::empty();
     let mut draft = home.load().unwrap().draft();
     let value = json!("v");
@@ -156,7 +156,7 @@ fn names_that_are_new_to_the_file_keep_their_spelling() {
 }
 
 #[test]
-fn a_visit_is_the_first_until_there_is_state() {
+fn first_run_lasts_until_state_exists() {
     let home = Home::with("{}");
     let config = home.load().unwrap();
     assert!(config.is_first_run());
@@ -170,7 +170,7 @@ fn a_visit_is_the_first_until_there_is_state() {
 }
 
 #[test]
-fn a_file_that_changed_meanwhile_is_left_alone() {
+fn save_refuses_a_file_changed_on_disk() {
     let home = Home::with("{}");
     let mut draft = home.load().unwrap().draft();
     draft.set("gateway.port", &json!(1)).unwrap();
@@ -188,7 +188,7 @@ fn a_file_that_changed_meanwhile_is_left_alone() {
 }
 
 #[test]
-fn what_is_in_the_way_is_not_overwritten() {
+fn set_refuses_to_replace_a_scalar_by_an_object() {
     let home = Home::with(r#"{"tools": {"my": 1, "myEnabled": true}, "gateway": {"port": 1}}"#);
     let mut draft = home.load().unwrap().draft();
     let error = draft.set("gateway.port.x", &json!(1)).unwrap_err();
@@ -201,7 +201,7 @@ fn what_is_in_the_way_is_not_overwritten() {
 
 #[cfg(unix)]
 #[test]
-fn the_file_and_its_backup_are_private_and_a_link_stays_a_link() {
+fn saved_files_are_private_and_links_are_kept() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let home = Home::empty();
     let elsewhere = home.directory.path().join("dotfiles.json");

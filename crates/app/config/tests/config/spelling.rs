@@ -37,7 +37,7 @@ fn every_spelling_is_the_same_key() {
 }
 
 #[test]
-fn names_and_data_are_kept_as_written() {
+fn names_and_data_keep_their_spelling() {
     let home = Home::with(
         r#"{
   "providers": {"azure_openai": {"api_key": "k"}, "my_lab": {"api_base": "b", "extra_headers": {"x_trace_id": "1"}}},
@@ -100,7 +100,7 @@ fn names_and_data_are_kept_as_written() {
 }
 
 #[test]
-fn two_names_that_fold_to_one_are_two_entries() {
+fn names_with_equal_folding_stay_separate() {
     let home = Home::with(
         r#"{"providers": {"myLab": {"api_key": "1"}, "my-lab": {"api_key": "2"}, "my_lab": {"api_key": "3"},
                           "openai": {"extraBody": {"a_b": {"c_d": 1}}}}}"#,
@@ -122,7 +122,7 @@ fn two_names_that_fold_to_one_are_two_entries() {
 }
 
 #[test]
-fn a_variable_finds_the_entry_it_means() {
+fn variables_match_existing_entries() {
     let home = Home::with(r#"{"channels": {"telegram-work": {"kind": "telegram"}}}"#)
         .variable("NANOBOT_CHANNELS__TELEGRAM_WORK__ENABLED", "true")
         .variable("NANOBOT_TOOLS__MCP_SERVERS__X__COMMAND", "npx")
@@ -146,7 +146,7 @@ fn a_variable_finds_the_entry_it_means() {
 }
 
 #[test]
-fn what_nobody_knows_is_said_with_the_line_and_the_nearest_name() {
+fn unknown_keys_are_reported_with_line_and_suggestion() {
     assert_eq!(
         findings(
             r#"{
@@ -186,7 +186,7 @@ fn what_nobody_knows_is_said_with_the_line_and_the_nearest_name() {
 }
 
 #[test]
-fn keys_of_the_python_program_are_notes_and_not_warnings() {
+fn python_only_keys_are_notes() {
     let home = Home::with(
         r#"{"transcription": {"provider": "groq"}, "api": {"port": 8900}, "modelPresets": {"fast": {}},
             "agents": {"defaults": {"botIcon": "🐈", "dream": {"enabled": true}}},
@@ -216,7 +216,7 @@ fn keys_of_the_python_program_are_notes_and_not_warnings() {
 }
 
 #[test]
-fn the_same_key_twice_with_the_same_value_is_a_remark() {
+fn duplicate_key_with_equal_value_is_a_note() {
     assert_eq!(
         findings("{\"gateway\": {\"port\": 1,\n\"port\": 1}}"),
         ["~/config.json:2:1: `gateway.port` was already set to the same value in line 1"]

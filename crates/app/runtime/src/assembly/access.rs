@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_is_known_and_let_in_says_who_else_is() {
+    fn only_listed_or_approved_people_may_approve() {
         let telegram = ChannelName::from("telegram");
         let table = [
             (json!({}), "8", false, false),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rules_are_those_of_now() {
+    fn access_follows_the_current_configuration() {
         let folder = tempfile::tempdir().unwrap();
         let access = home(folder.path(), &json!({"allowFrom": ["7"]}));
         let ann = Person {

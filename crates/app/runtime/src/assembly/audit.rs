@@ -194,7 +194,7 @@ mod tests {
     use crate::assembly::rotating_file::LogSettings;
 
     #[test]
-    fn arguments_lose_secrets_and_length_but_not_their_shape() {
+    fn audited_arguments_are_redacted_and_truncated() {
         let secrets = Secrets::new(["open sesame".to_owned()]);
         let long = "x".repeat(600);
         let cut = format!("{}… (600 characters)", "x".repeat(500));
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_is_a_line() {
+    async fn each_tool_run_is_one_audit_line() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("logs/audit.log");
         let log = log_at(path.clone());
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_log_that_cannot_be_written_costs_no_turn_and_comes_back() {
+    async fn unwritable_audit_log_recovers() {
         let home = tempfile::tempdir().unwrap();
         let blocked = home.path().join("logs");
         std::fs::write(&blocked, "in the way").unwrap();

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_configured_counts_then_what_is_known_of_the_model() {
+    fn configured_window_overrides_the_known_window() {
         let table: [(Keys<'_>, &str, Read); 6] = [
             (&[], "gpt-4o", (128_000, None, true)),
             (&[], "somebody's own", (65_536, None, true)),

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn two_channels_of_one_account_are_refused_by_name() {
+    fn channels_with_the_same_account_are_refused() {
         let made = make_all(channels(&json!({
             "telegram": { "enabled": true, "token": "1:a" },
             "telegram2": { "enabled": true, "kind": "telegram", "token": " 1:a" },
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn no_channel_takes_the_name_of_the_terminal() {
+    fn channel_named_like_the_terminal_is_refused() {
         let section = json!({ "cli": { "enabled": true, "kind": "telegram", "token": "1:a" } });
         let made = make_all(channels(&section)).remove(&ChannelName::from("cli"));
         let why = made.and_then(|(_, made)| made.err()).unwrap();
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_channel_reads_itself_makes_it_another_one() {
+    fn shared_keys_do_not_change_channel_identity() {
         let of = |section: Value| channels(&json!({ "telegram": section })).remove(0);
         let first = of(json!({ "enabled": true, "token": "1:a" }));
         for (section, is_same) in [

@@ -170,7 +170,7 @@ mod tests {
     use crate::assembly::runtime::in_environment;
 
     #[test]
-    fn no_platforms_defaults_let_a_stranger_in() {
+    fn default_sections_admit_no_stranger() {
         let runtime = in_environment(
             Environment::new([], Some("/nowhere".into()), "/".into()),
             LoadOptions::default(),

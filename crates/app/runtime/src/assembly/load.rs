@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn every_section_can_be_registered_and_read_back() {
+    fn every_section_reads_back_its_default() {
         let runtime = defaults();
         let config = runtime.config();
         assert_eq!(
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn of_all_known_keys_these_are_hidden_and_no_others() {
+    fn exactly_the_listed_keys_are_secret() {
         let said = every_key(&|default| match default {
             Value::Array(_) => json!(["said"]),
             Value::Object(_) => json!({ "name": "said" }),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_text_reaches_whoever_takes_it_for_none() {
+    fn empty_text_reaches_keys_where_it_means_none() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("config.json");
         let mut said = json!({ "tools": { "web": { "proxy": "" } }, "channels": {} });
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_durability_of_sessions_is_one_of_two_words() {
+    fn session_durability_is_disk_or_os() {
         let load = |word: Option<&str>| {
             let environment = Environment::new([], Some("/nowhere".into()), "/".into());
             let overrides = word.map(|word| ("sessions.durability".to_owned(), word.to_owned()));

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_token_that_is_noted_is_hidden_from_then_on() {
+    async fn noted_token_is_redacted() {
         let secrets = Secrets::default();
         let notes = RedactingNotes {
             inner: Arc::new(NoteBook::default()),

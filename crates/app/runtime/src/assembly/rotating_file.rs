@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn full_files_are_put_aside_and_so_many_of_them_kept() {
+    fn full_files_are_rotated_up_to_the_limit() {
         for (keep_files, expected) in [
             (0, ["4\n", "-", "-", "-"]),
             (1, ["4\n", "3\n", "-", "-"]),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_never_parted_and_a_log_without_a_limit_grows() {
+    fn lines_are_not_split_and_zero_limit_disables_rotation() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("a.log");
         let mut log = RotatingFile::new(
@@ -217,7 +217,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn two_writers_share_a_file_that_either_puts_aside() {
+    fn two_writers_share_a_rotated_file() {
         use std::os::unix::fs::PermissionsExt as _;
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("a.log");

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn two_parts_of_one_name_are_refused() {
+    fn duplicate_names_are_refused() {
         let nowhere = std::path::Path::new("/nowhere");
         let twice = builder(nowhere, &[])
             .channel(Platform("relay"))
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_selected_by_its_name_or_the_prefix_of_the_model() {
+    fn provider_is_selected_by_name_or_model_prefix() {
         let nowhere = std::path::Path::new("/nowhere");
         for (provider_name, model, expected) in [
             ("echo", "any", "any (echo)"),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_section_that_a_provider_refuses_is_named_with_its_key() {
+    async fn refused_provider_section_names_its_key() {
         let home = tempfile::tempdir().unwrap();
         let strict = provider_factory(
             "strict",
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn an_added_library_of_skills_is_found() {
+    fn added_skill_library_is_scanned() {
         let home = tempfile::tempdir().unwrap();
         let library = home.path().join("library-of-mine");
         std::fs::create_dir_all(library.join("tea")).unwrap();
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_observer_receives_the_events_of_a_turn_up_to_its_end() {
+    async fn observer_receives_all_events_of_a_turn() {
         crate::install_tls();
         let home = tempfile::tempdir().unwrap();
         let seen: Arc<Mutex<Vec<Event>>> = Arc::default();

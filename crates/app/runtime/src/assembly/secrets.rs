@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn configured_inherited_and_noted_values_are_known_and_short_ones_named() {
+    fn secrets_are_collected_and_short_ones_reported() {
         let home = tempfile::tempdir().unwrap();
         let file =
             r#"{"providers": {"custom": {"apiKey": "${OWN}"}}, "gateway": {"token": "tiny"}}"#;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_has_no_secrets_whatever_their_spelling() {
+    fn log_redacts_plain_and_json_escaped_secrets() {
         let mut written = Vec::new();
         let mut log =
             RedactedWriter::new(&mut written, Secrets::new(["a\"quoted\"secret".to_owned()]));

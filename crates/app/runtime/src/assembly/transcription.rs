@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_vendor_with_a_key_writes_recordings_down() {
+    fn first_vendor_with_a_key_transcribes() {
         assert_eq!(built(&[], &[]), None);
         let groq = built(
             &[],
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_configured_counts_and_what_is_wrong_turns_it_off() {
+    fn invalid_transcription_settings_disable_it() {
         let key = ("GROQ_API_KEY", "gsk_x");
         assert_eq!(built(&[("transcription.enabled", "false")], &[key]), None);
         assert_eq!(

@@ -43,7 +43,7 @@ mod tests {
     use crate::assembly::runtime::in_environment;
 
     #[test]
-    fn what_is_told_is_what_there_is() {
+    fn command_infos_match_the_command_table() {
         let environment = Environment::new([], Some("/nowhere".into()), "/".into());
         let config = in_environment(environment, LoadOptions::default());
         let table = table(&Restart::default(), HomeAccess::of(&config)).unwrap();

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_asked_is_told_once() {
+    async fn requester_is_notified_once() {
         let home = tempfile::tempdir().unwrap();
         let bus = MemoryBus::new();
         tell(home.path(), &bus).await;
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_torn_note_is_forgotten() {
+    async fn torn_note_is_removed() {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join(NOTE), "{\"key\":").unwrap();
         tell(home.path(), &MemoryBus::new()).await;

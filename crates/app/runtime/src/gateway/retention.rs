@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn only_old_files_of_ours_are_removed() {
+    fn only_old_media_files_are_removed() {
         let home = tempfile::tempdir().unwrap();
         let media = home.path().join("media");
         let workspace = media.join("workspace");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_of_attachments_stay_until_their_message_is_sent() {
+    fn attachment_copies_stay_until_sent() {
         let outbox = tempfile::tempdir().unwrap();
         let place = |name: &str| outbox.path().join(name);
         for (name, days) in [("sent/a.txt", 1), ("waiting/b.txt", 40), ("new/c.txt", 0)] {
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_that_is_written_stays() {
+    fn active_logs_are_kept() {
         for (name, expected) in [
             ("gateway.log", false),
             ("gateway.log.1", true),
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn only_sessions_of_subagents_are_removed() {
+    fn only_subagent_sessions_are_removed() {
         for (name, expected) in [
             ("subagent_0123456789ab.jsonl", true),
             ("c3ViYWdlbnQ6MDEyMzQ1Njc4OWFi.jsonl", true),
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn no_days_are_for_ever() {
+    fn zero_days_disable_retention() {
         assert_eq!([0, 1].map(age), [None, Some(DAY)]);
     }
 }

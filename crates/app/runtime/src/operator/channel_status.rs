@@ -274,7 +274,7 @@ mod tests {
     use crate::assembly::runtime::in_environment;
 
     #[tokio::test]
-    async fn a_refresh_token_that_is_good_once_is_not_used_up_by_looking() {
+    async fn status_probe_keeps_the_rotated_refresh_token() {
         let fake = MailFake::start().await.unwrap();
         let provider = fake.token_server().await.unwrap();
         fake.rotate_refresh_tokens();

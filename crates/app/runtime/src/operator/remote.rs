@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_gateway_that_hangs_up_while_it_ends_is_not_gone_yet() {
+    async fn stop_waits_until_the_socket_is_gone() {
         let home = tempfile::tempdir().unwrap();
         let socket = home.path().join("gateway.sock");
         let (listener, is_gone) = (

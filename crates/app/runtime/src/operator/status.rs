@@ -367,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_shown_in_the_unit_that_fits() {
+    fn byte_amounts_use_the_largest_fitting_unit() {
         let shown = [0, 1023, 1024, 1_600, 5 << 20, (1 << 30) + (1 << 29)].map(amount);
         assert_eq!(
             shown,

@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_a_unit_mean_themselves() {
+    fn unit_words_are_quoted_and_escaped() {
         let table = [
             ("/usr/bin/nanobot", "\"/usr/bin/nanobot\""),
             ("/home/a b/c\"d", "\"/home/a b/c\\\"d\""),
@@ -310,13 +310,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_configuration_takes_from_the_environment_is_named_once() {
+    fn referenced_variables_are_listed_once() {
         let text = r#"{"a": "${KEY}", "b": "x ${OTHER_1}", "c": "${KEY}", "d": "$HOME ${} ${a b} ${1} ${open"}"#;
         assert_eq!(Vec::from_iter(variables(text)), ["KEY", "OTHER_1"]);
     }
 
     #[test]
-    fn texts_of_a_plist_are_escaped() {
+    fn plist_texts_are_escaped() {
         assert_eq!(xml("a<b>&c"), "a&lt;b&gt;&amp;c");
     }
 }
