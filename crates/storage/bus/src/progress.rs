@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn doubt_comes_from_a_begun_delivery_that_vanished_and_ends_with_a_part_sent() {
+    fn lost_delivery_is_in_doubt_until_a_part_is_sent() {
         let told = |attempt, parts_sent, in_doubt| DeliveryProgress {
             attempt,
             parts_sent,
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_is_what_was_begun_or_settled_unless_it_was_put_off() {
+    fn begun_or_settled_deliveries_count_as_attempts() {
         let later = Duration::from_secs(1);
         let table: [(&[SettleOutcome], u32); 8] = [
             (&[], 2),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_reopens_what_failed_and_nothing_else() {
+    fn retry_reopens_failed_entries_only() {
         for state in EntryState::ALL {
             let mut standing = EntryProgress {
                 state,
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_gives_up_what_is_open_in_doubt_or_failed() {
+    fn discard_accepts_open_uncertain_and_failed_entries() {
         for state in EntryState::ALL {
             let mut standing = EntryProgress {
                 state,
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_read_back_from_its_word() {
+    fn state_round_trips_through_its_name() {
         for state in EntryState::ALL {
             assert_eq!(EntryState::parse(state.as_str()), Some(state));
         }

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_channel_chat_and_id_apart() {
+    fn names_separate_channel_chat_and_id() {
         assert_eq!(named("a", "b:c", Some("d")).name(), r#"["a","b:c","d"]"#);
         assert_ne!(
             named("a", "b:c", Some("d")).name(),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_without_an_id_gets_one_of_its_own_and_others_keep_theirs() {
+    fn missing_message_id_is_generated() {
         let mut messages = [
             named("a", "b", None),
             named("a", "b", None),

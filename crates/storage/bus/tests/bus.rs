@@ -11,12 +11,12 @@ fn said(id: &str) -> InboundMessage {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_contract_is_kept() -> anyhow::Result<()> {
+async fn conforms_to_the_bus_contract() -> anyhow::Result<()> {
     conformance::bus(async || Ok(MemoryBus::new())).await
 }
 
 #[tokio::test]
-async fn a_full_queue_refuses_until_something_is_settled() -> anyhow::Result<()> {
+async fn full_queue_refuses_until_a_delivery_is_settled() -> anyhow::Result<()> {
     let bus = MemoryBus::bounded(2);
     bus.publish_inbound(said("1")).await?;
     bus.publish_inbound(said("2")).await?;
@@ -46,7 +46,7 @@ async fn a_full_queue_refuses_until_something_is_settled() -> anyhow::Result<()>
 }
 
 #[tokio::test]
-async fn a_closed_bus_ends_its_subscriptions_and_keeps_its_ledger() -> anyhow::Result<()> {
+async fn close_ends_subscriptions_and_keeps_the_ledger() -> anyhow::Result<()> {
     let bus = MemoryBus::new();
     bus.publish_inbound(said("1")).await?;
     let mut subscription = bus.inbound().await?;

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_appended_is_read_and_copied() {
+    fn appended_data_is_read_and_copied() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("a/b");
         let folders = NewFolders::default();

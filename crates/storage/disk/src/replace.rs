@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_that_a_crash_left_is_overwritten() {
+    fn orphaned_draft_is_overwritten() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("a.json");
         for draft in [FileDraft::Private, FileDraft::Like(&path)] {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_write_without_a_lock_leaves_the_old_file_and_no_draft() {
+    fn failed_write_keeps_the_old_file_and_removes_the_draft() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("a.json");
         std::fs::write(&path, "old").unwrap();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn random_names_differ_and_have_the_prefix_of_a_sweep() {
+    fn random_draft_names_are_unique_with_the_sweep_prefix() {
         let (one, other) = (random_name(), random_name());
         assert_ne!(one, other);
         assert!(one.to_string_lossy().starts_with(".part-"));
@@ -228,7 +228,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn permissions_are_private_or_those_of_the_other_file() {
+    fn permissions_are_private_or_copied() {
         use std::os::unix::fs::PermissionsExt as _;
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("a.json");

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn no_delay_and_no_stored_moment_is_further_away_than_a_year() {
+    async fn delays_and_stored_times_are_limited_to_a_year() {
         let clock = Clock::start();
         let year = millis(LONGEST_DELAY);
         for (delay, expected) in [

@@ -29,7 +29,7 @@ async fn open(home: &tempfile::TempDir) -> SqliteBus {
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_what_it_cannot_keep_and_recovers() {
+async fn full_disk_refuses_messages_and_recovers() {
     let home = tempfile::tempdir().unwrap();
     let bus = open(&home).await;
     pragma(&bus, "PRAGMA max_page_count = 60").await;
@@ -81,7 +81,7 @@ async fn a_full_disk_refuses_what_it_cannot_keep_and_recovers() {
 }
 
 #[tokio::test]
-async fn a_consumer_survives_a_file_that_cannot_be_written_for_a_while() {
+async fn consumer_survives_a_temporarily_locked_database() {
     let home = tempfile::tempdir().unwrap();
     let bus = open(&home).await;
     bus.publish_inbound(said(1)).await.unwrap();
@@ -117,7 +117,7 @@ async fn a_consumer_survives_a_file_that_cannot_be_written_for_a_while() {
 }
 
 #[tokio::test]
-async fn work_that_fails_takes_nothing_of_its_neighbours_with_it() {
+async fn failed_write_rolls_back_only_itself() {
     let home = tempfile::tempdir().unwrap();
     let bus = open(&home).await;
     let half_done = bus.db.write(Durability::Power, |connection| {

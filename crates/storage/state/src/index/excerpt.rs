@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_word_is_in_its_excerpt() {
+    fn excerpt_contains_the_matched_word() {
         let long = format!(
             "{} Zanzibar {}",
             "before ".repeat(100),

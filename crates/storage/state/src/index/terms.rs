@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_become_words_and_pairs() {
+    fn texts_are_indexed_as_words_and_bigrams() {
         for (text, expected) in [
             ("", ""),
             ("Hello, wörld! gpt-4o", "Hello wörld gpt 4o"),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_ask_for_beginnings_and_phrases() {
+    fn queries_become_prefixes_and_phrases() {
         for (query, expected) in [
             ("deploy THE deploy", vec!["\"deploy\"*", "\"THE\"*"]),
             ("北京", vec!["\"北京\""]),

@@ -31,13 +31,13 @@ impl Homes {
 }
 
 #[tokio::test]
-async fn the_contract_is_kept() -> anyhow::Result<()> {
+async fn conforms_to_the_bus_contract() -> anyhow::Result<()> {
     let homes = Homes::default();
     conformance::bus(async || homes.make().await).await
 }
 
 #[tokio::test]
-async fn what_was_recorded_survives() -> anyhow::Result<()> {
+async fn conforms_to_the_durability_contract() -> anyhow::Result<()> {
     let homes = Homes::default();
     conformance::bus_durability(
         async || homes.make().await,

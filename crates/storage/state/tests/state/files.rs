@@ -11,7 +11,7 @@ use crate::{next, open, said};
 
 #[cfg(unix)]
 #[tokio::test]
-async fn only_the_owner_can_read_it() {
+async fn database_files_are_private() {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let home = tempfile::tempdir().unwrap();
@@ -30,7 +30,7 @@ async fn only_the_owner_can_read_it() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_moved_aside() {
+async fn invalid_database_is_moved_aside() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("state.db");
     let garbage = "not a database at all\n".repeat(400);
@@ -53,7 +53,7 @@ fn crash_image(from: &Path, to: &Path) {
 }
 
 #[tokio::test]
-async fn a_file_that_was_not_closed_is_checked_and_used_when_whole() {
+async fn intact_unclosed_database_is_reused() {
     let (home, image) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let bus = open(&home.path().join("state.db")).await;
     bus.publish_inbound(said("1")).await.unwrap();
@@ -70,7 +70,7 @@ async fn a_file_that_was_not_closed_is_checked_and_used_when_whole() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_not_closed_and_is_damaged_inside_is_moved_aside() {
+async fn damaged_unclosed_database_is_moved_aside() {
     let (home, image) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let path = home.path().join("state.db");
     let bus = open(&path).await;
@@ -113,7 +113,7 @@ async fn a_file_that_was_not_closed_and_is_damaged_inside_is_moved_aside() {
 }
 
 #[tokio::test]
-async fn other_peoples_files_and_later_versions_are_refused_and_left_alone() {
+async fn foreign_and_newer_databases_are_refused_unchanged() {
     let home = tempfile::tempdir().unwrap();
     let newer = home.path().join("newer.db");
     StateDb::open(&newer).await.unwrap().close().await;
@@ -152,7 +152,7 @@ async fn other_peoples_files_and_later_versions_are_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_place_that_cannot_be_written_is_named() {
+async fn unusable_path_is_named_in_the_error() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("file"), "").unwrap();
     let path = home.path().join("file").join("state.db");
@@ -165,7 +165,7 @@ async fn a_place_that_cannot_be_written_is_named() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_folder_that_may_not_be_written_is_named() {
+async fn read_only_folder_is_named_in_the_error() {
     use std::os::unix::fs::PermissionsExt as _;
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("read-only");

@@ -31,13 +31,13 @@ fn own(test: &str, folder: &Path) -> (String, [(&'static str, String); 1]) {
 }
 
 #[test]
-fn a_file_system_that_is_full_takes_nothing_that_was_accepted() {
-    run_on_file_system(SMALL, "on_a_small_file_system");
+fn full_file_system_loses_no_accepted_message() {
+    run_on_file_system(SMALL, "child_on_a_small_file_system");
 }
 
 #[test]
-fn a_log_that_filled_the_file_system_does_not_take_what_somebody_frees() {
-    run_on_file_system(TINY, "on_a_tiny_file_system");
+fn log_on_a_full_file_system_is_truncated() {
+    run_on_file_system(TINY, "child_on_a_tiny_file_system");
 }
 
 /// Runs a test of this binary on a file system of `size` bytes.
@@ -70,9 +70,9 @@ fn run_on_file_system(size: usize, test: &str) {
 }
 
 #[test]
-fn a_file_that_may_not_grow_takes_nothing_that_was_accepted() {
+fn file_size_limit_loses_no_accepted_message() {
     let folder = tempfile::tempdir().unwrap();
-    let (test, environment) = own("with_files_that_may_not_grow", folder.path());
+    let (test, environment) = own("child_with_a_file_size_limit", folder.path());
     // The signal of such a write is ignored, so that the write fails instead.
     let test = format!("trap '' XFSZ; exec {test}");
     assert_done(
@@ -99,7 +99,7 @@ fn assert_done(output: &std::process::Output) {
 
 #[tokio::test]
 #[ignore = "started by a test above, in a namespace of its own"]
-async fn on_a_small_file_system() {
+async fn child_on_a_small_file_system() {
     let Some(folder) = std::env::var_os(FOLDER) else {
         return;
     };
@@ -114,7 +114,7 @@ async fn on_a_small_file_system() {
 
 #[tokio::test]
 #[ignore = "started by a test above, in a namespace of its own"]
-async fn on_a_tiny_file_system() {
+async fn child_on_a_tiny_file_system() {
     let Some(folder) = std::env::var_os(FOLDER) else {
         return;
     };
@@ -143,7 +143,7 @@ async fn on_a_tiny_file_system() {
 
 #[tokio::test]
 #[ignore = "started by a test above, in a process of its own"]
-async fn with_files_that_may_not_grow() {
+async fn child_with_a_file_size_limit() {
     let Some(folder) = std::env::var_os(FOLDER) else {
         return;
     };

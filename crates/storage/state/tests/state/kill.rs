@@ -19,7 +19,7 @@ const FILE: &str = "NANOBOT_KILL_TEST_FILE";
 const ROUND: &str = "NANOBOT_KILL_TEST_ROUND";
 
 #[tokio::test]
-async fn every_promise_given_before_a_kill_is_kept() {
+async fn accepted_messages_survive_every_kill() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("state.db");
     let mut promised = BTreeSet::new();
@@ -47,7 +47,7 @@ fn promises_until_killed(path: &Path, round: u32, lines: u32) -> Vec<String> {
     let mut process = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "kill::the_process_that_is_killed",
+            "kill::child_that_is_killed",
             "--ignored",
             "--nocapture",
         ])
@@ -96,7 +96,7 @@ async fn recorded(bus: &SqliteBus) -> BTreeSet<String> {
 
 #[tokio::test]
 #[ignore = "started by the test above, as the process to be killed"]
-async fn the_process_that_is_killed() {
+async fn child_that_is_killed() {
     let (Some(path), Ok(round)) = (std::env::var_os(FILE), std::env::var(ROUND)) else {
         return;
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use nanobot_state::{HomeLock, StateError};
 
 #[test]
-fn a_second_owner_is_refused_and_told_of_the_first() {
+fn second_owner_is_refused_with_the_pid_of_the_first() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path().join("new");
     let lock = HomeLock::acquire(&home).unwrap();
@@ -23,7 +23,7 @@ fn a_second_owner_is_refused_and_told_of_the_first() {
 }
 
 #[test]
-fn a_lock_file_that_was_left_behind_means_nothing() {
+fn stale_lock_file_is_ignored() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("gateway.lock"), "4194304999 and more").unwrap();
     let lock = HomeLock::acquire(home.path()).unwrap();
@@ -39,7 +39,7 @@ fn a_lock_file_that_was_left_behind_means_nothing() {
 /// another program.
 #[cfg(unix)]
 #[test]
-fn a_lock_in_the_name_of_a_dead_process_is_waited_for() {
+fn lock_held_by_a_child_of_a_dead_owner_is_awaited() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("gateway.lock");
     // Process ids are below this number, so it cannot be in use.
@@ -55,7 +55,7 @@ fn a_lock_in_the_name_of_a_dead_process_is_waited_for() {
 }
 
 #[test]
-fn the_refusal_names_the_process() {
+fn refusal_names_the_process() {
     let owned = |pid| {
         StateError::Owned {
             path: "/home/a/gateway.lock".into(),

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use crate::{next, open, reply, said};
 
 #[tokio::test]
-async fn pruning_forgets_what_is_settled_and_old_enough_and_nothing_else() {
+async fn prune_removes_only_old_settled_entries() {
     let home = tempfile::tempdir().unwrap();
     let bus = open(&home.path().join("state.db")).await;
     for id in ["1", "2", "3"] {
@@ -41,7 +41,7 @@ async fn pruning_forgets_what_is_settled_and_old_enough_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_wait_across_a_restart_is_limited() {
+async fn retry_delay_is_limited_after_a_restart() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("state.db");
     let bus = open(&path).await;
@@ -67,7 +67,7 @@ async fn a_wait_across_a_restart_is_limited() {
 }
 
 #[tokio::test]
-async fn a_message_that_cannot_be_read_fails_alone() {
+async fn unreadable_message_fails_alone() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("state.db");
     let bus = open(&path).await;
@@ -97,7 +97,7 @@ async fn said_as_in(bus: &nanobot_state::SqliteBus, id: &str) -> nanobot_types::
 }
 
 #[tokio::test]
-async fn a_closed_bus_refuses_and_ends_its_subscriptions() {
+async fn close_refuses_messages_and_ends_subscriptions() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("state.db");
     let bus = open(&path).await;

@@ -105,7 +105,7 @@ fn state(key: &str, audience: Option<&str>) -> String {
 }
 
 #[tokio::test]
-async fn words_of_every_script_are_found_with_file_and_line() {
+async fn search_finds_words_of_every_script() {
     let place = Place::new();
     place.write(
         "memory/MEMORY.md",
@@ -168,7 +168,7 @@ async fn words_of_every_script_are_found_with_file_and_line() {
 }
 
 #[tokio::test]
-async fn all_words_count_first_and_a_wrong_one_hides_nothing() {
+async fn full_matches_rank_before_partial_ones() {
     let place = Place::new();
     place.write(
         "memory/MEMORY.md",
@@ -197,7 +197,7 @@ async fn all_words_count_first_and_a_wrong_one_hides_nothing() {
 }
 
 #[tokio::test]
-async fn files_are_followed_as_they_change() {
+async fn index_follows_file_changes() {
     let place = Place::new();
     assert_eq!(place.shared("tea").await, vec![]);
     place.write("memory/MEMORY.md", "- tea without a newline");
@@ -250,7 +250,7 @@ async fn files_are_followed_as_they_change() {
 }
 
 #[tokio::test]
-async fn huge_lines_and_files_are_searched_as_far_as_they_can_be() {
+async fn huge_lines_are_indexed_up_to_a_limit() {
     let place = Place::new();
     place.write("memory/MEMORY.md", &"tea 茶 ".repeat(800_000));
     place.write(
@@ -278,7 +278,7 @@ async fn huge_lines_and_files_are_searched_as_far_as_they_can_be() {
 }
 
 #[tokio::test]
-async fn what_was_said_is_found_with_session_message_and_line() {
+async fn session_search_returns_session_message_and_line() {
     let place = Place::new();
     let file = "sessions/telegram_1.jsonl";
     place.write(file, &state("telegram:1", None));
@@ -345,7 +345,7 @@ fn hit3(session: &str, seq: u64, excerpt: &str) -> (String, u64, String) {
 }
 
 #[tokio::test]
-async fn nobody_finds_what_is_not_for_them() {
+async fn search_respects_scopes_and_audiences() {
     let place = Place::new();
     let (ann, bob) = (Scope::Person("t:1".into()), Scope::Person("t:2".into()));
     let room = Scope::Room("t:-1".into());
@@ -432,7 +432,7 @@ async fn nobody_finds_what_is_not_for_them() {
 }
 
 #[tokio::test]
-async fn an_index_that_is_damaged_newer_or_gone_is_begun_anew() {
+async fn damaged_newer_or_missing_index_is_rebuilt() {
     let place = Place::new();
     place.write("memory/MEMORY.md", "- tea\n");
     let file = place.path("index.db");
@@ -479,7 +479,7 @@ async fn an_index_that_is_damaged_newer_or_gone_is_begun_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn two_processes_count_nothing_twice() {
+async fn concurrent_processes_index_nothing_twice() {
     let place = Place::new();
     for number in 0..20 {
         let text: String = (0..50)
