@@ -94,7 +94,7 @@ mod tests {
     use crate::report::Tally;
 
     #[test]
-    fn a_run_goes_on_where_it_was_left() {
+    fn run_resumes_from_its_progress_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("progress.jsonl");
         let report = SuiteReport {

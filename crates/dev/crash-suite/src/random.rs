@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_is_decided_by_seed_and_number() {
+    fn random_values_depend_on_seed_and_round() {
         let draw = |seed, round| {
             let mut random = Random::of_round(seed, round);
             [random.below(1000), random.below(1000), random.below(1000)]
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_spread_evenly() {
+    fn random_numbers_are_uniform() {
         let mut random = Random::of_round(7, 0);
         let mut counts = [0_u32; 10];
         for _ in 0..10_000 {
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_below_nothing() {
+    fn empty_range_yields_zero() {
         let mut random = Random::of_round(7, 0);
         assert_eq!(random.below(0), 0);
         assert_eq!(random.within(Duration::ZERO), Duration::ZERO);

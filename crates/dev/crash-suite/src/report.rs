@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_add_up_and_show_the_first_failure() {
+    fn merged_reports_show_the_first_failure() {
         let failure = |round, kill| SuiteFailure {
             property: Property::EffectOnce,
             round,

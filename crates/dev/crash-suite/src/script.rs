@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_order_tells_its_marker_chat_and_plan() {
+    fn order_contains_marker_chat_and_plan() {
         let text = format!("{}\n\n[Runtime] mark my words", order(&marker(7), 101, 1));
         assert_eq!(markers(&text), ["mark-0007"]);
         assert_eq!(chat_of(&text), Some(101));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_tells_its_marker_and_whether_it_appends() {
+    fn call_id_yields_marker_and_append_flag() {
         let order = order(&marker(7), 101, 1);
         assert_eq!(
             marker_of_call("call-0007-0-2").as_deref(),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn visible_texts_are_told_apart() {
+    fn visible_texts_are_classified() {
         let seen = [
             "done mark-0001 mark-0002",
             "told mark-0001",

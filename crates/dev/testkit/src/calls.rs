@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_waits_for_its_method_and_holds_for_one_call() {
+    fn fault_applies_to_one_call_of_its_method() {
         let mut calls = Calls::default();
         calls.fail_next("send", 1);
         calls.fail_next("Send", 2);

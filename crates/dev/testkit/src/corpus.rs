@@ -265,12 +265,12 @@ mod tests {
     }
 
     #[test]
-    fn checksum_is_the_standard_one() {
+    fn crc32_matches_the_reference_value() {
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
     }
 
     #[test]
-    fn pieces_and_pauses() {
+    fn segments_become_pieces_and_pauses() {
         let text = |text: &str| ResponseStep::text(text);
         let pause = ResponseStep::Wait(Duration::from_millis(5));
         let table = [

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nobody_listens_until_somebody_is_told_the_port() {
+    async fn reserved_port_refuses_until_bound() {
         let port = ReservedPort::new().unwrap();
         let refused = TcpStream::connect(port.address()).await.unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
@@ -72,7 +72,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn the_system_gives_it_to_nobody_else() {
+    async fn reserved_ports_are_not_assigned_again() {
         let reserved: Vec<_> = (0..200).map(|_| ReservedPort::new().unwrap()).collect();
         let mut listeners = Vec::new();
         for _ in 0..200 {

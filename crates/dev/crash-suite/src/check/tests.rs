@@ -483,7 +483,7 @@ const WRONG: [(Change, Property, &str); 26] = [
 ];
 
 #[test]
-fn a_round_that_went_well_is_clean_and_everything_was_looked_at() {
+fn good_round_is_clean_and_checks_every_property() {
     let report = check(&Words, &good());
     assert_eq!(report.failures, []);
     for property in Property::ALL {
@@ -502,7 +502,7 @@ fn a_round_that_went_well_is_clean_and_everything_was_looked_at() {
 }
 
 #[test]
-fn whatever_goes_wrong_is_seen() {
+fn every_fault_is_detected() {
     for (change, property, words) in WRONG {
         let mut evidence = good();
         change(&mut evidence);
@@ -515,7 +515,7 @@ fn whatever_goes_wrong_is_seen() {
 }
 
 #[test]
-fn what_a_kill_made_uncertain_is_no_failure_and_is_counted() {
+fn uncertainty_after_a_kill_is_counted_and_not_a_failure() {
     let mut evidence = good();
     evidence
         .events
@@ -538,7 +538,7 @@ fn what_a_kill_made_uncertain_is_no_failure_and_is_counted() {
 }
 
 #[test]
-fn a_message_seen_twice_is_counted_when_the_kill_fell_inside_its_send() {
+fn duplicate_of_an_interrupted_send_is_counted() {
     let mut evidence = good();
     let sent = HistoryEvent::Sent {
         life: 0,
@@ -555,7 +555,7 @@ fn a_message_seen_twice_is_counted_when_the_kill_fell_inside_its_send() {
 }
 
 #[test]
-fn a_message_that_was_given_up_is_listed() {
+fn given_up_message_is_counted() {
     let mut evidence = good();
     evidence.events.retain(|event| {
         !matches!(

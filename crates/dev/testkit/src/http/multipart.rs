@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_files_and_empty_parts() {
+    fn parses_texts_files_and_empty_parts() {
         let body = "--B\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n2\r\n--B\r\n\
             Content-Disposition: form-data; name=\"f\"; filename=\"x y.png\"\r\nContent-Type: image/png\r\n\r\n\
             \u{0}\r\n\r\n\r\n--B\r\nContent-Disposition: form-data; name=\"e\"\r\n\r\n\r\n--B--\r\n";
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn boundaries() {
+    fn parses_boundaries() {
         assert_eq!(boundary("multipart/form-data; boundary=x-1"), Some("x-1"));
         assert_eq!(
             boundary("multipart/form-data; charset=utf-8; boundary=\"y\""),

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::client;
 
 #[test]
-fn stored_data_rows_make_files() {
+fn stored_data_rows_decode_to_bytes() {
     let rows = corpus::rows("stored_data").unwrap();
     assert_eq!(rows.len(), 45);
     for row in &rows {
@@ -27,7 +27,7 @@ fn an_unknown_corpus_is_an_error() {
 }
 
 #[tokio::test]
-async fn model_rows_arrive_byte_for_byte() {
+async fn model_rows_are_served_byte_for_byte() {
     let rows = corpus::rows("llm_responses").unwrap();
     assert_eq!(rows.len(), 40);
     for row in rows {
@@ -53,7 +53,7 @@ async fn model_rows_arrive_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn gzip_of_is_unpacked_by_a_client_that_others_wrote() {
+async fn gzip_segment_is_decoded_by_reqwest() {
     let segment = json!({"gzip_of": {"rep": ["你好 ", 20_000]}, "split_every": 1000});
     let row = corpus::CorpusRow {
         id: "own".to_owned(),

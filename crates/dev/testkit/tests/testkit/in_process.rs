@@ -153,7 +153,7 @@ async fn endings_and_errors_in_process() {
 }
 
 #[tokio::test]
-async fn a_gate_holds_the_rest_of_an_answer_back() {
+async fn gate_delays_the_rest_of_an_answer() {
     let gate = Gate::new();
     let provider = ScriptedProvider::scripted([Reply::deltas(["a", "b"]).holding(&gate)]);
     let mut stream = provider.stream(request("hi")).await.unwrap();
@@ -292,7 +292,7 @@ async fn the_recording_channel_runs_receives_and_crashes() {
 }
 
 #[tokio::test]
-async fn the_recording_channel_fails_as_told() {
+async fn recording_channel_fails_as_scripted() {
     let channel = RecordingChannel::new("test").without_abilities();
     assert!(channel.drafts().is_none() && channel.typing().is_none());
     channel.fail_next(SendFault::Refuse(ChannelError::Unavailable("x".to_owned())));

@@ -22,7 +22,7 @@ fn request(server: &ModelServer, stream: bool) -> reqwest::RequestBuilder {
 }
 
 #[tokio::test]
-async fn cut_answers_end_in_a_transport_error() {
+async fn aborted_answers_end_in_a_transport_error() {
     for stream in [true, false] {
         let server = ModelServer::scripted([Reply::text("hello").then_cut()])
             .await
@@ -117,7 +117,7 @@ async fn statuses_carry_headers_and_bodies() {
 }
 
 #[tokio::test]
-async fn a_gate_holds_the_rest_of_a_stream_back() {
+async fn gate_delays_the_rest_of_a_stream() {
     let gate = Gate::new();
     let server = ModelServer::scripted([Reply::deltas(["first", "second"]).holding(&gate)])
         .await
@@ -138,7 +138,7 @@ async fn a_gate_holds_the_rest_of_a_stream_back() {
 }
 
 #[tokio::test]
-async fn delays_are_kept() {
+async fn delays_are_applied() {
     let reply = Reply::deltas(["a", "b", "c"]).with_delay(Duration::from_millis(30));
     let server = ModelServer::scripted([reply]).await.unwrap();
     let begun = Instant::now();
@@ -153,7 +153,7 @@ async fn delays_are_kept() {
 }
 
 #[tokio::test]
-async fn an_exhausted_script_is_told() {
+async fn exhausted_script_is_a_violation() {
     let server = ModelServer::scripted([]).await.unwrap();
     assert_eq!(request(&server, true).send().await.unwrap().status(), 500);
     assert_eq!(
@@ -188,7 +188,7 @@ async fn connections_are_reused_and_chunked_requests_read() {
 }
 
 #[tokio::test]
-async fn what_a_client_said_before_it_went_is_taken_in() {
+async fn request_of_a_closed_connection_is_handled() {
     let taken = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&taken);
     let server = Server::start(move |_| {

@@ -46,7 +46,7 @@ fn events(stream: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn openai_whole() {
+async fn openai_non_streaming() {
     let server = ModelServer::scripted([full_reply()]).await.unwrap();
     let answer = ask(
         &server,
@@ -100,7 +100,7 @@ async fn openai_stream() {
 }
 
 #[tokio::test]
-async fn anthropic_whole() {
+async fn anthropic_non_streaming() {
     let server = ModelServer::scripted([full_reply()]).await.unwrap();
     let body = json!({"max_tokens": 10, "messages": [{"role": "user", "content": "hi"}]});
     let expected = json!({
@@ -157,7 +157,7 @@ async fn anthropic_stream() {
 }
 
 #[tokio::test]
-async fn a_rule_answers_by_what_was_said() {
+async fn rule_answers_by_request_content() {
     let server = ModelServer::answering(|request| match request.tool_results().first() {
         Some(result) => Reply::text(format!("it says {result}")),
         None => Reply::call("read_file", &json!({"path": request.last_user_text()})),
@@ -263,7 +263,7 @@ async fn the_prompt_is_compared_byte_by_byte() {
 }
 
 #[tokio::test]
-async fn a_gate_holds_an_answer_back() {
+async fn gate_delays_an_answer() {
     let gate = Gate::new();
     let server = ModelServer::scripted([Reply::text("late").after(&gate)])
         .await
@@ -277,7 +277,7 @@ async fn a_gate_holds_an_answer_back() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_refused_in_the_vendors_words() {
+async fn wrong_key_is_refused_with_the_vendor_error() {
     let server = ModelServer::with_key("right", [Reply::text("ok")])
         .await
         .unwrap();

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_text_is_full_in_every_measure() {
+    fn full_text_fills_the_limit_in_every_measure() {
         for measure in [Measure::Utf16, Measure::CodePoints, Measure::Bytes] {
             for limit in 20..40 {
                 let style = TextStyle {
