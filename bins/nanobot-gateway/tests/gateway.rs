@@ -19,7 +19,7 @@ fn program(home: &std::path::Path) -> Command {
 }
 
 #[test]
-fn it_runs_until_it_is_terminated() {
+fn gateway_runs_until_sigterm() {
     let home = tempfile::tempdir().unwrap();
     let mut child = program(home.path()).args(["--port", "0"]).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -46,7 +46,7 @@ fn it_runs_until_it_is_terminated() {
 }
 
 #[test]
-fn a_broken_configuration_stops_it_with_its_place() {
+fn broken_configuration_exits_with_code_2_and_position() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("config.json");
     std::fs::write(&file, "{\n\"gateway\": {\"port\": \"many\"}}").unwrap();

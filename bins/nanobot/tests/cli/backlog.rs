@@ -7,7 +7,7 @@ use nanobot_testkit::{ModelServer, Reply};
 use crate::support::{Home, until};
 
 #[tokio::test]
-async fn a_single_question_ends_with_its_reply_and_the_gateway_makes_the_summary() {
+async fn pending_summary_of_a_one_shot_is_made_by_the_gateway() {
     // The reply to the question; a request for a summary would get none.
     let model = ModelServer::scripted([Reply::text("Here I am.")])
         .await

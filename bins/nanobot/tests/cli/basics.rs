@@ -5,7 +5,7 @@ use std::process::Stdio;
 use crate::support::{Home, assert_says};
 
 #[tokio::test]
-async fn without_arguments_there_is_help() {
+async fn no_arguments_print_help() {
     let home = Home::new();
     let run = home.run(&[]).await;
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
@@ -38,7 +38,7 @@ async fn the_version_has_a_logo() {
 }
 
 #[tokio::test]
-async fn wrong_usage_is_told_with_code_2() {
+async fn usage_errors_exit_with_code_2() {
     let home = Home::new();
     for (arguments, parts) in [
         (&["agnet"][..], &["agnet", "agent"][..]),
@@ -63,7 +63,7 @@ async fn wrong_usage_is_told_with_code_2() {
 }
 
 #[tokio::test]
-async fn a_reader_that_goes_away_is_no_error() {
+async fn closed_stdout_is_not_an_error() {
     let home = Home::new();
     let mut child = home
         .program()

@@ -104,7 +104,7 @@ async fn is_said_to_be(home: &Home, name: &str, state: &str, why: &str) {
 }
 
 #[tokio::test]
-async fn the_status_is_true_through_outages_stalls_and_a_revoked_token() {
+async fn status_follows_outages_stalls_and_a_revoked_token() {
     let world = World::new().await;
     let home = world.home(&json!({
         "telegram": world.section(&json!({})), "websocket": {"enabled": false}, "pigeons": {"enabled": true},
@@ -188,7 +188,7 @@ async fn the_status_is_true_through_outages_stalls_and_a_revoked_token() {
 }
 
 #[tokio::test]
-async fn a_login_switches_a_channel_on_under_a_running_gateway() {
+async fn login_enables_a_channel_of_a_running_gateway() {
     let world = World::new().await;
     let mut section = world.section(&json!({"enabled": false, "unheardOf": {"kept": 1}}));
     section.as_object_mut().unwrap().remove("token");
@@ -271,7 +271,7 @@ async fn a_login_switches_a_channel_on_under_a_running_gateway() {
 }
 
 #[tokio::test]
-async fn a_token_is_not_shown_while_it_is_typed() {
+async fn typed_token_is_not_echoed() {
     let world = World::new().await;
     let home =
         world.home(&json!({"telegram": world.section(&json!({"enabled": false, "token": ""}))}));
@@ -290,7 +290,7 @@ async fn a_token_is_not_shown_while_it_is_typed() {
 }
 
 #[tokio::test]
-async fn a_login_to_a_mailbox_learns_whose_reports_count() {
+async fn email_login_learns_the_authserv_id() {
     let fake = MailFake::start().await.unwrap();
     let home = Home::new();
     home.configure(&json!({"channels": {"email": {
@@ -361,7 +361,7 @@ async fn a_login_to_a_mailbox_learns_whose_reports_count() {
 }
 
 #[tokio::test]
-async fn mail_without_proof_stays_unread_and_its_channel_says_so_once() {
+async fn unauthenticated_mail_stays_unread_and_is_logged_once() {
     let fake = MailFake::start().await.unwrap();
     let home = Home::new();
     home.configure(&json!({
@@ -410,7 +410,7 @@ async fn mail_without_proof_stays_unread_and_its_channel_says_so_once() {
 }
 
 #[tokio::test]
-async fn the_socket_of_ones_own_is_given_its_token_and_runs() {
+async fn websocket_login_stores_the_token_and_runs() {
     let world = World::new().await;
     let home = world.home(&json!({"websocket": {"port": 0}}));
     let nothing = home
@@ -440,7 +440,7 @@ async fn the_socket_of_ones_own_is_given_its_token_and_runs() {
 }
 
 #[tokio::test]
-async fn a_test_message_goes_the_way_of_replies() {
+async fn test_message_is_sent_like_a_reply() {
     let world = World::new().await;
     let home = world.home(&json!({"telegram": world.section(&json!({}))}));
     // The bot can only write to chats that it knows.
@@ -516,7 +516,7 @@ async fn a_test_message_goes_the_way_of_replies() {
 }
 
 #[tokio::test]
-async fn one_token_has_one_receiver() {
+async fn only_one_gateway_receives_with_a_token() {
     let world = World::new().await;
     let here = world.home(&json!({
         "telegram": world.section(&json!({})), "zweitens": world.section(&json!({"kind": "telegram"})),

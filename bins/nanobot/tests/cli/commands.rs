@@ -30,7 +30,7 @@ const ANSWERS: [(&str, &str); 14] = [
 ];
 
 #[tokio::test]
-async fn commands_are_answered_in_a_pipe_and_line_by_line() {
+async fn piped_commands_are_answered_line_by_line() {
     let model = ModelServer::scripted([Reply::text("Hello.")])
         .await
         .unwrap();
@@ -69,7 +69,7 @@ async fn commands_are_answered_in_a_pipe_and_line_by_line() {
 }
 
 #[tokio::test]
-async fn a_line_ends_with_its_turn_also_when_the_message_tool_answered_it() {
+async fn piped_line_ends_when_the_message_tool_replied() {
     let written = |text: &str| Reply::call("message", &json!({"content": text}));
     let replies = [
         written("One."),
@@ -119,7 +119,7 @@ async fn connect(port: &ReservedPort) -> WebSocketClient {
 }
 
 #[tokio::test]
-async fn a_gateway_obeys_in_every_channel_and_begins_again_when_asked() {
+async fn commands_work_in_every_channel_and_restart_restarts() {
     let secret = "sk-proj-abcdefgh12345678";
     let looked = Reply::call("exec", &json!({"command": format!("echo loud {secret}")}));
     let silent = Reply::call("message", &json!({"content": "by the tool"}));
@@ -283,7 +283,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[tokio::test]
-async fn engine_and_brain_are_apart_and_nothing_is_outside_the_home_that_is_named() {
+async fn nothing_is_written_outside_the_configured_home() {
     let home = Home::new();
     let brain = home.path().with_file_name("elsewhere");
     let write = |path: &str| {

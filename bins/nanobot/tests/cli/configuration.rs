@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{Home, assert_says};
 
 #[tokio::test]
-async fn the_file_in_use_is_named_even_if_it_is_broken() {
+async fn config_path_is_printed_even_for_a_broken_file() {
     let home = Home::new();
     let expected = format!("{}\n", home.path().join("config.json").display());
     assert_eq!(home.run(&["config", "path"]).await.stdout, expected);
@@ -16,7 +16,7 @@ async fn the_file_in_use_is_named_even_if_it_is_broken() {
 }
 
 #[tokio::test]
-async fn values_are_shown_without_secrets_and_explained_with_their_line() {
+async fn config_show_hides_secrets_and_explain_names_the_line() {
     let home = Home::with_model("http://127.0.0.1:1/v1");
     let shown = home.run(&["config", "show"]).await;
     let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
@@ -51,7 +51,7 @@ async fn values_are_shown_without_secrets_and_explained_with_their_line() {
 }
 
 #[tokio::test]
-async fn a_broken_configuration_stops_with_its_place() {
+async fn broken_configuration_exits_with_its_position() {
     let home = Home::new();
     let file = home.path().join("config.json").display().to_string();
     for (text, parts) in [
@@ -93,7 +93,7 @@ async fn a_broken_configuration_stops_with_its_place() {
 }
 
 #[tokio::test]
-async fn an_unknown_key_is_a_warning_with_line_and_guess() {
+async fn unknown_key_warns_with_line_and_suggestion() {
     let home = Home::new();
     home.write(
         "config.json",
@@ -113,7 +113,7 @@ async fn an_unknown_key_is_a_warning_with_line_and_guess() {
 }
 
 #[tokio::test]
-async fn onboarding_makes_a_home_and_refreshing_keeps_it() {
+async fn onboard_creates_a_home_and_refresh_keeps_settings() {
     let home = Home::new();
     let planned = home.run(&["onboard", "--dry-run"]).await;
     assert_eq!(planned.code, 0, "{}", planned.stderr);
@@ -153,7 +153,7 @@ async fn onboarding_makes_a_home_and_refreshing_keeps_it() {
 }
 
 #[tokio::test]
-async fn onboarding_understands_config_and_workspace() {
+async fn onboard_accepts_config_and_workspace_options() {
     let home = Home::new();
     let run = home
         .run(&[
@@ -175,7 +175,7 @@ async fn onboarding_understands_config_and_workspace() {
 }
 
 #[tokio::test]
-async fn the_status_names_everything_without_secrets() {
+async fn status_shows_paths_and_model_without_secrets() {
     let home = Home::with_model("http://127.0.0.1:1/v1");
     let run = home.run(&["status"]).await;
     assert_eq!(run.code, 0, "{}", run.stderr);

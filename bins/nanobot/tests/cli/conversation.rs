@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::{Home, assert_says};
 
 #[tokio::test]
-async fn the_demo_answers_through_real_tools() {
+async fn demo_model_runs_real_tools() {
     let home = Home::new();
     let run = home
         .run(&["agent", "--demo", "-m", "what files are here?"])
@@ -22,7 +22,7 @@ async fn the_demo_answers_through_real_tools() {
 }
 
 #[tokio::test]
-async fn without_a_model_the_demo_says_how_to_add_one() {
+async fn missing_model_starts_the_demo_with_setup_hints() {
     for port in [11434, 1234, 8000, 8080] {
         if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
             eprintln!(
@@ -42,7 +42,7 @@ async fn without_a_model_the_demo_says_how_to_add_one() {
 }
 
 #[tokio::test]
-async fn lines_of_a_pipe_are_answered_in_order() {
+async fn piped_lines_are_answered_in_order() {
     let home = Home::new();
     let input = b"write a note: buy milk\n\nread notes.md\n/help\nexit\nwhat time is it?\n";
     let run = home
@@ -61,7 +61,7 @@ async fn lines_of_a_pipe_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn a_new_conversation_forgets_the_old_one() {
+async fn new_command_starts_an_empty_session() {
     let home = Home::new();
     let run = home
         .run_with_input(&["agent", "--demo"], b"hello\n/new\n/status\n")
@@ -133,7 +133,7 @@ async fn conversations_are_listed_shown_and_exported() {
 }
 
 #[tokio::test]
-async fn an_exported_conversation_is_a_session_file() {
+async fn export_is_a_valid_session_file() {
     let home = Home::new();
     home.run(&["agent", "--demo", "-m", "remember that I like tea"])
         .await;
@@ -206,7 +206,7 @@ async fn conversations_are_forked_and_rewound() {
 }
 
 #[tokio::test]
-async fn a_break_of_the_prompt_cache_is_named_also_after_a_restart() {
+async fn prompt_cache_miss_is_shown_after_a_restart() {
     let home = Home::new();
     home.run(&["agent", "--demo", "-m", "hello"]).await;
     home.write("workspace/memory/MEMORY.md", "# Ann likes tea\n");
@@ -273,7 +273,7 @@ fn assert_shown(text: &str, case: &str, words: bool, hint: bool) {
 }
 
 #[tokio::test]
-async fn progress_and_hints_of_a_question_are_shown_as_configured() {
+async fn one_shot_shows_progress_and_hints_as_configured() {
     for (channels, words, hint) in SHOWN {
         let model = ModelServer::scripted(a_turn_with_a_call()).await.unwrap();
         let home = home_with(&model, channels);
@@ -290,7 +290,7 @@ async fn progress_and_hints_of_a_question_are_shown_as_configured() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn progress_and_hints_of_a_gateway_are_shown_as_configured() {
+async fn gateway_client_shows_progress_and_hints_as_configured() {
     for (channels, words, hint) in SHOWN {
         let model = ModelServer::scripted(a_turn_with_a_call()).await.unwrap();
         let home = home_with(&model, channels);
@@ -310,7 +310,7 @@ async fn progress_and_hints_of_a_gateway_are_shown_as_configured() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn progress_and_hints_at_a_prompt_are_shown_as_configured() {
+async fn prompt_shows_progress_and_hints_as_configured() {
     for (channels, words, hint) in SHOWN {
         let model = ModelServer::scripted(a_turn_with_a_call()).await.unwrap();
         let home = home_with(&model, channels);

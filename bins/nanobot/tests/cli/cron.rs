@@ -9,7 +9,7 @@ use crate::gateway::Running;
 use crate::support::{Home, assert_says, finish, until};
 
 #[tokio::test]
-async fn jobs_are_set_listed_paused_and_removed_without_a_gateway() {
+async fn jobs_are_managed_without_a_gateway() {
     let home = Home::new();
     let add = [
         "cron",
@@ -103,7 +103,7 @@ async fn jobs_are_set_listed_paused_and_removed_without_a_gateway() {
 }
 
 #[tokio::test]
-async fn who_sets_a_job_learns_its_time_where_it_is_meant_and_what_it_will_not_do() {
+async fn cron_add_prints_next_run_zone_and_limitations() {
     let home = Home::new();
     let add = [
         "cron",
@@ -169,7 +169,7 @@ async fn who_sets_a_job_learns_its_time_where_it_is_meant_and_what_it_will_not_d
 }
 
 #[tokio::test]
-async fn jobs_that_cannot_run_are_shown_with_the_reason_and_can_be_paused() {
+async fn invalid_jobs_are_listed_with_reason_and_can_be_paused() {
     let home = Home::new();
     let file = json!({"version": 1, "jobs": [
         {"id": "0a1b2c3d", "name": "far away", "schedule": {"kind": "cron", "expr": "0 9 * * *", "tz": "Mars/Base"}},
@@ -210,7 +210,7 @@ async fn jobs_that_cannot_run_are_shown_with_the_reason_and_can_be_paused() {
 }
 
 #[tokio::test]
-async fn times_are_in_the_zone_of_the_variable_where_none_is_configured() {
+async fn tz_variable_is_the_default_zone_of_jobs() {
     let home = Home::new();
     let mut program = home.program();
     program
@@ -222,7 +222,7 @@ async fn times_are_in_the_zone_of_the_variable_where_none_is_configured() {
 }
 
 #[tokio::test]
-async fn the_zone_of_the_assistant_is_the_zone_of_its_jobs() {
+async fn cron_zone_defaults_to_the_agent_zone() {
     let home = Home::new();
     let add = ["cron", "add", "-m", "call", "--at", "2099-01-01T09:00"];
     home.configure(&json!({"agents": {"defaults": {"timezone": "Asia/Tokyo"}}}));
@@ -238,7 +238,7 @@ async fn the_zone_of_the_assistant_is_the_zone_of_its_jobs() {
 }
 
 #[tokio::test]
-async fn a_reminder_comes_to_the_chat_that_asked_for_it_and_sets_no_other() {
+async fn reminder_is_sent_to_its_chat_and_adds_no_job() {
     let model = ModelServer::answering(|request| {
         let asked = request.last_user_text();
         let answers = request

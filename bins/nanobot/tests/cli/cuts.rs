@@ -16,7 +16,7 @@ use crate::gateway::Running;
 use crate::support::{DEADLINE, Home, assert_says, until};
 
 #[tokio::test]
-async fn a_gateway_cuts_its_conversations_itself_and_not_under_a_turn() {
+async fn gateway_forks_and_rewinds_only_idle_sessions() {
     let gate = Gate::new();
     let held = Reply::text("Third.").after(&gate);
     let model = ModelServer::scripted([Reply::text("First."), Reply::text("Second."), held])
@@ -122,7 +122,7 @@ async fn syncs_of_a_turn(durability: &str) -> Option<usize> {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn durability_os_reaches_the_sessions_of_the_program() {
+async fn durability_os_syncs_no_session_file() {
     match (syncs_of_a_turn("disk").await, syncs_of_a_turn("os").await) {
         (Some(disk), Some(os)) => {
             assert!(disk >= 2, "the question and its answer are synced: {disk}");
@@ -157,7 +157,7 @@ fn over_at(lines: &[&str], is_meant: impl Fn(&str) -> bool) -> Option<usize> {
 /// are synced before the message is in the ledger.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_received_file_is_on_disk_before_the_message_that_names_it() {
+async fn received_file_is_synced_before_its_message_is_stored() {
     let (model, telegram) = (
         ModelServer::answering(|_| Reply::text("ok")).await.unwrap(),
         TelegramFake::start().await,

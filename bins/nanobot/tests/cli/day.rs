@@ -26,7 +26,7 @@ const SEED: u64 = 20_261_122;
 const OTHER_SEED: &str = "NANOBOT_DAY_SEED";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_day_with_outages_ends_with_every_message_answered_once_or_visibly_uncertain() {
+async fn day_with_outages_leaves_every_message_answered_or_uncertain() {
     let seed =
         std::env::var(OTHER_SEED).map_or(SEED, |seed| seed.parse().expect("a seed is a number"));
     let mut world = World::open().await;

@@ -494,7 +494,7 @@ const FAULTS: [Planted; 35] = [
 ];
 
 #[tokio::test]
-async fn every_planted_fault_is_found_with_its_remedy() {
+async fn doctor_finds_every_planted_fault_with_its_remedy() {
     for Planted {
         name,
         plant,
@@ -532,7 +532,7 @@ async fn every_planted_fault_is_found_with_its_remedy() {
 }
 
 #[tokio::test]
-async fn a_home_in_order_has_nothing_to_mend() {
+async fn doctor_reports_no_findings_for_a_healthy_home() {
     let model = ModelServer::scripted([Reply::text("ok")]).await.unwrap();
     let home = sound_home();
     set(
@@ -549,7 +549,7 @@ async fn a_home_in_order_has_nothing_to_mend() {
 }
 
 #[tokio::test]
-async fn a_key_that_the_vendor_refuses_is_found_by_asking() {
+async fn doctor_probe_finds_a_rejected_key() {
     let model = ModelServer::scripted([Reply::error(401, "invalid key")])
         .await
         .unwrap();
@@ -573,7 +573,7 @@ async fn a_key_that_the_vendor_refuses_is_found_by_asking() {
 }
 
 #[tokio::test]
-async fn a_port_that_somebody_has_is_found() {
+async fn doctor_finds_an_occupied_port() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let home = sound_home();
     set(
@@ -593,7 +593,7 @@ async fn a_port_that_somebody_has_is_found() {
 }
 
 #[tokio::test]
-async fn what_can_be_mended_is_mended_once() {
+async fn doctor_fix_repairs_each_finding_once() {
     let home = sound_home();
     fs::remove_dir(home.workspace()).unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();

@@ -44,7 +44,7 @@ fn fetch(server: &Server, path: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn a_page_is_read_by_the_helper_of_the_built_program() {
+async fn helper_process_parses_a_page() {
     let server = pages().await;
     let model = ModelServer::scripted([fetch(&server, "/tea"), Reply::text("It is about tea.")])
         .await
@@ -64,7 +64,7 @@ async fn a_page_is_read_by_the_helper_of_the_built_program() {
 
 /// The pages overflow the stack of their parser, or keep it busy for minutes.
 #[tokio::test]
-async fn a_hostile_page_is_a_tool_error_and_the_gateway_goes_on() {
+async fn hostile_page_is_a_tool_error_and_gateway_survives() {
     let server = pages().await;
     let model = ModelServer::scripted([
         fetch(&server, "/deep"),
@@ -128,7 +128,7 @@ const ENVELOPE: &str = "Authentication-Results: mx.bot.test; dkim=pass header.d=
 
 /// Nested mails whose nesting a search of the text does not find, and endless parameters.
 #[tokio::test]
-async fn a_hostile_mail_is_parked_and_the_next_one_is_answered() {
+async fn hostile_mail_is_flagged_and_next_mail_answered() {
     let mailbox = MailFake::start().await.unwrap();
     let model = ModelServer::answering(|_| Reply::text("Good morning, Ann."))
         .await
@@ -158,7 +158,7 @@ const SIZE: usize = 3_300_000;
 /// Mails of 3.3 MB are within every limit on size. The helper reads each, even if only the parser
 /// sees the nesting.
 #[tokio::test]
-async fn a_mail_of_mails_is_answered_and_not_parked() {
+async fn deeply_nested_mail_is_answered() {
     let mailbox = MailFake::start().await.unwrap();
     let model = ModelServer::answering(|_| Reply::text("Good morning, Ann."))
         .await

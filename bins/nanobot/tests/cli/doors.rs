@@ -15,7 +15,7 @@ const CONNECTIONS: usize = 1100;
 const FILES: u32 = 1024;
 
 #[tokio::test]
-async fn a_flood_of_connections_takes_neither_the_socket_nor_the_end() {
+async fn connection_flood_blocks_neither_socket_nor_shutdown() {
     let model = ModelServer::scripted([Reply::text("Still here.")])
         .await
         .unwrap();
@@ -57,7 +57,7 @@ async fn a_flood_of_connections_takes_neither_the_socket_nor_the_end() {
 }
 
 #[tokio::test]
-async fn a_protection_that_there_is_not_is_said_at_every_start() {
+async fn unsupported_sandbox_warns_at_every_start() {
     let model = ModelServer::answering(|_| Reply::text("ok")).await.unwrap();
     let home = Home::new();
     home.configure(&json!({
@@ -141,7 +141,7 @@ async fn hidden_characters_reach_neither_terminal_nor_logs() {
 }
 
 #[tokio::test]
-async fn beside_a_gateway_that_hangs_commands_refuse_and_leave_the_files_alone() {
+async fn commands_refuse_to_write_while_the_gateway_hangs() {
     let model = ModelServer::scripted([Reply::text("First.")])
         .await
         .unwrap();

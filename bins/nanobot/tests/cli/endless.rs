@@ -84,7 +84,7 @@ fn within_bounds(test: &str, run: impl Fn(&Home, &str) + Send, replies: &[Endles
 }
 
 #[test]
-fn a_question_ends_in_bounded_memory() {
+fn endless_reply_to_one_shot_uses_bounded_memory() {
     let run = |home: &Home, end: &str| {
         let mut program = home.program();
         let output = program.args(["agent", "-m", "hello"]).output().unwrap();
@@ -106,11 +106,11 @@ fn a_question_ends_in_bounded_memory() {
         Endless::Thoughts,
         Endless::Call,
     ];
-    within_bounds("a_question_ends_in_bounded_memory", run, &all);
+    within_bounds("endless_reply_to_one_shot_uses_bounded_memory", run, &all);
 }
 
 #[test]
-fn a_terminal_shows_it_in_bounded_memory() {
+fn endless_reply_on_a_terminal_uses_bounded_memory() {
     let run = |home: &Home, end: &str| {
         let mut screen = Screen::open(home, &["agent", "-m", "hello"]);
         screen.wait_for(end);
@@ -118,7 +118,7 @@ fn a_terminal_shows_it_in_bounded_memory() {
         assert!(screen.text.len() < 200_000, "{} bytes", screen.text.len());
     };
     within_bounds(
-        "a_terminal_shows_it_in_bounded_memory",
+        "endless_reply_on_a_terminal_uses_bounded_memory",
         run,
         &[Endless::Words, Endless::Lines],
     );

@@ -7,7 +7,7 @@ use nanobot_testkit::{ModelServer, Reply};
 use crate::support::{Home, assert_says};
 
 #[tokio::test]
-async fn a_workspace_that_is_no_folder_is_told() {
+async fn workspace_that_is_a_file_is_an_error() {
     let home = Home::new();
     home.write("file", "not a folder");
     let file = home.path().join("file");
@@ -30,7 +30,7 @@ async fn a_workspace_that_is_no_folder_is_told() {
 }
 
 #[tokio::test]
-async fn a_corrupt_session_goes_on_and_the_original_is_kept() {
+async fn corrupt_session_continues_and_its_torn_line_is_kept() {
     let model = ModelServer::scripted([Reply::text("Mimi.")]).await.unwrap();
     let home = Home::with_model(&model.base_url());
     let corrupt =
@@ -69,7 +69,7 @@ async fn a_corrupt_session_goes_on_and_the_original_is_kept() {
 /// A process with a file size limit: the closest to a full disk that needs no privileges.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_full_disk_is_told_and_loses_nothing() {
+async fn full_disk_is_reported_and_loses_nothing() {
     let model = ModelServer::scripted([Reply::text("Noted."), Reply::text("never")])
         .await
         .unwrap();
@@ -94,7 +94,7 @@ async fn a_full_disk_is_told_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_line_of_ten_megabytes_is_a_message() {
+async fn ten_megabyte_line_is_one_message() {
     let model = ModelServer::answering(|_| Reply::text("Long."))
         .await
         .unwrap();

@@ -59,7 +59,7 @@ async fn model_that_calls(calls: Vec<(&str, Value)>) -> ModelServer {
 }
 
 #[tokio::test]
-async fn the_data_folder_is_closed_but_for_what_tools_work_with() {
+async fn tools_reach_only_their_part_of_the_data_folder() {
     for arguments in [&[][..], &["-w", "."], &["-w", "channels"]] {
         closed(arguments).await;
     }
@@ -158,7 +158,7 @@ async fn closed(arguments: &[&str]) {
 }
 
 #[tokio::test]
-async fn what_memory_remembers_of_itself_is_not_written_by_tools() {
+async fn tools_cannot_write_memory_versions() {
     let versions = "memory/.versions/MEMORY.md";
     let model = model_that_calls(vec![
         ("write_file", json!({"path": versions, "content": "mine"})),
@@ -190,7 +190,7 @@ async fn what_memory_remembers_of_itself_is_not_written_by_tools() {
 /// A second name of a secret file is as closed as the first, wherever it is.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_second_name_of_a_secret_file_is_as_closed_as_the_first() {
+async fn links_to_secret_files_are_refused() {
     let read = |path: &str| ("read_file", json!({"path": path}));
     let edit = |path: &str| {
         (
@@ -262,7 +262,7 @@ mod through_the_gateway {
 
     /// While the platform asks for a pause, the file becomes a link to a file outside.
     #[tokio::test]
-    async fn an_attachment_is_what_it_was_when_the_tool_ran() {
+    async fn attachment_is_copied_when_the_tool_runs() {
         let model = ModelServer::scripted([
             Reply::call(
                 "message",
@@ -333,7 +333,7 @@ mod through_the_gateway {
     /// The gateway is killed while a platform asks for a pause. Then one file is deleted, and the
     /// others become links to a file outside.
     #[tokio::test]
-    async fn an_attachment_outlives_its_file_and_the_gateway() {
+    async fn attachment_survives_deletion_and_gateway_kill() {
         // The kill may come while the platform is called, so uncertain messages are sent again.
         let media = json!(["report.txt", "gone.txt", "[sticker:wave]"]);
         let model = ModelServer::scripted([
@@ -421,7 +421,7 @@ mod through_the_gateway {
 
     /// Files that an older version left readable are tightened, which is reported once.
     #[tokio::test]
-    async fn a_home_that_others_could_read_is_tightened_and_that_is_said_once() {
+    async fn loose_permissions_are_tightened_and_reported_once() {
         let home = Home::new();
         home.configure(&json!({"agents": {"defaults": {"model": "demo"}}}));
         home.write("channels/email/token", CANARY);
@@ -488,7 +488,7 @@ mod through_the_gateway {
     /// files that it creates are private to its user.
     #[cfg(target_os = "linux")]
     #[tokio::test]
-    async fn a_gateway_is_closed_to_other_processes_and_makes_private_files() {
+    async fn gateway_memory_and_files_are_private() {
         // The kernel applies the protection only to unprivileged users.
         let ordinary = |home: &Home, arguments: &[&str]| {
             if !nix::unistd::geteuid().is_root() {

@@ -142,7 +142,7 @@ pub(crate) async fn get(address: &str, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn it_is_healthy_until_it_is_told_to_end() {
+async fn gateway_is_healthy_until_a_signal() {
     let home = Home::with_model("http://127.0.0.1:1/v1");
     for (signal, name) in [
         (Signal::SIGTERM, "terminate"),
@@ -170,7 +170,7 @@ async fn it_is_healthy_until_it_is_told_to_end() {
 }
 
 #[tokio::test]
-async fn a_second_one_names_the_first() {
+async fn second_gateway_names_the_first_process() {
     let home = Home::with_model("http://127.0.0.1:1/v1");
     let first = Running::start(&home).await;
     // It ends while the first one runs, so it does not wait for it.
@@ -215,7 +215,7 @@ async fn connect(port: &ReservedPort) -> WebSocketClient {
 }
 
 #[tokio::test]
-async fn a_client_gets_the_models_reply() {
+async fn websocket_client_receives_the_reply() {
     let model = ModelServer::scripted([Reply::deltas(["Hel", "lo."])])
         .await
         .unwrap();
@@ -235,7 +235,7 @@ async fn a_client_gets_the_models_reply() {
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_it_at_once() {
+async fn second_signal_ends_the_gateway_at_once() {
     let model = ModelServer::answering(|_| Reply::hang()).await.unwrap();
     let port = ReservedPort::new().unwrap();
     let home = home_with_clients(&model, &port);
@@ -255,7 +255,7 @@ async fn a_second_signal_ends_it_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_no_gateway_works_through_the_one_that_runs() {
+async fn commands_use_the_running_gateway() {
     let written = Reply::call("message", &json!({"content": "By the tool."}));
     let replies = [
         Reply::deltas(["One ", "owner."]),

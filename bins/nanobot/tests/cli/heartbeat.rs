@@ -11,7 +11,7 @@ use crate::gateway::Running;
 use crate::support::{Home, assert_says};
 
 #[tokio::test]
-async fn what_a_heartbeat_finds_is_told_where_somebody_wrote_last_and_silence_is_kept() {
+async fn heartbeat_result_is_sent_to_latest_chat_unless_silent() {
     let answers = [
         "It will rain.",
         "HEARTBEAT_OK",

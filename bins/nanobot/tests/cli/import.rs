@@ -42,7 +42,7 @@ fn python_home(base: &str) -> Home {
 }
 
 #[tokio::test]
-async fn a_dry_run_tells_and_writes_nothing() {
+async fn dry_run_prints_the_report_and_writes_nothing() {
     let home = python_home("http://127.0.0.1:1/v1");
     let before = (
         home.read("config.json"),
@@ -74,7 +74,7 @@ async fn a_dry_run_tells_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_and_everything_is_kept() {
+async fn imported_session_continues_and_nothing_is_lost() {
     let model = ModelServer::scripted([Reply::text("Mimi."), Reply::text("Yes.")])
         .await
         .unwrap();
@@ -130,7 +130,7 @@ async fn a_conversation_goes_on_and_everything_is_kept() {
 }
 
 #[tokio::test]
-async fn jobs_of_the_older_layout_are_imported_once_and_anything_else_is_named() {
+async fn old_job_file_is_imported_once_or_reported() {
     let job = |id: &str, message: &str| {
         json!({
             "id": id, "name": message, "enabled": true, "schedule": {"kind": "cron", "expr": "0 9 * * 1-5"},
@@ -191,7 +191,7 @@ async fn jobs_of_the_older_layout_are_imported_once_and_anything_else_is_named()
 
 /// All keys of the section as the Python program wrote it.
 #[tokio::test]
-async fn older_keys_of_slack_are_known() {
+async fn old_slack_keys_are_known() {
     let home = Home::new();
     home.configure(&json!({"channels": {"slack": {
         "enabled": true, "mode": "socket", "webhookPath": "/slack/events", "botToken": "xoxb-12345678",
@@ -227,7 +227,7 @@ async fn older_keys_of_slack_are_known() {
 }
 
 #[tokio::test]
-async fn onboarding_tells_what_it_found_before_it_writes() {
+async fn onboard_prints_the_import_report_before_writing() {
     let home = python_home("http://127.0.0.1:1/v1");
     let run = home.run(&["onboard", "--refresh"]).await;
     assert_eq!(run.code, 0, "{}", run.stderr);

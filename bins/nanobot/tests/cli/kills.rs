@@ -287,7 +287,7 @@ async fn finish(home: &Home) {
 }
 
 #[tokio::test]
-async fn every_moment_of_a_job_is_fired_once_however_often_the_gateway_is_killed() {
+async fn due_times_fire_once_despite_gateway_kills() {
     let number = AtomicUsize::new(0);
     // All answers differ, so that one seen twice was sent twice. Drafts are off: one that the
     // platform accepted just before a kill, without a record of it, would look like an answer.

@@ -6,7 +6,7 @@ use crate::gateway::Running;
 use crate::support::{Home, assert_says, until};
 
 #[tokio::test]
-async fn a_gateway_is_restarted_and_stopped_from_elsewhere() {
+async fn gateway_is_restarted_and_stopped_by_commands() {
     let home = Home::with_model("http://127.0.0.1:1/v1");
     let none = home.run(&["gateway", "status"]).await;
     assert_eq!(
@@ -71,7 +71,7 @@ async fn a_gateway_is_restarted_and_stopped_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_log_is_followed_over_a_restart() {
+async fn log_following_continues_after_a_restart() {
     let home = Home::with_model("http://127.0.0.1:1/v1");
     let missing = home.run(&["gateway", "logs"]).await;
     assert_eq!(missing.code, 1);
@@ -98,7 +98,7 @@ async fn a_log_is_followed_over_a_restart() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_service_is_shown_written_and_removed() {
+async fn service_is_previewed_installed_and_removed() {
     let home = Home::with_model("http://127.0.0.1:1/v1");
     let shown = home.run(&["gateway", "install-service", "--dry-run"]).await;
     assert_eq!(shown.code, 0, "{shown:?}");
@@ -137,7 +137,7 @@ async fn a_service_is_shown_written_and_removed() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_unit_is_one_that_systemd_takes() {
+async fn systemd_accepts_the_unit() {
     let Ok(version) = std::process::Command::new("systemd-analyze")
         .arg("--version")
         .output()

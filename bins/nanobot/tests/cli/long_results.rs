@@ -71,7 +71,7 @@ fn kept(home: &Home) -> String {
 /// Lines end as programs end them, and one has a key in it.
 #[cfg(unix)]
 #[tokio::test]
-async fn the_middle_of_a_long_output_can_be_read() {
+async fn middle_of_a_long_output_is_readable() {
     let command = "seq -f 'line %06g' 1 600; echo 'the key is a-key-of-words'; \
                    seq -f 'step %06g' 1 1400 | tr '\\n' '\\r'; echo; seq -f 'line %06g' 601 2000";
     let model = model_that_reads_on("exec", json!({"command": command})).await;
@@ -106,7 +106,7 @@ async fn the_middle_of_a_long_output_can_be_read() {
 }
 
 #[tokio::test]
-async fn a_long_page_is_a_document_and_a_file_of_lines() {
+async fn long_page_is_truncated_and_stored_as_lines() {
     let paragraphs: String = (1..=900)
         .map(|n| format!("<p>Paragraph {n} is about \"tea\" and water.</p>"))
         .collect();
@@ -170,7 +170,7 @@ async fn failures_show_their_severity_as_configured() {
 }
 
 #[tokio::test]
-async fn old_results_are_left_out_of_long_turns_as_configured() {
+async fn compaction_omits_old_results_as_configured() {
     for (keys, is_whole) in [
         (json!({}), false),
         (json!({"compactAfterTools": false}), true),

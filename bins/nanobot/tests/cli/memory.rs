@@ -10,7 +10,7 @@ use crate::gateway::Running;
 use crate::support::{Home, assert_says, until};
 
 #[tokio::test]
-async fn what_the_assistant_writes_can_be_found_reviewed_and_undone() {
+async fn memory_changes_are_searchable_and_restorable() {
     let write = |text: &str| {
         Reply::call(
             "write_file",
@@ -88,7 +88,7 @@ async fn what_the_assistant_writes_can_be_found_reviewed_and_undone() {
 }
 
 #[tokio::test]
-async fn the_assistant_searches_what_was_said_long_ago() {
+async fn model_searches_memory_and_sessions() {
     let replies = [
         Reply::text("Noted."),
         Reply::call("memory_search", &json!({"query": "tower"})),
@@ -156,7 +156,7 @@ fn prompt_of(model: &ModelServer, said: &str) -> String {
     reason = "one table or story, read from top to bottom"
 )]
 #[tokio::test]
-async fn what_one_person_said_alone_is_told_to_nobody_else() {
+async fn private_facts_stay_with_their_person() {
     let model = ModelServer::answering(|request| {
         let asked = request.last_user_text();
         match results(request).len() {
@@ -265,7 +265,7 @@ async fn what_one_person_said_alone_is_told_to_nobody_else() {
 }
 
 #[tokio::test]
-async fn day_notes_are_put_together_when_the_settings_say_so() {
+async fn day_notes_are_rolled_up_if_configured() {
     let model = ModelServer::answering(|_| Reply::text("Hi."))
         .await
         .unwrap();
@@ -324,7 +324,7 @@ fn divided_home(model: &ModelServer, telegram: &TelegramFake) -> Home {
     reason = "one table or story, read from top to bottom"
 )]
 #[tokio::test]
-async fn files_results_and_jobs_of_a_person_are_closed_to_another() {
+async fn files_results_and_jobs_of_other_people_are_denied() {
     const CANARY: &str = "CANARY-7f3a";
     let model = ModelServer::scripted([]).await.unwrap();
     let telegram = TelegramFake::start().await.unwrap();

@@ -51,7 +51,7 @@ async fn an_anthropic_server_answers() {
 }
 
 #[tokio::test]
-async fn the_next_turn_remembers_the_one_before() {
+async fn second_turn_includes_the_first() {
     let model = ModelServer::scripted([Reply::text("Hello, Ann."), Reply::text("Ann.")])
         .await
         .unwrap();
@@ -72,7 +72,7 @@ async fn the_next_turn_remembers_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_told_and_the_message_is_kept() {
+async fn rejected_key_is_reported_and_message_stored() {
     let model = ModelServer::with_key("another-key", [Reply::text("never")])
         .await
         .unwrap();
@@ -88,7 +88,7 @@ async fn a_wrong_key_is_told_and_the_message_is_kept() {
 }
 
 #[tokio::test]
-async fn an_unreachable_model_is_told() {
+async fn unreachable_model_is_reported() {
     let home = Home::with_model("http://127.0.0.1:1/v1");
     let mut command = home.program();
     command
@@ -100,7 +100,7 @@ async fn an_unreachable_model_is_told() {
 }
 
 #[tokio::test]
-async fn a_model_that_hangs_is_given_up() {
+async fn hanging_model_times_out() {
     let model = ModelServer::answering(|_| Reply::hang()).await.unwrap();
     let home = Home::with_model(&model.base_url());
     let mut command = home.program();
@@ -114,7 +114,7 @@ async fn a_model_that_hangs_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_and_bad_arguments_are_the_models_business() {
+async fn unknown_tool_and_bad_arguments_go_back_to_the_model() {
     let model = ModelServer::scripted([
         Reply::call("no_such_tool", &json!({})),
         Reply::call("read_file", &json!({"path": 7, "limit": "many"})),
@@ -139,7 +139,7 @@ async fn an_unknown_tool_and_bad_arguments_are_the_models_business() {
 }
 
 #[tokio::test]
-async fn an_unknown_provider_stops_with_what_to_try() {
+async fn unknown_provider_exits_with_a_hint() {
     let home = Home::new();
     home.configure(&json!({"agents": {"defaults": {"model": "x", "provider": "nobody"}}}));
     let run = home.run(&["agent", "-m", "hello"]).await;
@@ -148,7 +148,7 @@ async fn an_unknown_provider_stops_with_what_to_try() {
 }
 
 #[tokio::test]
-async fn a_pipe_goes_on_after_a_failed_turn_and_says_so_in_the_end() {
+async fn piped_input_continues_after_a_failed_turn_and_exits_1() {
     let model = ModelServer::scripted([Reply::error(400, "no such model"), Reply::text("Fine.")])
         .await
         .unwrap();
@@ -161,7 +161,7 @@ async fn a_pipe_goes_on_after_a_failed_turn_and_says_so_in_the_end() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn control_c_ends_a_question_and_what_was_asked_is_kept() {
+async fn control_c_ends_a_one_shot_and_keeps_the_message() {
     use std::process::Stdio;
 
     use nix::sys::signal::{Signal, kill};
@@ -196,7 +196,7 @@ async fn control_c_ends_a_question_and_what_was_asked_is_kept() {
 
 /// Vendors accept ids of up to 64 characters, and a history may outlive the vendor it began with.
 #[tokio::test]
-async fn long_ids_of_calls_are_shortened_alike_everywhere() {
+async fn long_call_ids_are_shortened_consistently() {
     let ids = ["a", "b"].map(|end| format!("call_{}{end}", "x".repeat(300)));
     let calls = ids
         .clone()

@@ -109,7 +109,7 @@ fn code(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_stranger_is_let_in_by_a_code_and_kept_out_again() {
+async fn code_approves_a_stranger_until_revoked() {
     let world = World::new(&json!({})).await;
     let (mallory, eve) = (mallory(), Person::new(67, "Eve", "eve_x"));
     let gateway = Running::start(&world.home).await;
@@ -194,7 +194,7 @@ async fn a_stranger_is_let_in_by_a_code_and_kept_out_again() {
 }
 
 #[tokio::test]
-async fn whoever_was_let_in_is_told_once_also_by_a_gateway_that_starts_later() {
+async fn approval_is_announced_once_even_after_a_restart() {
     let world = World::new(&json!({})).await;
     let people = [
         mallory(),
@@ -233,7 +233,7 @@ async fn whoever_was_let_in_is_told_once_also_by_a_gateway_that_starts_later() {
 }
 
 #[tokio::test]
-async fn the_lists_of_the_configuration_work_while_a_gateway_runs() {
+async fn allow_lists_are_reloaded_while_the_gateway_runs() {
     let world = World::new(&json!({"allowFrom": []})).await;
     let (ann, mallory) = (Person::new(7, "Ann", "ann_x"), mallory());
     let gateway = Running::start(&world.home).await;
@@ -270,7 +270,7 @@ async fn the_lists_of_the_configuration_work_while_a_gateway_runs() {
 }
 
 #[tokio::test]
-async fn every_group_has_its_rules() {
+async fn each_group_follows_its_own_rules() {
     let world = World::new(&json!({
         "allowFrom": ["7"],
         "dm": {"enabled": false},
@@ -334,7 +334,7 @@ async fn every_group_has_its_rules() {
 }
 
 #[tokio::test]
-async fn everybody_may_talk_and_may_still_let_nobody_in() {
+async fn wildcard_senders_cannot_approve_others() {
     let world = World::new(&json!({"allowFrom": ["*"]})).await;
     let gateway = Running::start(&world.home).await;
     let answer = world.ask(&mallory(), "/pairing").await;
@@ -347,7 +347,7 @@ async fn everybody_may_talk_and_may_still_let_nobody_in() {
 }
 
 #[tokio::test]
-async fn pairing_says_what_is_wrong_without_a_gateway() {
+async fn pairing_errors_are_reported_without_a_gateway() {
     let world = World::new(&json!({})).await;
     assert_eq!(
         world.run(&["pairing", "list"]).await,

@@ -57,7 +57,7 @@ fn configure(home: &Home, telegram: &TelegramFake, model: &ModelServer, beats: b
 }
 
 #[tokio::test]
-async fn jobs_heartbeats_and_answers_to_commands_come_to_the_topic() {
+async fn jobs_heartbeats_and_command_replies_go_to_the_topic() {
     let (model, telegram, home) = (
         model().await,
         TelegramFake::start().await.unwrap(),

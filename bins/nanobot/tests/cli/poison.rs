@@ -135,14 +135,14 @@ async fn assert_well_again(home: &Home, channel: &str) {
 }
 
 #[tokio::test]
-async fn an_update_that_ends_every_poller_is_set_aside_and_the_next_one_answered() {
+async fn crashing_polled_update_is_quarantined() {
     let (model, telegram) = (model().await, TelegramFake::start().await.unwrap());
     let keys = json!({"token": telegram::TOKEN, "apiBase": telegram.api_base(), "pollTimeout": 1});
     telegram_survives(&model, &telegram, &home(&model, "telegram", keys)).await;
 }
 
 #[tokio::test]
-async fn an_update_that_ends_every_webhook_is_set_aside_and_the_next_one_answered() {
+async fn crashing_webhook_update_is_quarantined() {
     let (model, telegram) = (model().await, TelegramFake::start().await.unwrap());
     let port = ReservedPort::new().unwrap();
     telegram.post_to(port.address());
@@ -215,7 +215,7 @@ async fn telegram_survives(model: &ModelServer, telegram: &TelegramFake, home: &
 
 /// The model is slow, so every kill also interrupts the turn.
 #[tokio::test]
-async fn a_turn_under_way_is_not_given_up_for_what_a_message_does() {
+async fn running_turn_is_not_blamed_for_a_crashing_message() {
     let slow = |text: String| Reply::text(text).with_delay(Duration::from_secs(3));
     let model = ModelServer::answering(move |request| {
         slow(format!("I read: {}", request.last_user_text()))
@@ -266,7 +266,7 @@ async fn a_turn_under_way_is_not_given_up_for_what_a_message_does() {
 /// Slack delivers the event again, and at the next start it is in the history: both are the same
 /// message.
 #[tokio::test]
-async fn an_event_of_slack_is_set_aside_however_it_comes_again() {
+async fn redelivered_slack_event_is_quarantined() {
     let (model, fake) = (model().await, SlackFake::start().await.unwrap());
     let keys = json!({"botToken": slack::BOT_TOKEN, "appToken": slack::APP_TOKEN, "apiBase": fake.api_base()});
     let home = home(&model, "slack", keys);
@@ -308,7 +308,7 @@ async fn an_event_of_slack_is_set_aside_however_it_comes_again() {
 
 /// Discord delivers the event once; the next starts fetch it from the history of the chat.
 #[tokio::test]
-async fn a_message_of_discord_is_set_aside_however_it_comes_again() {
+async fn refetched_discord_message_is_quarantined() {
     let (model, fake) = (model().await, DiscordFake::start().await.unwrap());
     let home = home(
         &model,

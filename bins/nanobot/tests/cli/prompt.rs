@@ -245,7 +245,7 @@ async fn a_conversation_is_shown_and_remembered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn markdown_is_styled_unless_it_is_not_wanted() {
+async fn markdown_is_styled_unless_disabled() {
     let model = ModelServer::answering(|_| Reply::deltas(["# Ti", "tle\n\nsome **bold**\n"]))
         .await
         .unwrap();
@@ -275,7 +275,7 @@ async fn markdown_is_styled_unless_it_is_not_wanted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn control_c_stops_the_turn_and_a_second_one_leaves() {
+async fn first_control_c_stops_the_turn_and_second_exits() {
     let model = ModelServer::answering(|_| Reply::text("never finished\n").then_stall())
         .await
         .unwrap();
@@ -292,7 +292,7 @@ async fn control_c_stops_the_turn_and_a_second_one_leaves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn control_c_stops_a_turn_that_said_something_on_the_way() {
+async fn control_c_stops_a_turn_after_a_tool_message() {
     let model = ModelServer::answering(|request| match request.messages().last() {
         Some(last) if last["role"] == "tool" => Reply::text("never finished\n").then_stall(),
         _ => Reply::call("message", &json!({"content": "I am on it."})),
@@ -311,7 +311,7 @@ async fn control_c_stops_a_turn_that_said_something_on_the_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn control_c_stops_what_was_asked_while_the_reply_before_was_written() {
+async fn control_c_stops_a_queued_message() {
     let gate = Gate::new();
     let rest = gate.clone();
     let model = ModelServer::answering(move |request| {
@@ -338,7 +338,7 @@ async fn control_c_stops_what_was_asked_while_the_reply_before_was_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_count_before_the_next_prompt_is_there() {
+async fn keys_before_the_next_prompt_are_read() {
     // In one piece, so that the terminal has the last key before the program reads the line.
     for keys in [
         "/status\r\u{4}",
@@ -366,7 +366,7 @@ async fn keys_count_before_the_next_prompt_is_there() {
 }
 
 #[test]
-fn control_z_gives_the_terminal_back_until_the_program_goes_on() {
+fn control_z_restores_the_terminal_until_resumed() {
     let home = Home::new();
     let mut screen = Screen::open(&home, &["agent", "--demo"]);
     screen.wait_for("You: ");
@@ -382,7 +382,7 @@ fn control_z_gives_the_terminal_back_until_the_program_goes_on() {
 }
 
 #[test]
-fn a_silent_question_that_is_given_up_leaves_the_terminal_as_it_was() {
+fn interrupted_secret_prompt_restores_the_terminal() {
     for (signal, code) in [
         (Signal::SIGINT, 130),
         (Signal::SIGTERM, 143),
@@ -399,7 +399,7 @@ fn a_silent_question_that_is_given_up_leaves_the_terminal_as_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_typed_meanwhile_steers_the_turn() {
+async fn input_during_a_turn_steers_it() {
     let model = ModelServer::answering(|request| {
         let text = request.json.to_string();
         if text.contains("in French") {
@@ -431,7 +431,7 @@ async fn what_is_typed_meanwhile_steers_the_turn() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn signals_put_the_terminal_back() {
+async fn signals_restore_the_terminal() {
     for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
         let home = Home::new();
         let mut screen = Screen::open(&home, &["agent", "--demo"]);
@@ -443,7 +443,7 @@ async fn signals_put_the_terminal_back() {
 }
 
 #[test]
-fn an_existing_configuration_is_replaced_only_if_one_says_so() {
+fn existing_configuration_is_replaced_only_after_consent() {
     for (answer, keeps) in [("\r", true), ("n\r", true), ("y\r", false)] {
         let home = Home::new();
         home.configure(&json!({"agents": {"defaults": {"model": "mine"}}}));
@@ -460,7 +460,7 @@ fn an_existing_configuration_is_replaced_only_if_one_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dumb_terminal_gets_plain_lines() {
+async fn dumb_terminal_prints_plain_lines() {
     let home = Home::new();
     let OpenptyResult { master, slave } = terminal();
     let stdio = || Stdio::from(slave.try_clone().unwrap());
@@ -485,7 +485,7 @@ async fn a_dumb_terminal_gets_plain_lines() {
 }
 
 #[test]
-fn a_person_is_asked_before_a_skill_is_installed() {
+fn skill_installation_asks_for_consent() {
     let home = Home::new();
     home.write(
         "from/receipts/SKILL.md",

@@ -13,7 +13,7 @@ async fn talked() -> Home {
 }
 
 #[tokio::test]
-async fn a_recorded_conversation_is_identical_and_nothing_is_written() {
+async fn replay_of_a_recorded_session_is_identical() {
     let home = talked().await;
     let before = home.read("workspace/sessions/cli_direct.jsonl");
     let files = (home.names("."), home.names("workspace"));
@@ -33,7 +33,7 @@ async fn a_recorded_conversation_is_identical_and_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn a_changed_record_diverges_with_code_1() {
+async fn changed_record_diverges_and_exits_1() {
     let home = talked().await;
     let log = home.read("workspace/sessions/cli_direct.jsonl");
     let visible = log.rfind("\"visible\":\"").expect(&log);
@@ -55,7 +55,7 @@ async fn a_changed_record_diverges_with_code_1() {
 }
 
 #[tokio::test]
-async fn a_bundle_replays_in_another_home() {
+async fn bundle_replays_in_another_home() {
     let home = talked().await;
     let file = home.path().join("turns.json");
     let name = file.to_str().unwrap();
@@ -118,7 +118,7 @@ async fn a_bundle_replays_in_another_home() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_replayed_is_told() {
+async fn replay_errors_are_reported() {
     let home = talked().await;
     home.write("other.json", "{\"format\": 99}");
     let other = home.path().join("other.json");

@@ -25,7 +25,7 @@ fn assert_hides(place: &str, text: &str) {
 }
 
 #[tokio::test]
-async fn a_configured_secret_reaches_no_model_no_person_and_no_record() {
+async fn configured_secrets_are_redacted_everywhere() {
     let (first, rest) = PASSWORD.split_at(11);
     let model = ModelServer::scripted([
         Reply::call("read_file", &json!({"path": "leak.txt"})),
@@ -107,7 +107,7 @@ async fn run_with(home: &Home, arguments: &[&str]) -> crate::support::Run {
 }
 
 #[tokio::test]
-async fn short_secrets_are_named_by_the_doctor() {
+async fn doctor_reports_short_secrets() {
     let home = Home::with_model("http://127.0.0.1:1/v1");
     let mut config: serde_json::Value = serde_json::from_str(&home.read("config.json")).unwrap();
     config["channels"]["websocket"] = json!({"enabled": true, "token": "tiny"});

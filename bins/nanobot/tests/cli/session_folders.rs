@@ -68,7 +68,7 @@ fn calls() -> Vec<(&'static str, Value)> {
 }
 
 #[tokio::test]
-async fn relative_paths_of_tools_start_in_the_folder_of_the_session() {
+async fn relative_paths_resolve_in_the_session_folder() {
     let model = model_that_calls(&calls()).await;
     let home = home_of(&model, &json!({"sessionFolders": true}));
     for (session, folder) in [
@@ -102,7 +102,7 @@ async fn relative_paths_of_tools_start_in_the_folder_of_the_session() {
 }
 
 #[tokio::test]
-async fn without_the_setting_they_start_in_the_workspace() {
+async fn relative_paths_resolve_in_the_workspace_by_default() {
     let model = model_that_calls(&calls()).await;
     let home = home_of(&model, &json!({}));
     let (results, system) = results(&home, &model, "cli:one").await;
@@ -118,7 +118,7 @@ async fn without_the_setting_they_start_in_the_workspace() {
 /// settings.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_folder_that_leads_out_of_the_workspace_is_refused() {
+async fn session_folder_outside_the_workspace_is_refused() {
     let calls = vec![
         ("write_file", json!({"path": "a.txt", "content": "x"})),
         ("exec", json!({"command": "touch b.txt"})),
@@ -146,7 +146,7 @@ async fn a_folder_that_leads_out_of_the_workspace_is_refused() {
 
 /// Attachments of the `message` tool are found where the other tools put them.
 #[tokio::test]
-async fn attachments_are_taken_from_the_folder_of_the_session() {
+async fn attachments_resolve_in_the_session_folder() {
     let calls = vec![(
         "message",
         json!({"content": "here", "media": ["report.txt"]}),

@@ -29,7 +29,7 @@ fn line_of<'a>(list: &'a str, name: &str) -> &'a str {
 }
 
 #[tokio::test]
-async fn all_skills_are_listed_with_what_is_not_well() {
+async fn skills_list_shows_problems() {
     let home = Home::new();
     home.configure(&json!({
         "skills": {"libraryDirs": ["~/shared-skills"], "disabled": ["tmux"]},
@@ -105,7 +105,7 @@ async fn all_skills_are_listed_with_what_is_not_well() {
 }
 
 #[tokio::test]
-async fn a_skill_is_installed_with_consent_loses_its_place_when_it_changes_and_is_removed() {
+async fn changed_skill_loses_consent_until_agreed_again() {
     let home = Home::new();
     home.write("from/receipts/SKILL.md", RECEIPTS);
     home.write("from/receipts/scripts/sort.py", "print()");
@@ -183,7 +183,7 @@ async fn a_skill_is_installed_with_consent_loses_its_place_when_it_changes_and_i
 
 /// The assistant may have written a skill itself, or changed one.
 #[tokio::test]
-async fn a_skill_stands_in_every_prompt_only_while_it_is_what_was_agreed_to() {
+async fn always_skill_is_in_prompts_only_while_unchanged() {
     let model = ModelServer::answering(|request| {
         let is_there = request.system().contains("Put them into folders");
         Reply::text(if is_there { "I know how." } else { "How?" })
@@ -264,7 +264,7 @@ async fn a_skill_stands_in_every_prompt_only_while_it_is_what_was_agreed_to() {
 /// Skills that were in every prompt under the Python program.
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn at_the_first_visit_a_person_is_shown_them_and_asked_once() {
+async fn first_run_asks_once_about_always_skills() {
     let model = ModelServer::answering(|request| {
         let system = request.system();
         let has = |text: &str| if system.contains(text) { "yes" } else { "no" };
@@ -307,7 +307,7 @@ async fn at_the_first_visit_a_person_is_shown_them_and_asked_once() {
 }
 
 #[tokio::test]
-async fn archives_are_installed_and_those_that_reach_out_are_refused() {
+async fn archives_are_installed_unless_they_escape_the_folder() {
     let home = Home::new();
     let file = |name: &str, files: &[(&str, &str)]| {
         let path = home.path().join(name);
@@ -339,7 +339,7 @@ async fn archives_are_installed_and_those_that_reach_out_are_refused() {
 }
 
 #[tokio::test]
-async fn the_model_sees_skills_reads_built_in_ones_and_changes_none_of_ours() {
+async fn model_reads_built_in_skills_but_cannot_change_them() {
     let library = "../library/skills/weather/SKILL.md";
     let lock = "skills/.lock.json";
     let write =
@@ -424,7 +424,7 @@ async fn the_model_sees_skills_reads_built_in_ones_and_changes_none_of_ours() {
 }
 
 #[tokio::test]
-async fn templates_are_made_where_they_are_missing_and_never_over_what_is_there() {
+async fn templates_are_created_only_if_missing() {
     let home = Home::new();
     let onboarded = home.run(&["onboard"]).await;
     assert_eq!(onboarded.code, 0, "{}", onboarded.stderr);
@@ -487,7 +487,7 @@ mod through_the_gateway {
     use crate::gateway::Running;
 
     #[tokio::test]
-    async fn stickers_arrive_as_pictures_and_skills_can_be_asked_for() {
+    async fn stickers_are_sent_as_pictures_and_skills_requested() {
         let port = ReservedPort::new().unwrap();
         let model = ModelServer::scripted([
             Reply::call(

@@ -100,7 +100,7 @@ fn sessions_of_subagents(home: &Home) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_question_ends_when_its_subagents_have() {
+async fn one_shot_waits_for_its_subagents() {
     let gate = Gate::new();
     let model = model(&gate, &gate).await;
     let home = home(&model, &json!({}));
@@ -125,7 +125,7 @@ async fn a_question_ends_when_its_subagents_have() {
 }
 
 #[tokio::test]
-async fn a_pipe_and_a_gateway_tell_results_too() {
+async fn pipe_and_gateway_print_subagent_results() {
     let gate = Gate::new();
     let model = model(&gate, &gate).await;
     let home = home(&model, &json!({}));
@@ -172,7 +172,7 @@ fn left_at_work(home: &Home) -> Screen {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_prompt_is_left_when_its_subagents_are_done() {
+async fn prompt_exits_after_its_subagents_finish() {
     let gate = Gate::new();
     let model = model(&gate, &Gate::new()).await;
     let home = home(&model, &json!({}));
@@ -183,7 +183,7 @@ async fn a_prompt_is_left_when_its_subagents_are_done() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupt_leaves_a_prompt_without_its_subagents() {
+async fn interrupt_exits_a_prompt_despite_subagents() {
     let gate = Gate::new();
     let model = model(&gate, &Gate::new()).await;
     let home = home(&model, &json!({}));
@@ -197,7 +197,7 @@ async fn an_interrupt_leaves_a_prompt_without_its_subagents() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_prompt_at_a_gateway_is_left_when_its_subagents_are_done() {
+async fn gateway_prompt_exits_after_its_subagents_finish() {
     let gate = Gate::new();
     let model = model(&gate, &Gate::new()).await;
     let home = home(&model, &json!({}));
@@ -220,7 +220,7 @@ async fn a_prompt_at_a_gateway_is_left_when_its_subagents_are_done() {
 }
 
 #[tokio::test]
-async fn a_result_comes_into_the_topic_that_asked_for_it() {
+async fn subagent_result_is_sent_to_the_requesting_topic() {
     let gate = Gate::new();
     let model = model(&gate, &Gate::new()).await;
     let telegram = TelegramFake::start().await.unwrap();
@@ -247,7 +247,7 @@ async fn a_result_comes_into_the_topic_that_asked_for_it() {
 }
 
 #[tokio::test]
-async fn a_client_is_told_the_result_and_can_stop_the_work() {
+async fn client_receives_the_result_and_can_stop_the_subagent() {
     let gate = Gate::new();
     let model = model(&gate, &Gate::new()).await;
     let port = ReservedPort::new().unwrap();
@@ -294,7 +294,7 @@ async fn reply(client: &mut WebSocketClient) -> String {
 }
 
 #[tokio::test]
-async fn a_kill_loses_no_subagent_and_its_result_comes_once() {
+async fn subagent_survives_a_kill_and_reports_once() {
     let gate = Gate::new();
     let model = model(&gate, &Gate::new()).await;
     let telegram = TelegramFake::start().await.unwrap();

@@ -28,7 +28,7 @@ fn configure(home: &Home, model: &ModelServer, telegram: &TelegramFake, more: &V
 }
 
 #[tokio::test]
-async fn a_voice_that_is_posted_to_the_webhook_is_understood_and_answered() {
+async fn webhook_voice_message_is_transcribed_and_answered() {
     for (vendor, base) in [
         ("groq", "/openai/v1"),
         ("stepfun", "/step_plan/v1"),
@@ -100,7 +100,7 @@ async fn is_understood(vendor: &str, base: &str) {
 }
 
 #[tokio::test]
-async fn choices_are_buttons_and_a_press_goes_on_with_the_conversation() {
+async fn choices_are_buttons_and_a_press_continues_the_session() {
     let model = ModelServer::answering(|request| {
         let is_answered = request
             .messages()
@@ -150,7 +150,7 @@ async fn choices_are_buttons_and_a_press_goes_on_with_the_conversation() {
 }
 
 #[tokio::test]
-async fn a_turn_that_goes_on_after_a_kill_shows_that_it_does() {
+async fn resumed_turn_shows_progress() {
     let gate = Gate::new();
     let held = gate.clone();
     let model = ModelServer::answering(move |_| Reply::text("There you are.").holding(&held));
@@ -200,7 +200,7 @@ async fn a_turn_that_goes_on_after_a_kill_shows_that_it_does() {
 }
 
 #[tokio::test]
-async fn half_an_answer_that_a_kill_left_gives_way_to_the_whole_one() {
+async fn orphaned_draft_is_replaced_by_the_full_answer() {
     let asked = AtomicUsize::new(0);
     // Every life but the last one is killed in the middle of an answer.
     let model = ModelServer::answering(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
@@ -254,7 +254,7 @@ async fn half_an_answer_that_a_kill_left_gives_way_to_the_whole_one() {
 
 /// The tool has answered, and half of the model's text after that is already shown.
 #[tokio::test]
-async fn words_after_an_answer_by_the_tool_leave_no_draft() {
+async fn text_after_a_tool_answer_leaves_no_draft() {
     let gate = Gate::new();
     let held = gate.clone();
     let model = ModelServer::answering(move |request| {
@@ -300,7 +300,7 @@ async fn words_after_an_answer_by_the_tool_leave_no_draft() {
 }
 
 #[tokio::test]
-async fn what_is_forwarded_quoted_or_sent_through_a_bot_is_no_command_and_marked() {
+async fn forwarded_and_quoted_text_is_marked_and_not_a_command() {
     let model = ModelServer::answering(|_| Reply::text("I see."));
     let (model, telegram, home) = (
         model.await.unwrap(),
@@ -376,7 +376,7 @@ async fn what_is_forwarded_quoted_or_sent_through_a_bot_is_no_command_and_marked
 
 /// A reply quotes the message that it answers; the quoted words are not those of the user.
 #[tokio::test]
-async fn what_a_reply_quotes_is_no_command_and_marked() {
+async fn quoted_reply_text_is_marked_and_not_a_command() {
     let model = ModelServer::answering(|_| Reply::text("I see."));
     let (model, telegram, home) = (
         model.await.unwrap(),
