@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_say_whether_the_target_is_met() {
+    fn rows_mark_missed_targets() {
         let mut table = ReportTable::default();
         table.extend([
             ReportRow::ratio("a", Unit::Microseconds, 1_500.0, 1_000.0, "≤ 1.5×", 1.5),

@@ -20,7 +20,7 @@ fn output(program: &str, arguments: &[&str], folder: &Path) -> String {
 }
 
 #[test]
-fn embed_agent_looks_at_files_through_tools() {
+fn embed_agent_lists_files_with_tools() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("shopping list.txt"), "milk\n").unwrap();
     let program = env!("CARGO_BIN_EXE_embed-agent");
@@ -55,7 +55,7 @@ fn custom_tool_is_called_until_it_works() {
 }
 
 #[test]
-fn custom_provider_is_asked_again_and_streams() {
+fn custom_provider_is_retried_and_streams() {
     let folder = tempfile::tempdir().unwrap();
     let printed = output(env!("CARGO_BIN_EXE_custom-provider"), &[], folder.path());
     let (notice, rest) = printed.split_once('\n').unwrap();

@@ -32,7 +32,7 @@ use crate::world::{World, candidate};
 // 1. Session key.
 
 #[tokio::test]
-async fn the_session_key_is_the_override_or_the_chat_and_never_metadata() {
+async fn session_key_ignores_metadata() {
     let plain = InboundMessage::text("telegram", "ann", "1", "one");
     assert_eq!(plain.session_key().as_str(), "telegram:1");
     let misled = InboundMessage {
@@ -143,7 +143,7 @@ fn rich() -> ToolResult {
 }
 
 #[tokio::test]
-async fn the_whole_tool_path_returns_a_tool_result() {
+async fn tool_failures_are_tool_results() {
     assert_eq!(
         serde_json::to_value(rich()).unwrap(),
         json!({"success": false, "output": "Error: busy", "remedy": "wait", "severity": "warning",
@@ -292,7 +292,7 @@ async fn run_with(
 }
 
 #[tokio::test]
-async fn the_engine_runs_a_turn_from_the_model_to_the_visible_reply() {
+async fn engine_runs_a_turn_to_the_visible_reply() {
     let Ran {
         recorded,
         report,
@@ -327,7 +327,7 @@ async fn the_engine_runs_a_turn_from_the_model_to_the_visible_reply() {
     reason = "one table or story, read from top to bottom"
 )]
 #[tokio::test]
-async fn each_option_of_the_engine_does_what_it_says() {
+async fn every_engine_option_takes_effect() {
     let defaults = TurnOptions::default();
     let TurnOptions {
         parse_calls_from_text,
@@ -445,7 +445,7 @@ async fn each_option_of_the_engine_does_what_it_says() {
 }
 
 #[tokio::test]
-async fn the_engine_ends_what_goes_in_circles_and_what_goes_on_for_ever() {
+async fn engine_ends_loops_and_endless_turns() {
     let same = (0..20)
         .map(|_| Reply::call("look", &json!({"path": "a"})))
         .collect();
@@ -500,7 +500,7 @@ impl Tool for Flaky {
 }
 
 #[tokio::test]
-async fn a_result_says_whether_to_try_again_and_whether_to_go_on() {
+async fn tool_result_controls_retry_and_turn_end() {
     let answers = || vec![Reply::call("flaky", &json!({})), Reply::text("ok")];
     for (effect, failures, runs, told) in [
         (Effect::Pure, 1, 2, "tool: done"),
@@ -620,7 +620,7 @@ async fn the_router_always_answers() {
 // 5. Agent loop.
 
 #[test]
-fn the_agent_loop_knows_no_vendor_no_platform_and_no_storage_engine() {
+fn agent_core_depends_on_contracts_only() {
     let manifest = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../crates/agent/agent-core/Cargo.toml"
@@ -652,7 +652,7 @@ fn the_agent_loop_knows_no_vendor_no_platform_and_no_storage_engine() {
 
 /// The loop's own files mention neither the router nor tools, which belong to the agent's turn.
 #[test]
-fn the_agent_loop_has_no_failover_and_no_turn_detail() {
+fn agent_loop_mentions_neither_router_nor_tools() {
     let folder =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/agent/agent-core/src/agent_loop");
     let mut paths = vec![folder];
@@ -680,7 +680,7 @@ fn the_agent_loop_has_no_failover_and_no_turn_detail() {
 // 6. Slash commands.
 
 #[test]
-fn the_commands_are_these_and_every_program_has_them() {
+fn slash_commands_are_complete() {
     let infos = nanobot_runtime::command_infos();
     let mut names: Vec<&str> = infos.iter().flat_map(|info| info.names()).collect();
     names.sort_unstable();
@@ -694,7 +694,7 @@ fn the_commands_are_these_and_every_program_has_them() {
 // 7. The home.
 
 #[test]
-fn what_is_where_in_a_home() {
+fn paths_of_a_home() {
     let environment = |variables: &[(&str, &str)]| {
         let variables: Vec<(String, String)> = variables
             .iter()

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::fuzz_targets::{find, names};
 
 #[test]
-fn every_finding_stays_mended() {
+fn every_fuzz_finding_stays_fixed() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
     for folder in ["seeds", "regressions"] {
         for name in names() {
@@ -24,7 +24,7 @@ fn every_finding_stays_mended() {
 }
 
 #[test]
-fn every_folder_belongs_to_a_target() {
+fn every_fuzz_folder_belongs_to_a_target() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
     for folder in ["seeds", "regressions"] {
         for entry in fs::read_dir(root.join(folder)).unwrap() {

@@ -12,7 +12,7 @@ fn root() -> PathBuf {
 }
 
 #[test]
-fn the_answers_of_the_glossary_exist() {
+fn glossary_answers_exist() {
     let page = include_str!("../../docs/glossary.md");
     let (_, questions) = page.split_once("## Where is").expect("the questions");
     let answers: Vec<&str> = questions
@@ -28,7 +28,7 @@ fn the_answers_of_the_glossary_exist() {
 }
 
 #[test]
-fn a_public_type_name_has_one_meaning() {
+fn public_type_names_have_one_meaning() {
     let mut crates_by_name: BTreeMap<String, BTreeSet<PathBuf>> = BTreeMap::new();
     for family in folders(&root().join("crates")) {
         for package in folders(&family) {

@@ -87,11 +87,11 @@ fn play_half(half: u32) {
 }
 
 #[test]
-fn a_request_begins_with_the_one_before_it_or_the_miss_is_named() {
+fn histories_extend_requests_or_report_a_cache_miss() {
     play_half(0);
 }
 
 #[test]
-fn a_request_begins_with_the_one_before_it_or_the_miss_is_named_in_other_histories() {
+fn other_histories_extend_requests_or_report_a_cache_miss() {
     play_half(1);
 }

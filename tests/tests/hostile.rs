@@ -54,7 +54,7 @@ fn values(template: &'static str, size: usize) -> impl Iterator<Item = Vec<u8>> 
 }
 
 #[test]
-fn answers_of_models() {
+fn openai_answers_within_bounds() {
     let frames = [
         "1@",
         "1data: @\n\n",
@@ -70,40 +70,44 @@ fn answers_of_models() {
     let lines = ["\n", "\r", "\r\n", ":\n", "data:\n", "data: {}\n\n"]
         .map(|unit| filled("\u{fe}", unit, "", 1 << 19));
     within_bounds(
-        "answers_of_models",
+        "openai_answers_within_bounds",
         "answer_openai",
         inputs.chain(once(calls)).chain(lines),
     );
 }
 
 #[test]
-fn answers_of_anthropic() {
+fn anthropic_answers_within_bounds() {
     let inputs = values(
         "1data: {\"type\":\"content_block_start\",\"content_block\":@}\n\n",
         4 << 20,
     );
-    within_bounds("answers_of_anthropic", "answer_anthropic", inputs);
+    within_bounds(
+        "anthropic_answers_within_bounds",
+        "answer_anthropic",
+        inputs,
+    );
 }
 
 #[test]
-fn arguments_of_calls() {
+fn call_arguments_within_bounds() {
     let quoted = filled("{'a': ['\"', ", "[],", "]}", 4 << 20);
     within_bounds(
-        "arguments_of_calls",
+        "call_arguments_within_bounds",
         "arguments",
         values("{\"a\": @}", 4 << 20).chain(once(quoted)),
     );
 }
 
 #[test]
-fn updates_of_telegram() {
+fn telegram_updates_within_bounds() {
     let templates = [
         "@",
         "{\"update_id\":1,\"odd\":@}",
         "{\"update_id\":1,\"message\":{\"message_id\":1,\"date\":1,\"chat\":{\"id\":1,\"type\":\"private\"},\"text\":\"x\",\"entities\":@}}",
     ];
     within_bounds(
-        "updates_of_telegram",
+        "telegram_updates_within_bounds",
         "telegram",
         templates
             .into_iter()
@@ -112,14 +116,14 @@ fn updates_of_telegram() {
 }
 
 #[test]
-fn frames_of_discord() {
+fn discord_frames_within_bounds() {
     let templates = [
         "@",
         "{\"op\":0,\"s\":1,\"t\":\"MESSAGE_CREATE\",\"d\":@}",
         "{\"op\":0,\"d\":{\"embeds\":@}}",
     ];
     within_bounds(
-        "frames_of_discord",
+        "discord_frames_within_bounds",
         "discord",
         templates
             .into_iter()
@@ -128,7 +132,7 @@ fn frames_of_discord() {
 }
 
 #[test]
-fn envelopes_of_slack() {
+fn slack_envelopes_within_bounds() {
     let templates = [
         "@",
         "{\"envelope_id\":\"1\",\"type\":\"events_api\",\"payload\":{\"event\":{\"type\":\"message\",\"files\":@}}}",
@@ -138,20 +142,20 @@ fn envelopes_of_slack() {
         .into_iter()
         .flat_map(|template| values(template, BODY))
         .chain(text);
-    within_bounds("envelopes_of_slack", "slack", inputs);
+    within_bounds("slack_envelopes_within_bounds", "slack", inputs);
 }
 
 #[test]
-fn frames_of_the_websocket() {
+fn websocket_frames_within_bounds() {
     within_bounds(
-        "frames_of_the_websocket",
+        "websocket_frames_within_bounds",
         "websocket",
         values("{\"content\":@}", 1 << 20),
     );
 }
 
 #[test]
-fn replies_in_markdown() {
+fn markdown_replies_within_bounds() {
     let flat = HOSTILE_MARKDOWN
         .into_iter()
         .map(|unit| filled("", unit, "", 100_000));
@@ -171,14 +175,14 @@ fn replies_in_markdown() {
     )
     .into_bytes();
     within_bounds(
-        "replies_in_markdown",
+        "markdown_replies_within_bounds",
         "markdown",
         flat.chain([ticks, stairs, table]),
     );
 }
 
 #[test]
-fn headers_of_skills() {
+fn skill_headers_within_bounds() {
     let units = [
         "[",
         "{",
@@ -200,11 +204,11 @@ fn headers_of_skills() {
     let inputs = units
         .into_iter()
         .flat_map(|unit| [60_000, 1 << 20].map(|size| filled("---\n", unit, "\n---\nBody", size)));
-    within_bounds("headers_of_skills", "skill", inputs);
+    within_bounds("skill_headers_within_bounds", "skill", inputs);
 }
 
 #[test]
-fn expressions_of_jobs() {
+fn cron_expressions_within_bounds() {
     let units = ["*/1,", "0-59,", "1,", "* ", "mon#1,", "9", "-", "/"];
     let inputs = units
         .into_iter()
@@ -216,11 +220,15 @@ fn expressions_of_jobs() {
         "59 23 31 12 * 59 2099",
     ]
     .map(|text| text.as_bytes().to_vec());
-    within_bounds("expressions_of_jobs", "cron", inputs.chain(never));
+    within_bounds(
+        "cron_expressions_within_bounds",
+        "cron",
+        inputs.chain(never),
+    );
 }
 
 #[test]
-fn edits_of_long_files() {
+fn file_edits_within_bounds() {
     let same = filled(
         "",
         "a\n",
@@ -242,7 +250,7 @@ fn edits_of_long_files() {
         lines(&mut (0..10_000).map(|line| line % 101))
     );
     within_bounds(
-        "edits_of_long_files",
+        "file_edits_within_bounds",
         "edit",
         [same, reversed, half.into_bytes()].into_iter(),
     );
@@ -251,7 +259,7 @@ fn edits_of_long_files() {
 /// Memory is read up to 5 MB. The computation of the smallest difference has a time limit, so the
 /// output differs from run to run.
 #[test]
-fn differences_of_versions() {
+fn version_diffs_within_bounds() {
     let lines = |lines: &mut dyn Iterator<Item = usize>| {
         lines.map(|line| format!("{line}\n")).collect::<String>()
     };
@@ -292,7 +300,7 @@ fn differences_of_versions() {
         apart,
     ];
     let inputs = inputs.into_iter().chain(repeated).map(String::into_bytes);
-    within_bounds("differences_of_versions", "difference", inputs);
+    within_bounds("version_diffs_within_bounds", "difference", inputs);
 }
 
 #[test]
@@ -319,7 +327,7 @@ fn configurations() {
 }
 
 #[test]
-fn texts_with_secrets() {
+fn secret_redaction_within_bounds() {
     let units = [
         "sk-",
         "sk-aaaaaaaaaaaaaaaaaaaaaaaa ",
@@ -332,14 +340,14 @@ fn texts_with_secrets() {
         "a@",
     ];
     within_bounds(
-        "texts_with_secrets",
+        "secret_redaction_within_bounds",
         "redact",
         units.into_iter().map(|unit| filled("", unit, "", 200_000)),
     );
 }
 
 #[test]
-fn pages_of_the_search() {
+fn search_pages_within_bounds() {
     let units = [
         "<a ",
         "<a class=\"result__a\">",
@@ -371,18 +379,18 @@ fn pages_of_the_search() {
         .into_iter()
         .map(|unit| filled("", unit, "", PAGE))
         .chain(within.into_iter().map(title));
-    within_bounds("pages_of_the_search", "search_page", pages);
+    within_bounds("search_pages_within_bounds", "search_page", pages);
 }
 
 #[test]
-fn lines_of_sessions() {
+fn session_lines_within_bounds() {
     let templates = [
         "{\"role\":\"user\",\"content\":@}",
         "{\"role\":\"assistant\",\"tool_calls\":@}",
         "{\"_type\":\"metadata\",\"metadata\":@}",
     ];
     within_bounds(
-        "lines_of_sessions",
+        "session_lines_within_bounds",
         "session_line",
         templates
             .into_iter()
@@ -419,7 +427,7 @@ fn archive(count: u32, name: u16, is_64: bool) -> Vec<u8> {
 }
 
 #[test]
-fn directories_of_archives() {
+fn archive_directories_within_bounds() {
     let inputs = [
         (60_000, 0, false),
         (400_000, 1, true),
@@ -428,7 +436,7 @@ fn directories_of_archives() {
         (1_990, 2000, false),
     ];
     within_bounds(
-        "directories_of_archives",
+        "archive_directories_within_bounds",
         "skill_archive",
         inputs
             .into_iter()

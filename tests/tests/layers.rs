@@ -87,7 +87,7 @@ fn is_for_development(name: &str) -> bool {
 }
 
 #[test]
-fn every_crate_stays_on_its_floor() {
+fn crates_import_lower_layers_only() {
     let table = table();
     let metadata = metadata();
     let mut wrong = Vec::new();
@@ -121,7 +121,7 @@ fn every_crate_stays_on_its_floor() {
 }
 
 #[test]
-fn every_edge_of_the_table_is_used() {
+fn every_dependency_of_the_table_is_used() {
     let metadata = metadata();
     let mut unused = Vec::new();
     for (name, row) in table() {
@@ -164,7 +164,7 @@ fn third_party_channels_use_the_contract_and_the_kit_only() {
 }
 
 #[test]
-fn a_fake_shares_no_code_with_its_channel() {
+fn fakes_share_no_code_with_their_channel() {
     let metadata = metadata();
     let packages = metadata.workspace_packages();
     let fakes: Vec<_> = packages
@@ -184,7 +184,7 @@ fn a_fake_shares_no_code_with_its_channel() {
 }
 
 #[test]
-fn the_table_lists_no_crate_that_is_gone() {
+fn table_lists_existing_crates_only() {
     let metadata = metadata();
     let there: BTreeSet<String> = metadata
         .workspace_packages()
@@ -245,7 +245,7 @@ fn embedding_programs_and_channels_pull_few_crates() {
 }
 
 #[test]
-fn no_openssl_and_no_second_crypto_library_anywhere() {
+fn only_one_crypto_library_is_linked() {
     let banned = ["openssl-sys", "native-tls", "aws-lc-rs", "aws-lc-sys"];
     let crates = third_party("nanobot");
     let found: Vec<&str> = banned

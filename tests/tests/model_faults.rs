@@ -342,7 +342,7 @@ async fn check(row: &CorpusRow) -> Result<(), String> {
 }
 
 #[tokio::test]
-async fn every_row_ends_as_expected() {
+async fn every_model_fault_ends_as_expected() {
     let rows = rows("llm_responses").unwrap();
     for (word, _) in HELD_ELSEWHERE {
         assert!(

@@ -474,11 +474,11 @@ fn histories_through(name: &'static str, cases: u32) {
 }
 
 #[test]
-fn a_request_is_a_prefix_of_the_next_one_at_an_openai_server() {
+fn openai_requests_extend_the_previous_one() {
     histories_through("openai", CASES);
 }
 
 #[test]
-fn a_request_is_a_prefix_of_the_next_one_at_anthropic() {
+fn anthropic_requests_extend_the_previous_one() {
     histories_through("anthropic", CASES);
 }

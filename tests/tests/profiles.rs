@@ -27,7 +27,7 @@ fn profiles() -> BTreeMap<&'static str, Vec<&'static str>> {
 /// A number from a platform or a model may be arbitrarily large. An addition that overflows must
 /// end the task instead of continuing with a wrong number. The parser of mails relies on wrapping.
 #[test]
-fn shipped_builds_check_sums_in_all_code_but_the_parser_of_mails() {
+fn shipped_builds_check_overflow_except_mail_parser() {
     let profiles = profiles();
     assert!(
         profiles["profile.release"].contains(&"overflow-checks = true"),

@@ -142,7 +142,7 @@ fn without_reasoning(message: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_session_goes_on_in_every_layout() {
+async fn session_continues_in_every_python_layout() {
     for number in 0..3 {
         let world = World::new();
         let layout = layouts(&world).swap_remove(number);

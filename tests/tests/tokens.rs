@@ -6,7 +6,7 @@ use nanobot_context::estimate_tokens;
 const OFF: f64 = 0.3;
 
 #[test]
-fn every_kind_of_text_is_estimated_well_enough_to_begin_with() {
+fn token_estimates_are_close_for_every_kind_of_text() {
     let texts = [
         (
             "prose",

@@ -185,7 +185,7 @@ fn assistant(world: &World, candidate: Candidate) -> Agent {
 }
 
 #[tokio::test]
-async fn a_week_is_remembered_within_the_window_and_nothing_twice() {
+async fn week_is_remembered_within_the_window() {
     let world = World::new();
     world.write(
         "long.txt",

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle_or_between_the_middles() {
+    fn median_of_even_count_is_the_mean_of_both_middles() {
         let runs = |times: &[u64]| {
             let usage = |cpu_us: &u64| ProcessUsage {
                 exit_code: 0,

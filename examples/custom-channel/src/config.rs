@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_settings_are_named() {
         for (section, key) in [
             (RelayConfig::template(), "server: is empty"),
             (json!({"server": "localhost:1"}), "token: is empty"),

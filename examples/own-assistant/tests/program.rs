@@ -83,7 +83,7 @@ impl Relay {
 }
 
 #[test]
-fn own_channel_tool_and_provider_work_in_the_gateway_and_in_every_view() {
+fn own_parts_work_in_the_gateway_and_every_command() {
     let home = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = listener.local_addr().unwrap().to_string();
@@ -136,7 +136,7 @@ fn the_example_is_short() {
 }
 
 #[test]
-fn its_parts_appear_in_a_new_configuration() {
+fn onboard_writes_the_sections_of_own_parts() {
     let home = tempfile::tempdir().unwrap();
     let prepared = output(home.path(), &["onboard"]);
     let file = home.path().join(".nanobot/config.json");

@@ -148,7 +148,7 @@ impl ChannelHarness for Harness {
 }
 
 #[tokio::test]
-async fn the_channel_keeps_every_promise() {
+async fn passes_the_channel_suite() {
     let takes_or_refuses = "the relay takes a part or refuses it";
     let missing = [
         (Ability::Rooms, "every chat of the relay is one person's"),
@@ -179,7 +179,7 @@ async fn the_channel_keeps_every_promise() {
 }
 
 #[tokio::test]
-async fn without_a_connection_a_part_has_surely_not_arrived() {
+async fn disconnected_send_is_retryable() {
     let mut harness = Harness::open().await.unwrap();
     let channel = harness.connect().unwrap();
     let inbound = InboundMessage::text("relay", "ann", "ann", "hi");
@@ -224,7 +224,7 @@ fn visible(text: &str) -> anyhow::Result<String> {
 }
 
 #[test]
-fn the_markup_keeps_the_promises_of_a_text_style() {
+fn markup_passes_the_text_style_suite() {
     let style = TextStyle {
         format: Format::Markup(&RelayMarkup),
         measure: Measure::CodePoints,
