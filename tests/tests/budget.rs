@@ -2,7 +2,7 @@
 
 use nanobot_testkit::{ModelServer, Reply};
 
-use crate::world::{Said, World, say, vendor};
+use crate::world::{UserTurn, World, run_turn, vendor};
 
 /// Maximum size of the first request of a fresh workspace with all tools, in bytes.
 const FIRST_REQUEST: usize = 6 * 1024;
@@ -22,10 +22,10 @@ async fn the_first_request_of_a_fresh_workspace_is_small() {
     for name in ["anthropic", "openai"] {
         let world = World::new();
         let server = ModelServer::scripted([Reply::text("hi")]).await.unwrap();
-        let report = say(
+        let report = run_turn(
             &world.agent([vendor(name, &server)]),
             "cli:direct",
-            Said::text("hello"),
+            UserTurn::text("hello"),
         )
         .await
         .unwrap();

@@ -87,12 +87,12 @@ async fn session_key_ignores_metadata() {
 
 /// A tool that returns a fixed result.
 #[derive(Debug)]
-struct Told {
+struct FixedTool {
     spec: ToolSpec,
     result: ToolResult,
 }
 
-impl Told {
+impl FixedTool {
     fn tool(name: &str, result: ToolResult) -> Arc<dyn Tool> {
         let spec = ToolSpec {
             name: name.into(),
@@ -106,7 +106,7 @@ impl Told {
 }
 
 #[async_trait]
-impl Tool for Told {
+impl Tool for FixedTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -150,15 +150,15 @@ async fn tool_failures_are_tool_results() {
                "should_retry": true, "requires_user_confirmation": true})
     );
     let registry = Registry::new();
-    registry.register(Told::tool("busy", rich())).unwrap();
+    registry.register(FixedTool::tool("busy", rich())).unwrap();
     registry.register(Arc::new(Typed::new(Refusing))).unwrap();
     let context = ToolContext::detached("cli:direct");
     let hint = nanobot_tool::ERROR_HINT;
-    let told = registry
+    let observed = registry
         .run(&ToolCall::new("1", "busy", "{}"), &context)
         .await;
     assert_eq!(
-        told,
+        observed,
         ToolResult {
             output: format!("Error: busy{hint}"),
             ..rich()
@@ -207,10 +207,10 @@ impl nanobot_agent_core::Journal for Journal {
     }
 }
 
-struct Nobody;
+struct NoSteering;
 
 #[async_trait]
-impl nanobot_agent_core::Steering for Nobody {
+impl nanobot_agent_core::Steering for NoSteering {
     async fn take(&mut self) -> Vec<MessageEntry> {
         Vec::new()
     }
@@ -235,9 +235,9 @@ async fn run_with(
     let folder = tempfile::tempdir().unwrap();
     let provider = Arc::new(ScriptedProvider::scripted(replies));
     let registry = Registry::new();
-    registry.register(Told::tool("busy", rich())).unwrap();
+    registry.register(FixedTool::tool("busy", rich())).unwrap();
     registry
-        .register(Told::tool("look", ToolResult::ok("x".repeat(400))))
+        .register(FixedTool::tool("look", ToolResult::ok("x".repeat(400))))
         .unwrap();
     for tool in tools {
         registry.register(tool).unwrap();
@@ -268,7 +268,7 @@ async fn run_with(
         tools: registry.specs(),
         context: &context,
         journal: &mut journal,
-        steering: &mut Nobody,
+        steering: &mut NoSteering,
         observer: Arc::new(|_: nanobot_agent_core::Signal| {}),
         requests: &mut (),
         cancel: CancellationToken::new(),
@@ -502,7 +502,7 @@ impl Tool for Flaky {
 #[tokio::test]
 async fn tool_result_controls_retry_and_turn_end() {
     let answers = || vec![Reply::call("flaky", &json!({})), Reply::text("ok")];
-    for (effect, failures, runs, told) in [
+    for (effect, failures, runs, observed) in [
         (Effect::Pure, 1, 2, "tool: done"),
         (Effect::Idempotent, 1, 2, "tool: done"),
         (Effect::Pure, 2, 2, "tool: Error: busy"),
@@ -517,7 +517,7 @@ async fn tool_result_controls_retry_and_turn_end() {
         .await;
         assert_eq!(flaky.1.load(Ordering::SeqCst), runs, "{effect:?}");
         assert!(
-            ran.recorded[1].starts_with(told),
+            ran.recorded[1].starts_with(observed),
             "{effect:?}: {:?}",
             ran.recorded
         );
@@ -530,7 +530,7 @@ async fn tool_result_controls_retry_and_turn_end() {
     let ran = run_with(
         &TurnOptions::default(),
         answers(),
-        [Told::tool("flaky", fatal)],
+        [FixedTool::tool("flaky", fatal)],
     )
     .await;
     assert_eq!(
@@ -543,10 +543,10 @@ async fn tool_result_controls_retry_and_turn_end() {
         "{:?}",
         ran.recorded
     );
-    let told = ran.report.reply.unwrap();
+    let observed = ran.report.reply.unwrap();
     assert!(
-        told.contains("flaky") && told.contains("the disk is gone"),
-        "{told}"
+        observed.contains("flaky") && observed.contains("the disk is gone"),
+        "{observed}"
     );
 }
 

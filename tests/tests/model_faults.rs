@@ -18,7 +18,7 @@ use nanobot_testkit::model_server::ModelRequest;
 use nanobot_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
 
-use crate::world::{KEY, Said, World, say, vendor};
+use crate::world::{KEY, UserTurn, World, run_turn, vendor};
 
 const SESSION: &str = "telegram:1";
 /// The model's answer once it works again.
@@ -26,7 +26,7 @@ const RECOVERED: &str = "recovered";
 const NOTES: &str = "buy milk";
 
 /// Words of `must` that are checked by another test, and that test.
-const HELD_ELSEWHERE: &[(&str, &str)] = &[
+const CHECKED_ELSEWHERE: &[(&str, &str)] = &[
     (
         "memory_below_64MB",
         "the line is refused at its bound by the client: corpus test of nanobot-providers",
@@ -81,12 +81,12 @@ impl Played {
         prelude.into_iter().for_each(|reply| server.push(reply));
         let agent = world.agent([vendor("custom", &server)]);
         let begun = Instant::now();
-        let report = say(&agent, SESSION, Said::text("what is in my notes?"))
+        let report = run_turn(&agent, SESSION, UserTurn::text("what is in my notes?"))
             .await
             .unwrap();
         let (requests, took) = (server.requests(), begun.elapsed());
         left.store(0, Ordering::SeqCst);
-        let next = say(&agent, SESSION, Said::text("and now?"))
+        let next = run_turn(&agent, SESSION, UserTurn::text("and now?"))
             .await
             .unwrap()
             .visible;
@@ -105,7 +105,7 @@ impl Played {
     }
 
     /// Returns `true` if the turn ended with an explanation.
-    fn is_told(&self) -> bool {
+    fn is_explained(&self) -> bool {
         self.report.ended == TurnOutcome::Failed && !self.visible().trim().is_empty()
     }
 
@@ -221,18 +221,18 @@ fn has_outcome(row: &CorpusRow, played: &[Played]) -> bool {
                 && requests == 1
                 && first.visible().starts_with("half an ans")
         }
-        "error_to_user" | "error_bounded" => first.is_told() && requests == 1,
+        "error_to_user" | "error_bounded" => first.is_explained() && requests == 1,
         "retry" => first.is_recovered() && requests == 2,
         "retry_then_error" | "treated_as_stop" | "retry_or_error" => {
-            first.is_told() && requests > 1 && is_recovered_later()
+            first.is_explained() && requests > 1 && is_recovered_later()
         }
         // If the user has seen part of the answer, it is not started again.
         "retry_or_partial" | "timeout_then_retry" => {
-            first.is_told()
+            first.is_explained()
                 && played
                     .iter()
                     .skip(1)
-                    .all(|once| once.is_told() || once.is_recovered())
+                    .all(|once| once.is_explained() || once.is_recovered())
         }
         "compact_and_retry_once" => {
             let sizes: Vec<usize> = first
@@ -240,14 +240,14 @@ fn has_outcome(row: &CorpusRow, played: &[Played]) -> bool {
                 .iter()
                 .map(|request| request.http.body.len())
                 .collect();
-            first.is_told() && sizes.len() == 8 && sizes[7] < sizes[6] && is_recovered_later()
+            first.is_explained() && sizes.len() == 8 && sizes[7] < sizes[6] && is_recovered_later()
         }
         other => panic!("{}: unknown outcome {other:?}", row.id),
     }
 }
 
 /// Returns `true` if the turn satisfies one of the row's words.
-fn keeps(word: &str, played: &Played) -> bool {
+fn satisfies(word: &str, played: &Played) -> bool {
     let (calls, results) = played.ids();
     match word {
         // Implied by getting here, and by the outcome.
@@ -289,14 +289,14 @@ fn keeps(word: &str, played: &Played) -> bool {
         _ if word.starts_with("text_is_") => {
             played.visible() == word.trim_start_matches("text_is_")
         }
-        _ => HELD_ELSEWHERE
+        _ => CHECKED_ELSEWHERE
             .iter()
             .any(|(elsewhere, _)| *elsewhere == word),
     }
 }
 
 /// Checks the properties of every turn, whatever the model does.
-fn always_holds(played: &Played) -> Result<(), String> {
+fn check_invariants(played: &Played) -> Result<(), String> {
     let stored = played.stored();
     let shows_key = [played.visible().to_owned(), format!("{stored:?}")]
         .iter()
@@ -335,16 +335,20 @@ async fn check(row: &CorpusRow) -> Result<(), String> {
     if !has_outcome(row, &played) {
         return Err(format!("not {}: {seen:#?}", row.outcome()));
     }
-    if let Some(word) = row.must().into_iter().find(|word| !keeps(word, &played[0])) {
+    if let Some(word) = row
+        .must()
+        .into_iter()
+        .find(|word| !satisfies(word, &played[0]))
+    {
         return Err(format!("not {word}: {seen:#?}"));
     }
-    played.iter().try_for_each(always_holds)
+    played.iter().try_for_each(check_invariants)
 }
 
 #[tokio::test]
 async fn every_model_fault_ends_as_expected() {
     let rows = rows("llm_responses").unwrap();
-    for (word, _) in HELD_ELSEWHERE {
+    for (word, _) in CHECKED_ELSEWHERE {
         assert!(
             rows.iter().any(|row| row.must().contains(word)),
             "no row says {word} any more"

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::world::{Dying, Said, World, say, today, vendor};
+use crate::world::{Dying, UserTurn, World, run_turn, today, vendor};
 
 const SESSIONS: [&str; 2] = ["telegram:1", "telegram:2"];
 const CASES: u32 = 24;
@@ -59,7 +59,7 @@ enum Step {
 #[derive(Clone, Debug)]
 struct Round {
     calls: Vec<Call>,
-    meanwhile: Option<String>,
+    steering: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -109,7 +109,7 @@ fn round() -> impl Strategy<Value = Round> {
         prop::collection::vec(call(), 1..3),
         prop::option::of("[a-z你好🐈 ]{1,12}"),
     )
-        .prop_map(|(calls, meanwhile)| Round { calls, meanwhile })
+        .prop_map(|(calls, steering)| Round { calls, steering })
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -130,7 +130,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// State of a session between its requests.
 #[derive(Default)]
-struct Known {
+struct SessionState {
     last: Option<ModelRequest>,
     /// `true` if memory was written since its prompt was built.
     remembered: bool,
@@ -147,7 +147,7 @@ struct Play {
     agent: Agent,
     /// Number of requests that have been compared.
     seen: usize,
-    sessions: [Known; SESSIONS.len()],
+    sessions: [SessionState; SESSIONS.len()],
     /// Counter that makes messages and facts distinct.
     turns: u32,
 }
@@ -198,7 +198,7 @@ impl Play {
             Step::Stop { session } => self.stop(*session).await,
             Step::Failure { session } => {
                 self.script([Reply::error(401, "the key is not valid")]);
-                let report = say(&self.agent, SESSIONS[*session], Said::text("will fail"))
+                let report = run_turn(&self.agent, SESSIONS[*session], UserTurn::text("will fail"))
                     .await
                     .unwrap();
                 prop_assert_eq!(report.ended, TurnOutcome::Failed);
@@ -240,16 +240,18 @@ impl Play {
         picture: bool,
     ) -> Result<(), TestCaseError> {
         self.script(answers(rounds, thinks));
-        let mut said = Said::text("do something");
+        let mut said = UserTurn::text("do something");
         if picture {
             let path = self.world.write("pixel.png", PIXEL);
             said.media.push(MediaRef::new(path.to_str().unwrap()));
         }
         let steered = rounds
             .iter()
-            .map(|round| round.meanwhile.iter().cloned().collect());
-        said.meanwhile = [Vec::new()].into_iter().chain(steered).collect();
-        let report = say(&self.agent, SESSIONS[session], said).await.unwrap();
+            .map(|round| round.steering.iter().cloned().collect());
+        said.steering = [Vec::new()].into_iter().chain(steered).collect();
+        let report = run_turn(&self.agent, SESSIONS[session], said)
+            .await
+            .unwrap();
         check_end(&report, rounds, true)?;
         self.compare(session)?;
         self.remember(rounds);
@@ -264,9 +266,9 @@ impl Play {
     ) -> Result<(), TestCaseError> {
         self.turns += 1;
         let id = Some(self.turns.to_string());
-        let message = || Said {
+        let message = || UserTurn {
             id: id.clone(),
-            ..Said::text("do something")
+            ..UserTurn::text("do something")
         };
         let answered = self.answers(session).await;
         let killed = Arc::new(Dying::new(self.world.sessions(), appends));
@@ -274,14 +276,14 @@ impl Play {
             .world
             .agent_over([vendor(self.vendor, &self.server)], killed);
         self.script(answers(rounds, false));
-        let ended = say(&agent, SESSIONS[session], message()).await;
+        let ended = run_turn(&agent, SESSIONS[session], message()).await;
         self.compare(session)?;
         self.remember(rounds);
         // The model repeats the answers that were not recorded.
         let recorded = self.answers(session).await - answered;
         self.script(answers(rounds, false).into_iter().skip(recorded));
         self.restart();
-        let report = say(&self.agent, SESSIONS[session], message())
+        let report = run_turn(&self.agent, SESSIONS[session], message())
             .await
             .unwrap();
         prop_assert!(ended.is_err() || ended.is_ok_and(|ended| ended.visible == report.visible));
@@ -293,13 +295,13 @@ impl Play {
 
     async fn stop(&mut self, session: usize) -> Result<(), TestCaseError> {
         self.script([Reply::hang()]);
-        let said = Said::text("think for ever");
+        let said = UserTurn::text("think for ever");
         let cancel = said.cancel.clone();
         let asked = async {
             self.server.wait_for(self.seen + 1).await.unwrap();
             cancel.cancel();
         };
-        let (report, ()) = tokio::join!(say(&self.agent, SESSIONS[session], said), asked);
+        let (report, ()) = tokio::join!(run_turn(&self.agent, SESSIONS[session], said), asked);
         prop_assert_eq!(report.unwrap().ended, TurnOutcome::Stopped);
         self.compare(session)
     }
@@ -390,7 +392,7 @@ fn check_end(report: &TurnReport, rounds: &[Round], steered: bool) -> Result<(),
             || has_call(std::slice::from_ref(round), |call| {
                 matches!(call, Call::Message)
             }))
-            && !(steered && round.meanwhile.is_some())
+            && !(steered && round.steering.is_some())
     });
     prop_assert_eq!(report.visible.as_deref(), (!is_answered).then_some("done"));
     Ok(())

@@ -8,7 +8,7 @@ use nanobot_testkit::model_server::ModelRequest;
 use nanobot_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
 
-use crate::world::{Said, World, say, vendor};
+use crate::world::{UserTurn, World, run_turn, vendor};
 
 const SESSION: &str = "telegram:1";
 
@@ -41,7 +41,7 @@ impl PythonView {
     }
 
     /// Returns roles and contents, as it would send them.
-    fn said(&self) -> Vec<(&str, &Value)> {
+    fn role_contents(&self) -> Vec<(&str, &Value)> {
         self.messages
             .iter()
             .map(|message| (message["role"].as_str().unwrap(), &message["content"]))
@@ -154,19 +154,19 @@ async fn session_continues_in_every_python_layout() {
             Reply::text("still here"),
         ];
         let server = ModelServer::scripted(replies).await.unwrap();
-        let report = say(
+        let report = run_turn(
             &world.agent([vendor("openai", &server)]),
             SESSION,
-            Said::text("again"),
+            UserTurn::text("again"),
         )
         .await
         .unwrap();
         assert_eq!(report.visible.as_deref(), Some("yes"), "{name}");
         // A new process finds the session at the same place.
-        let report = say(
+        let report = run_turn(
             &world.agent([vendor("openai", &server)]),
             SESSION,
-            Said::text("and now?"),
+            UserTurn::text("and now?"),
         )
         .await
         .unwrap();
@@ -196,11 +196,11 @@ async fn session_continues_in_every_python_layout() {
             ("assistant", json!("still here")),
         ];
         let expected: Vec<(&str, &Value)> = old
-            .said()
+            .role_contents()
             .into_iter()
             .chain(expected.iter().map(|(role, content)| (*role, content)))
             .collect();
-        assert_eq!(view.said(), expected, "{name}");
+        assert_eq!(view.role_contents(), expected, "{name}");
         for field in ["key", "created_at", "metadata", "last_consolidated"] {
             assert_eq!(view.metadata[field], old.metadata[field], "{name}: {field}");
         }

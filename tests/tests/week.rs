@@ -23,7 +23,7 @@ use nanobot_types::{SessionKey, Usage};
 use serde_json::json;
 use tiktoken_rs::CoreBPE;
 
-use crate::world::{Said, World, say, today, vendor};
+use crate::world::{UserTurn, World, run_turn, today, vendor};
 
 const SESSION: &str = "telegram:7";
 const VENDORS: [&str; 3] = ["openai", "anthropic", "deepseek"];
@@ -224,7 +224,9 @@ async fn week_is_remembered_within_the_window() {
         } else {
             None
         };
-        let report = say(&agent, SESSION, Said::text(words(turn))).await.unwrap();
+        let report = run_turn(&agent, SESSION, UserTurn::text(words(turn)))
+            .await
+            .unwrap();
         assert!(
             report
                 .visible

@@ -244,17 +244,17 @@ pub(crate) fn candidate(provider: Arc<dyn Provider>) -> Candidate {
 
 /// A user's message in a session, and the messages that follow while the turn runs.
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct UserTurn {
     pub(crate) text: String,
     pub(crate) media: Vec<MediaRef>,
     /// Id of the message at the platform. If it is set, an interrupted turn is continued.
     pub(crate) id: Option<String>,
     /// Messages that arrive before the first, second, … model call.
-    pub(crate) meanwhile: VecDeque<Vec<String>>,
+    pub(crate) steering: VecDeque<Vec<String>>,
     pub(crate) cancel: CancellationToken,
 }
 
-impl Said {
+impl UserTurn {
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -264,10 +264,10 @@ impl Said {
 }
 
 /// Runs one turn in `session` (`channel:chat`), as a lane does.
-pub(crate) async fn say(
+pub(crate) async fn run_turn(
     agent: &Agent,
     session: &str,
-    said: Said,
+    said: UserTurn,
 ) -> Result<TurnReport, AgentError> {
     let (channel, chat) = session.split_once(':').unwrap();
     let facts = TurnFacts {
@@ -281,10 +281,10 @@ pub(crate) async fn say(
         metadata: Map::new(),
         origin: Origin::User,
     };
-    let mut steering = Meanwhile {
+    let mut steering = TurnSteering {
         agent,
         facts: facts.clone(),
-        batches: said.meanwhile,
+        batches: said.steering,
     };
     let request = TurnRequest {
         entry: MessageEntry {
@@ -319,14 +319,14 @@ impl Observer for Unseen {
 }
 
 /// The messages that arrive while a turn runs.
-struct Meanwhile<'a> {
+struct TurnSteering<'a> {
     agent: &'a Agent,
     facts: TurnFacts,
     batches: VecDeque<Vec<String>>,
 }
 
 #[async_trait]
-impl Steering for Meanwhile<'_> {
+impl Steering for TurnSteering<'_> {
     async fn take(&mut self) -> Vec<MessageEntry> {
         let batch = self.batches.pop_front().unwrap_or_default();
         batch

@@ -84,7 +84,7 @@ async fn measure(
     let replies = assembly.bus.outbound(&CHANNEL.into()).await?;
     let mut answers = people.answers.subscribe();
     let talking = tokio::select! {
-        ended = people.talk(sessions, replies) => Err(ended.err().context("the replies ended")?),
+        ended = people.run_conversations(sessions, replies) => Err(ended.err().context("the replies ended")?),
         // The first turns create files and are not measured.
         cell = async {
             answers.wait_for(|count| *count >= sessions as u64).await?;
@@ -114,7 +114,7 @@ struct People {
 }
 
 impl People {
-    async fn talk(
+    async fn run_conversations(
         &self,
         sessions: usize,
         mut replies: Subscription<OutboundMessage>,

@@ -27,8 +27,8 @@ use proptest::prelude::*;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::stage::{Answer, Asked, Facts, Model, Process, Script, Skills, Small};
-use super::step::{Call, From, Habits, Restart, Round, SESSIONS, Step, Trouble};
+use super::stage::{Answer, Facts, Model, Process, ReceivedRequest, Script, Skills, Small};
+use super::step::{Call, From, Habits, ModelFault, Restart, Round, SESSIONS, Step};
 use crate::world::today;
 
 const NAMES: [&str; SESSIONS] = ["telegram:1", "telegram:2"];
@@ -53,14 +53,14 @@ impl Counts {
 }
 
 /// An answered request as both clients would send it.
-struct Seen {
+struct SentRequest {
     by: String,
     request: ChatRequest,
     rendered: [Vec<String>; 2],
 }
 
-impl Seen {
-    fn of(asked: Asked) -> Self {
+impl SentRequest {
+    fn of(asked: ReceivedRequest) -> Self {
         let rendered = MODELS.map(|vendor| {
             let parts = render(
                 ProviderSpec::find(vendor).unwrap(),
@@ -132,8 +132,8 @@ fn plain(request: &ChatRequest) -> String {
 
 /// State of a session between its requests.
 #[derive(Default)]
-struct Known {
-    last: Option<Seen>,
+struct SessionState {
+    last: Option<SentRequest>,
     /// Events since the last request that may break the prefix.
     causes: HashSet<MissEvent>,
     /// `true` if the assistant does not, or may not, remember the last request.
@@ -228,7 +228,7 @@ impl Parts {
 pub(super) struct Play {
     parts: Parts,
     agent: Agent,
-    sessions: [Known; SESSIONS],
+    sessions: [SessionState; SESSIONS],
     /// Total duration of silences.
     silence: chrono::TimeDelta,
     /// `true` if conversations may be shortened: they have a budget, or a vendor has refused one.
@@ -319,13 +319,13 @@ impl Play {
                 rounds,
                 thinks,
                 picture,
-                trouble,
+                fault,
             } => {
                 let answers = self.answers(rounds, *thinks);
-                self.tell(trouble_of(*trouble).into_iter().chain(answers));
+                self.script_answers(fault_answers(*fault).into_iter().chain(answers));
                 let turn = self.turn(*session, *from, rounds, *picture);
-                self.may_shorten |= matches!(trouble, Trouble::TooLong);
-                self.say(turn, CancellationToken::new()).await.unwrap();
+                self.may_shorten |= matches!(fault, ModelFault::TooLong);
+                self.run_turn(turn, CancellationToken::new()).await.unwrap();
                 self.compare(*session).await
             }
             Step::Crash {
@@ -335,13 +335,13 @@ impl Play {
             } => self.crash(*session, rounds, *appends).await,
             Step::Stop { session } => {
                 let cancel = CancellationToken::new();
-                self.tell([Answer::Stopped(cancel.clone())]);
+                self.script_answers([Answer::Stopped(cancel.clone())]);
                 let turn = self.turn(*session, From::Person, &[], false);
-                self.say(turn, cancel).await.unwrap();
+                self.run_turn(turn, cancel).await.unwrap();
                 self.compare(*session).await
             }
             Step::Restart { what, external } => {
-                self.begin_anew(*what, external);
+                self.restart_with(*what, external);
                 Ok(())
             }
             Step::New { session } => {
@@ -354,14 +354,14 @@ impl Play {
             Step::Consolidate { session } => self.consolidate(*session).await,
             Step::Rewind { session, messages } => self.rewind(*session, *messages).await,
             quiet => {
-                self.happen(quiet);
+                self.apply(quiet);
                 Ok(())
             }
         }
     }
 
     /// Applies a step that is not part of any session.
-    fn happen(&mut self, step: &Step) {
+    fn apply(&mut self, step: &Step) {
         match step {
             Step::Memory => {
                 let fact = self.fact();
@@ -417,7 +417,7 @@ impl Play {
         format!("# Fact {}: she likes \"tea\" 茶", self.next_number())
     }
 
-    fn begin_anew(&mut self, what: Restart, external: &[usize]) {
+    fn restart_with(&mut self, what: Restart, external: &[usize]) {
         match what {
             Restart::Same => {}
             Restart::Renamed => {
@@ -445,9 +445,9 @@ impl Play {
         let external = self.connected();
         let turn = self.turn(session, From::Person, rounds, false);
         self.restart(appends, &external);
-        self.tell(answers.clone());
+        self.script_answers(answers.clone());
         let before = self.answered(session).await;
-        let ended = self.say(turn.clone(), CancellationToken::new()).await;
+        let ended = self.run_turn(turn.clone(), CancellationToken::new()).await;
         let causes = self.sessions[session].causes.clone();
         self.compare(session).await?;
         if ended.is_err() {
@@ -458,8 +458,8 @@ impl Play {
         }
         let recorded = self.answered(session).await - before;
         self.restart(usize::MAX, &external);
-        self.tell(answers.into_iter().skip(recorded));
-        self.say(turn, CancellationToken::new()).await.unwrap();
+        self.script_answers(answers.into_iter().skip(recorded));
+        self.run_turn(turn, CancellationToken::new()).await.unwrap();
         self.compare(session).await
     }
 
@@ -519,7 +519,7 @@ impl Play {
     }
 
     /// Sets the model's next answers.
-    fn tell(&self, answers: impl IntoIterator<Item = Answer>) {
+    fn script_answers(&self, answers: impl IntoIterator<Item = Answer>) {
         *self.parts.script.answers.lock().unwrap() = answers.into_iter().collect();
     }
 
@@ -578,7 +578,7 @@ impl Play {
         };
         let steered = rounds
             .iter()
-            .map(|round| round.meanwhile.iter().cloned().collect());
+            .map(|round| round.steering.iter().cloned().collect());
         let facts = TurnFacts {
             session: NAMES[session].into(),
             channel: channel.into(),
@@ -590,12 +590,12 @@ impl Play {
             metadata: Map::new(),
             origin,
         };
-        let meanwhile = [Vec::new()].into_iter().chain(steered).collect();
+        let steering = [Vec::new()].into_iter().chain(steered).collect();
         let entry = self.entry(&facts, format!("say {number}"), media, Some(number));
         Turn {
             facts,
             entry,
-            meanwhile,
+            steering,
         }
     }
 
@@ -622,11 +622,15 @@ impl Play {
         }
     }
 
-    async fn say(&self, turn: Turn, cancel: CancellationToken) -> Result<TurnReport, AgentError> {
-        let mut steering = Meanwhile {
+    async fn run_turn(
+        &self,
+        turn: Turn,
+        cancel: CancellationToken,
+    ) -> Result<TurnReport, AgentError> {
+        let mut steering = TurnSteering {
             play: self,
             facts: turn.facts.clone(),
-            batches: turn.meanwhile,
+            batches: turn.steering,
         };
         let request = TurnRequest {
             entry: turn.entry,
@@ -653,12 +657,12 @@ impl Play {
         let mut shares = u64::MAX;
         let mut told = String::new();
         let answered = asked.into_iter().filter(|asked| asked.answered);
-        for seen in answered.map(Seen::of) {
+        for seen in answered.map(SentRequest::of) {
             self.counts.requests += 1;
             if let Some(last) = known.last.take().filter(|last| !seen.begins_with(last)) {
                 breaks += 1;
                 shares = seen.shares(&last);
-                told = parting(&last, &seen);
+                told = first_difference(&last, &seen);
                 if seen.by != last.by {
                     may_be.insert(MissEvent::ProviderSwitch);
                 }
@@ -710,7 +714,7 @@ impl Play {
 }
 
 /// Describes the first difference between two requests, as a vendor sees it.
-fn parting(older: &Seen, newer: &Seen) -> String {
+fn first_difference(older: &SentRequest, newer: &SentRequest) -> String {
     let differs = |index: usize| {
         let (older, newer) = (&older.rendered[index], &newer.rendered[index]);
         let place = older
@@ -745,17 +749,17 @@ fn parting(older: &Seen, newer: &Seen) -> String {
 struct Turn {
     facts: TurnFacts,
     entry: MessageEntry,
-    meanwhile: VecDeque<Vec<String>>,
+    steering: VecDeque<Vec<String>>,
 }
 
-struct Meanwhile<'a> {
+struct TurnSteering<'a> {
     play: &'a Play,
     facts: TurnFacts,
     batches: VecDeque<Vec<String>>,
 }
 
 #[async_trait]
-impl Steering for Meanwhile<'_> {
+impl Steering for TurnSteering<'_> {
     async fn take(&mut self) -> Vec<MessageEntry> {
         let batch = self.batches.pop_front().unwrap_or_default();
         batch
@@ -765,17 +769,17 @@ impl Steering for Meanwhile<'_> {
     }
 }
 
-fn trouble_of(trouble: Trouble) -> Vec<Answer> {
+fn fault_answers(fault: ModelFault) -> Vec<Answer> {
     let refused = || Answer::Error(ProviderError::BadRequest("no".to_owned()));
     let too_long = || Answer::Error(ProviderError::ContextOverflow("too long".to_owned()));
-    match trouble {
-        Trouble::None => Vec::new(),
-        Trouble::Refused => vec![refused()],
-        Trouble::Locked => vec![Answer::Error(ProviderError::Auth(
+    match fault {
+        ModelFault::None => Vec::new(),
+        ModelFault::Refused => vec![refused()],
+        ModelFault::Locked => vec![Answer::Error(ProviderError::Auth(
             "the key is not valid".to_owned(),
         ))],
-        Trouble::Down => vec![refused(), refused(), refused(), refused()],
-        Trouble::TooLong => vec![too_long(), too_long()],
-        Trouble::BrokenOff => vec![Answer::BreaksOff],
+        ModelFault::Down => vec![refused(), refused(), refused(), refused()],
+        ModelFault::TooLong => vec![too_long(), too_long()],
+        ModelFault::BrokenOff => vec![Answer::BreaksOff],
     }
 }

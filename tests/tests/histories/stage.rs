@@ -43,7 +43,7 @@ pub(super) enum Answer {
 
 /// A request received by a model.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct ReceivedRequest {
     pub(super) provider: ProviderName,
     pub(super) request: ChatRequest,
     pub(super) answered: bool,
@@ -53,7 +53,7 @@ pub(super) struct Asked {
 #[derive(Debug, Default)]
 pub(super) struct Script {
     pub(super) answers: Mutex<VecDeque<Answer>>,
-    pub(super) asked: Mutex<Vec<Asked>>,
+    pub(super) asked: Mutex<Vec<ReceivedRequest>>,
     calls: AtomicUsize,
 }
 
@@ -86,7 +86,7 @@ impl Provider for Model {
             answer,
             Answer::Text { .. } | Answer::Calls { .. } | Answer::BreaksOff
         );
-        self.script.asked.lock().unwrap().push(Asked {
+        self.script.asked.lock().unwrap().push(ReceivedRequest {
             provider: self.name.clone(),
             request,
             answered,

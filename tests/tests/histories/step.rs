@@ -46,7 +46,7 @@ pub(super) enum Step {
         rounds: Vec<Round>,
         thinks: bool,
         picture: bool,
-        trouble: Trouble,
+        fault: ModelFault,
     },
     /// The process is killed after `appends` records of a turn; another one continues it.
     Crash {
@@ -94,7 +94,7 @@ pub(super) enum From {
 
 /// Failure of the first model call of a turn.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Trouble {
+pub(super) enum ModelFault {
     None,
     /// The first model refuses, and the other one is called.
     Refused,
@@ -122,7 +122,7 @@ pub(super) enum Restart {
 #[derive(Clone, Debug)]
 pub(super) struct Round {
     pub(super) calls: Vec<Call>,
-    pub(super) meanwhile: Option<String>,
+    pub(super) steering: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -153,7 +153,7 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
         prop::collection::vec(call(), 1..3),
         prop::option::of("[a-z你好🐈 ]{1,12}"),
     )
-        .prop_map(|(calls, meanwhile)| Round { calls, meanwhile });
+        .prop_map(|(calls, steering)| Round { calls, steering });
     prop::collection::vec(round, 0..3)
 }
 
@@ -165,14 +165,14 @@ fn external() -> impl Strategy<Value = Vec<usize>> {
         })
 }
 
-fn trouble() -> impl Strategy<Value = Trouble> {
+fn fault() -> impl Strategy<Value = ModelFault> {
     prop_oneof![
-        20 => Just(Trouble::None),
-        2 => Just(Trouble::Refused),
-        1 => Just(Trouble::Locked),
-        1 => Just(Trouble::Down),
-        1 => Just(Trouble::TooLong),
-        1 => Just(Trouble::BrokenOff),
+        20 => Just(ModelFault::None),
+        2 => Just(ModelFault::Refused),
+        1 => Just(ModelFault::Locked),
+        1 => Just(ModelFault::Down),
+        1 => Just(ModelFault::TooLong),
+        1 => Just(ModelFault::BrokenOff),
     ]
 }
 
@@ -180,24 +180,16 @@ fn turn() -> impl Strategy<Value = Step> {
     let from =
         prop_oneof![6 => Just(From::Person), 1 => Just(From::Cron), 1 => Just(From::Heartbeat)];
     let picture = prop::bool::weighted(0.2);
-    (
-        0..SESSIONS,
-        from,
-        rounds(),
-        any::<bool>(),
-        picture,
-        trouble(),
+    (0..SESSIONS, from, rounds(), any::<bool>(), picture, fault()).prop_map(
+        |(session, from, rounds, thinks, picture, fault)| Step::Turn {
+            session,
+            from,
+            rounds,
+            thinks,
+            picture,
+            fault,
+        },
     )
-        .prop_map(
-            |(session, from, rounds, thinks, picture, trouble)| Step::Turn {
-                session,
-                from,
-                rounds,
-                thinks,
-                picture,
-                trouble,
-            },
-        )
 }
 
 fn step() -> impl Strategy<Value = Step> {

@@ -92,7 +92,7 @@ async fn report(home: &Home, name: &str) -> Value {
 }
 
 /// Waits until a channel is reported with this state and reason.
-async fn is_said_to_be(home: &Home, name: &str, state: &str, why: &str) {
+async fn assert_channel_state(home: &Home, name: &str, state: &str, why: &str) {
     until(
         &format!("{name} is {state} because of {why:?}"),
         async || {
@@ -109,16 +109,16 @@ async fn status_follows_outages_stalls_and_a_revoked_token() {
     let home = world.home(&json!({
         "telegram": world.section(&json!({})), "websocket": {"enabled": false}, "pigeons": {"enabled": true},
     }));
-    is_said_to_be(&home, "telegram", "stopped", "").await;
-    is_said_to_be(&home, "websocket", "off", "").await;
-    is_said_to_be(&home, "pigeons", "failed", "no channel of kind `pigeons`").await;
+    assert_channel_state(&home, "telegram", "stopped", "").await;
+    assert_channel_state(&home, "websocket", "off", "").await;
+    assert_channel_state(&home, "pigeons", "failed", "no channel of kind `pigeons`").await;
     let gateway = Running::start(&home).await;
-    is_said_to_be(&home, "telegram", "running", "").await;
-    is_said_to_be(&home, "pigeons", "failed", "no channel of kind `pigeons`").await;
+    assert_channel_state(&home, "telegram", "running", "").await;
+    assert_channel_state(&home, "pigeons", "failed", "no channel of kind `pigeons`").await;
     world.ask("before").await;
 
     world.telegram.server().go_down().await.unwrap();
-    is_said_to_be(
+    assert_channel_state(
         &home,
         "telegram",
         "degraded",
@@ -144,18 +144,18 @@ async fn status_follows_outages_stalls_and_a_revoked_token() {
         ],
     );
     world.telegram.server().come_back().await.unwrap();
-    is_said_to_be(&home, "telegram", "running", "").await;
+    assert_channel_state(&home, "telegram", "running", "").await;
     world.ask("after the outage").await;
 
     // The platform accepts connections and answers nothing.
     world.telegram.server().stall();
-    is_said_to_be(&home, "telegram", "degraded", "").await;
+    assert_channel_state(&home, "telegram", "degraded", "").await;
     world.telegram.server().recover();
-    is_said_to_be(&home, "telegram", "running", "").await;
+    assert_channel_state(&home, "telegram", "running", "").await;
     world.ask("after the silence").await;
 
     world.telegram.revoke_token();
-    is_said_to_be(
+    assert_channel_state(
         &home,
         "telegram",
         "failed",
@@ -169,10 +169,10 @@ async fn status_follows_outages_stalls_and_a_revoked_token() {
     // Nothing is tried until the channel gets another token, or an hour has passed.
     world.telegram.restore_token();
     let calls = world.telegram.calls().len();
-    is_said_to_be(&home, "telegram", "failed", "").await;
+    assert_channel_state(&home, "telegram", "failed", "").await;
     assert_eq!(world.telegram.calls().len(), calls);
     home.configure(&world.config(&json!({"telegram": world.section(&json!({"pollTimeout": 2}))})));
-    is_said_to_be(&home, "telegram", "running", "").await;
+    assert_channel_state(&home, "telegram", "running", "").await;
     world.ask("after the repair").await;
     assert_says(&gateway.health().await, &["200 OK", "\"running\""]);
     let log = home.read("logs/gateway.log");
@@ -194,7 +194,7 @@ async fn login_enables_a_channel_of_a_running_gateway() {
     section.as_object_mut().unwrap().remove("token");
     let home = world.home(&json!({"telegram": section}));
     let gateway = Running::start(&home).await;
-    is_said_to_be(&home, "telegram", "off", "").await;
+    assert_channel_state(&home, "telegram", "off", "").await;
 
     let before = home.read("config.json");
     let wrong = home
@@ -242,7 +242,7 @@ async fn login_enables_a_channel_of_a_running_gateway() {
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
-    is_said_to_be(&home, "telegram", "running", "").await;
+    assert_channel_state(&home, "telegram", "running", "").await;
     world.ask("hello").await;
 
     // Half a file and an empty one change nothing; a whole one removes the channel.
@@ -261,7 +261,7 @@ async fn login_enables_a_channel_of_a_running_gateway() {
     .await;
     world.ask("and with an empty one?").await;
     home.configure(&world.config(&json!({"telegram": world.section(&json!({"enabled": false}))})));
-    is_said_to_be(&home, "telegram", "off", "").await;
+    assert_channel_state(&home, "telegram", "off", "").await;
     until("nobody polls", async || {
         home.read("logs/gateway.log").contains("no longer enabled")
     })
@@ -434,7 +434,7 @@ async fn websocket_login_stores_the_token_and_runs() {
     );
     assert!(!(right.stdout + &right.stderr).contains("a-long-random-text"));
     let gateway = Running::start(&home).await;
-    is_said_to_be(&home, "websocket", "running", "").await;
+    assert_channel_state(&home, "websocket", "running", "").await;
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }
@@ -483,7 +483,7 @@ async fn test_message_is_sent_like_a_reply() {
     );
 
     let gateway = Running::start(&home).await;
-    is_said_to_be(&home, "telegram", "running", "").await;
+    assert_channel_state(&home, "telegram", "running", "").await;
     let sent = home
         .run(&["channels", "test", "telegram", "--to", "7"])
         .await;
@@ -522,8 +522,8 @@ async fn only_one_gateway_receives_with_a_token() {
         "telegram": world.section(&json!({})), "zweitens": world.section(&json!({"kind": "telegram"})),
     }));
     let first = Running::start(&here).await;
-    is_said_to_be(&here, "telegram", "running", "").await;
-    is_said_to_be(
+    assert_channel_state(&here, "telegram", "running", "").await;
+    assert_channel_state(
         &here,
         "zweitens",
         "failed",

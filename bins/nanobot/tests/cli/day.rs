@@ -17,7 +17,7 @@ mod script;
 mod world;
 
 use judge::Judge;
-use script::{Hour, Trouble};
+use script::{Hour, PlannedFault};
 use world::World;
 
 /// The default seed of the script; [`OTHER_SEED`] overrides it.
@@ -49,32 +49,32 @@ async fn day_with_outages_leaves_every_message_answered_or_uncertain() {
 /// Runs an hour: something breaks, people write, working chats are answered, outages end.
 async fn live(world: &mut World, judge: &mut Judge, hour: &Hour) {
     println!("{hour:?}");
-    if hour.troubles.contains(&Trouble::TelegramRevoked) {
+    if hour.troubles.contains(&PlannedFault::TelegramRevoked) {
         // While the token is revoked, every message fails for good, and should: even a notice that
         // the arrival of an answer is uncertain.
         world.answered(judge, |_| true).await;
         world.at_rest().await;
     }
-    for trouble in &hour.troubles {
-        world.begin_trouble(*trouble);
-        world.begin_outage(*trouble).await;
+    for fault in &hour.troubles {
+        world.start_fault(*fault);
+        world.begin_outage(*fault).await;
     }
     for message in &hour.messages {
         world.say(judge, *message);
     }
     world
         .answered(judge, |place| {
-            hour.troubles.iter().all(|trouble| !trouble.is_about(place))
+            hour.troubles.iter().all(|fault| !fault.is_about(place))
         })
         .await;
     // Kill a gateway after the platforms have recovered, so that the next one receives everything.
     for is_last in [false, true] {
-        for trouble in hour
+        for fault in hour
             .troubles
             .iter()
-            .filter(|trouble| trouble.kills() == is_last)
+            .filter(|fault| fault.kills() == is_last)
         {
-            world.end_trouble(*trouble).await;
+            world.end_fault(*fault).await;
         }
     }
 }

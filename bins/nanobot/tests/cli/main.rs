@@ -6,33 +6,31 @@
     reason = "a test that cannot go on has failed"
 )]
 
-mod backlog;
 mod basics;
+#[cfg(unix)]
+mod bounded_memory;
 #[cfg(unix)]
 mod channels;
 #[cfg(unix)]
 mod commands;
 mod configuration;
+mod consolidation;
 mod conversation;
 #[cfg(unix)]
 mod cron;
-#[cfg(unix)]
-mod cuts;
 #[cfg(unix)]
 mod day;
 mod doctor;
 #[cfg(unix)]
 mod documents;
-#[cfg(unix)]
-mod doors;
-#[cfg(unix)]
-mod endless;
 mod faults;
-mod fences;
 #[cfg(unix)]
 mod gateway;
+#[cfg(unix)]
+mod hardening;
 mod heartbeat;
 mod import;
+mod isolation;
 #[cfg(unix)]
 mod kills;
 #[cfg(unix)]
@@ -43,13 +41,14 @@ mod models;
 #[cfg(unix)]
 mod pairing;
 #[cfg(unix)]
-mod places;
-#[cfg(unix)]
-mod poison;
-#[cfg(unix)]
 mod prompt;
+#[cfg(unix)]
+mod quarantine;
 mod replay;
+mod request_size;
 mod secrets;
+#[cfg(unix)]
+mod session_edits;
 mod session_folders;
 mod skills;
 #[cfg(unix)]
@@ -57,4 +56,5 @@ mod subagents;
 mod support;
 #[cfg(unix)]
 mod telegram;
-mod weight;
+#[cfg(unix)]
+mod topics;

@@ -10,7 +10,7 @@ use crate::gateway::Running;
 use crate::support::{Home, assert_says, until};
 
 /// Text that an approved person reads.
-const LET_IN: &str = "You were let in: from now on you can talk to me here.";
+const APPROVAL_NOTICE: &str = "You were let in: from now on you can talk to me here.";
 /// A group.
 const GROUP: i64 = -1005;
 
@@ -88,7 +88,7 @@ impl World {
         self.telegram
             .texts_in(person.id)
             .iter()
-            .filter(|text| *text == LET_IN)
+            .filter(|text| *text == APPROVAL_NOTICE)
             .count()
     }
 

@@ -3,7 +3,7 @@
 use crate::support::{Home, assert_says};
 
 /// Returns a home in which the demo looked for files and then said hello.
-async fn talked() -> Home {
+async fn home_with_two_turns() -> Home {
     let home = Home::new();
     for text in ["what files are here?", "hello"] {
         let run = home.run(&["agent", "--demo", "-m", text]).await;
@@ -14,7 +14,7 @@ async fn talked() -> Home {
 
 #[tokio::test]
 async fn replay_of_a_recorded_session_is_identical() {
-    let home = talked().await;
+    let home = home_with_two_turns().await;
     let before = home.read("workspace/sessions/cli_direct.jsonl");
     let files = (home.names("."), home.names("workspace"));
     let run = home.run(&["replay", "cli:direct"]).await;
@@ -34,7 +34,7 @@ async fn replay_of_a_recorded_session_is_identical() {
 
 #[tokio::test]
 async fn changed_record_diverges_and_exits_1() {
-    let home = talked().await;
+    let home = home_with_two_turns().await;
     let log = home.read("workspace/sessions/cli_direct.jsonl");
     let visible = log.rfind("\"visible\":\"").expect(&log);
     let (before, after) = log.split_at(visible + "\"visible\":\"".len());
@@ -56,7 +56,7 @@ async fn changed_record_diverges_and_exits_1() {
 
 #[tokio::test]
 async fn bundle_replays_in_another_home() {
-    let home = talked().await;
+    let home = home_with_two_turns().await;
     let file = home.path().join("turns.json");
     let name = file.to_str().unwrap();
     let run = home.run(&["replay", "direct", "--bundle", name]).await;
@@ -119,7 +119,7 @@ async fn bundle_replays_in_another_home() {
 
 #[tokio::test]
 async fn replay_errors_are_reported() {
-    let home = talked().await;
+    let home = home_with_two_turns().await;
     home.write("other.json", "{\"format\": 99}");
     let other = home.path().join("other.json");
     for (arguments, code, parts) in [

@@ -161,7 +161,7 @@ async fn pipe_and_gateway_print_subagent_results() {
 }
 
 /// Returns a prompt that the user left while a subagent worked.
-fn left_at_work(home: &Home) -> Screen {
+fn prompt_leaving_subagents(home: &Home) -> Screen {
     let mut screen = Screen::open(home, &["agent"]);
     screen.wait_for("You: ");
     screen.type_in("ask somebody\r");
@@ -176,7 +176,7 @@ async fn prompt_exits_after_its_subagents_finish() {
     let gate = Gate::new();
     let model = model(&gate, &Gate::new()).await;
     let home = home(&model, &json!({}));
-    let mut screen = left_at_work(&home);
+    let mut screen = prompt_leaving_subagents(&home);
     gate.open();
     screen.wait_for("The number is 42.");
     assert_eq!(screen.end(), Some(0), "{}", screen.text);
@@ -187,7 +187,7 @@ async fn interrupt_exits_a_prompt_despite_subagents() {
     let gate = Gate::new();
     let model = model(&gate, &Gate::new()).await;
     let home = home(&model, &json!({}));
-    let mut screen = left_at_work(&home);
+    let mut screen = prompt_leaving_subagents(&home);
     kill(screen.pid(), Signal::SIGINT).unwrap();
     assert_eq!(screen.end(), Some(130), "{}", screen.text);
     assert_says(

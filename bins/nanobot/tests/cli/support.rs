@@ -12,7 +12,7 @@ use tokio::process::Command;
 /// Maximum time for any run of the program, even on a busy machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(300);
 /// Interval between checks of something that sends no notification when it changes.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Result of a run of the program.
 #[derive(Debug, PartialEq, Eq)]
@@ -145,7 +145,7 @@ pub(crate) async fn finish(command: std::process::Command, input: &[u8]) -> Run 
 pub(crate) async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     let looking = async {
         while !is_so().await {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
     assert!(

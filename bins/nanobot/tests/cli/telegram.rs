@@ -54,7 +54,7 @@ async fn is_understood(vendor: &str, base: &str) {
         model.await.unwrap(),
         SpeechFake::start("speech_key").await.unwrap(),
     );
-    speech.says("what is the weather like");
+    speech.set_transcript("what is the weather like");
     let (telegram, home, port) = (
         TelegramFake::start().await.unwrap(),
         Home::new(),

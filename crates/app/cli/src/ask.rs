@@ -49,7 +49,7 @@ fn read_line() -> io::Result<Option<String>> {
 }
 
 /// `true` if a user can be asked.
-pub(crate) fn is_person() -> bool {
+pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal()
 }
 

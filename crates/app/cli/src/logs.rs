@@ -28,10 +28,10 @@ pub(crate) enum Detail {
 }
 
 fn filter(detail: Detail) -> Targets {
-    let said = std::env::var("RUST_LOG")
+    let configured = std::env::var("RUST_LOG")
         .ok()
-        .filter(|said| !said.trim().is_empty());
-    let said = said.and_then(|said| said.parse::<Targets>().ok());
+        .filter(|configured| !configured.trim().is_empty());
+    let configured = configured.and_then(|configured| configured.parse::<Targets>().ok());
     let ours = || {
         let level = match detail {
             Detail::Usual => LevelFilter::INFO,
@@ -41,7 +41,8 @@ fn filter(detail: Detail) -> Targets {
             .with_default(LevelFilter::WARN)
             .with_target("nanobot", level)
     };
-    said.unwrap_or_else(ours)
+    configured
+        .unwrap_or_else(ours)
         .with_target(SILENT, LevelFilter::OFF)
 }
 

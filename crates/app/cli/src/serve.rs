@@ -37,8 +37,8 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<ExitCode, CommandFailure> 
     let config = runtime.config();
     warn_of_findings(config);
     warn_of_skills(&runtime);
-    if let Some(said) = nanobot_runtime::tighten(config) {
-        output::note(&format!("Warning: {said}"));
+    if let Some(warning) = nanobot_runtime::tighten(config) {
+        output::note(&format!("Warning: {warning}"));
     }
     let executor = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -55,7 +55,7 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<ExitCode, CommandFailure> 
     executor.shutdown_background();
     match outcome? {
         ServeOutcome::Exit(code) => Ok(code),
-        ServeOutcome::Restart => begin_again(&program?).map_err(|error| {
+        ServeOutcome::Restart => restart_program(&program?).map_err(|error| {
             CommandFailure::new(
                 format!("cannot begin again: {error}"),
                 "Start the gateway by hand.",
@@ -72,7 +72,7 @@ enum ServeOutcome {
 
 /// Replaces this process; returns only if that failed.
 #[cfg(unix)]
-fn begin_again(program: &Path) -> io::Result<ExitCode> {
+fn restart_program(program: &Path) -> io::Result<ExitCode> {
     use std::os::unix::process::CommandExt as _;
     Err(Command::new(program)
         .args(std::env::args_os().skip(1))
@@ -81,7 +81,7 @@ fn begin_again(program: &Path) -> io::Result<ExitCode> {
 
 /// Starts another process in place of this one.
 #[cfg(not(unix))]
-fn begin_again(program: &Path) -> io::Result<ExitCode> {
+fn restart_program(program: &Path) -> io::Result<ExitCode> {
     Command::new(program)
         .args(std::env::args_os().skip(1))
         .spawn()?;

@@ -32,7 +32,7 @@ pub struct HomeContents {
 impl HomeContents {
     /// Inspects a home. Anything that cannot be read counts as missing, except the job store.
     #[must_use]
-    pub fn look(paths: &Paths, workspace: &Path) -> Self {
+    pub fn scan(paths: &Paths, workspace: &Path) -> Self {
         let is_session = |path: &Path| path.extension().is_some_and(|ending| ending == "jsonl");
         let count = |directory: &Path| entries(directory).filter(|path| is_session(path)).count();
         let own = workspace.join("sessions");
@@ -119,7 +119,7 @@ impl ImportReport {
             ignored: Vec::new(),
             migrated: Vec::new(),
             findings: config.findings().to_vec(),
-            contents: HomeContents::look(config.paths(), &config.workspace()?),
+            contents: HomeContents::scan(config.paths(), &config.workspace()?),
         };
         for finding in config.findings() {
             match finding {

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 /// Timeout for the delivery of a test message.
-const LONGEST_TEST: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Poll interval of the ledger during a test.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Number of newest ledger entries searched for the test message.
 const NEWEST: usize = 256;
 
@@ -39,25 +39,25 @@ pub trait Channels: Send + Sync + std::fmt::Debug {
 }
 
 /// Publishes a message and returns its ledger entry once it is settled, or after 30 seconds.
-pub(crate) async fn send_and_watch(
+pub(crate) async fn publish_and_wait(
     bus: &dyn Bus,
     ledger: &dyn Ledger,
     message: OutboundMessage,
 ) -> Result<LedgerEntry, BusError> {
     let key = message.key.clone();
     bus.publish_outbound(message).await?;
-    let deadline = Instant::now() + LONGEST_TEST;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     loop {
         let newest = ledger
             .list(Queue::Outbound, LedgerFilter::All, NEWEST)
             .await?;
-        let is_it = |entry: &LedgerEntry| {
+        let is_sent = |entry: &LedgerEntry| {
             entry
                 .outbound
                 .as_ref()
                 .is_some_and(|message| message.key == key)
         };
-        match newest.into_iter().find(is_it) {
+        match newest.into_iter().find(is_sent) {
             Some(entry) if !entry.state.is_open() || Instant::now() >= deadline => {
                 return Ok(entry);
             }
@@ -66,7 +66,7 @@ pub(crate) async fn send_and_watch(
                     id: key.to_string(),
                 });
             }
-            _ => tokio::time::sleep(LOOK_EVERY).await,
+            _ => tokio::time::sleep(POLL_INTERVAL).await,
         }
     }
 }

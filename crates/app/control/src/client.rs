@@ -12,7 +12,7 @@ use tokio::io::{ReadHalf, WriteHalf};
 use crate::frame::ANSWER_LIMIT;
 use crate::lines::{self, LineReader};
 use crate::socket::{Stream, connect};
-use crate::terminals::said;
+use crate::terminals::terminal_message;
 use crate::{
     ChannelState, ControlError, ControlRequest, ControlResponse, GatewayInfo, SessionEditError,
     SessionEditor, TerminalEvent,
@@ -20,7 +20,7 @@ use crate::{
 
 /// Timeout for the handshake. The caller decides what a timeout means: a gateway that owns the
 /// home's lock is running even if it does not answer.
-const INTRODUCTION: Duration = Duration::from_secs(5);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Client of a running gateway. Each request opens a connection of its own.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ impl ControlConnection {
         })
     }
 
-    async fn ask(&mut self, request: &ControlRequest) -> Result<(), ControlError> {
+    async fn send_request(&mut self, request: &ControlRequest) -> Result<(), ControlError> {
         lines::write(&mut self.writer, request)
             .await
             .map_err(ControlError::Broken)
@@ -65,10 +65,10 @@ impl ControlClient {
     /// does not answer within 5 seconds, and [`ControlError::Unsupported`] on systems without Unix
     /// sockets.
     pub async fn reach(path: &Path) -> Result<Self, ControlError> {
-        let introduced = async {
-            let mut line = ControlConnection::open(path).await?;
-            line.ask(&ControlRequest::Ping).await?;
-            match line.next().await? {
+        let handshake = async {
+            let mut connection = ControlConnection::open(path).await?;
+            connection.send_request(&ControlRequest::Ping).await?;
+            match connection.next().await? {
                 ControlResponse::Pong(about) => Ok(Self {
                     path: path.to_owned(),
                     about,
@@ -76,10 +76,10 @@ impl ControlClient {
                 other => Err(unexpected(&other)),
             }
         };
-        let late = |_elapsed| ControlError::Broken(io::ErrorKind::TimedOut.into());
-        tokio::time::timeout(INTRODUCTION, introduced)
+        let timed_out = |_elapsed| ControlError::Broken(io::ErrorKind::TimedOut.into());
+        tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake)
             .await
-            .map_err(late)?
+            .map_err(timed_out)?
     }
 
     /// Returns the gateway's description of itself.
@@ -97,7 +97,7 @@ impl ControlClient {
         session: impl Into<String>,
     ) -> Result<ControlConversation, ControlError> {
         Ok(ControlConversation {
-            line: ControlConnection::open(&self.path).await?,
+            connection: ControlConnection::open(&self.path).await?,
             session: session.into(),
         })
     }
@@ -107,9 +107,9 @@ impl ControlClient {
     /// # Errors
     /// Returns [`ControlError::Broken`], also if the gateway is too old to support the request.
     pub async fn channels(&self) -> Result<Vec<ChannelState>, ControlError> {
-        let mut line = ControlConnection::open(&self.path).await?;
-        line.ask(&ControlRequest::Channels).await?;
-        match line.next().await? {
+        let mut connection = ControlConnection::open(&self.path).await?;
+        connection.send_request(&ControlRequest::Channels).await?;
+        match connection.next().await? {
             ControlResponse::Channels { channels } => Ok(channels),
             other => Err(unexpected(&other)),
         }
@@ -121,9 +121,11 @@ impl ControlClient {
     /// # Errors
     /// Returns [`ControlError::Broken`], also if the gateway is too old to support the request.
     pub async fn end(&self, again: bool) -> Result<(), ControlError> {
-        let mut line = ControlConnection::open(&self.path).await?;
-        line.ask(&ControlRequest::End { again }).await?;
-        match line.next().await? {
+        let mut connection = ControlConnection::open(&self.path).await?;
+        connection
+            .send_request(&ControlRequest::End { again })
+            .await?;
+        match connection.next().await? {
             ControlResponse::Done => Ok(()),
             other => Err(unexpected(&other)),
         }
@@ -161,11 +163,11 @@ impl ControlClient {
             action,
             source: Box::new(error),
         };
-        let mut line = ControlConnection::open(&self.path).await.map_err(broken)?;
-        line.ask(request).await.map_err(broken)?;
+        let mut connection = ControlConnection::open(&self.path).await.map_err(broken)?;
+        connection.send_request(request).await.map_err(broken)?;
         let mut entries = Vec::new();
         loop {
-            match line.next().await.map_err(broken)? {
+            match connection.next().await.map_err(broken)? {
                 ControlResponse::Entry(entry) => {
                     entries.push(*entry);
                     if let ControlRequest::InboxShow { .. } | ControlRequest::ChannelTest { .. } =
@@ -249,10 +251,13 @@ impl Ledger for ControlClient {
 }
 
 impl ControlClient {
-    async fn cut(&self, request: &ControlRequest) -> Result<ControlResponse, SessionEditError> {
-        let mut line = ControlConnection::open(&self.path).await?;
-        line.ask(request).await?;
-        match line.next().await? {
+    async fn edit_session(
+        &self,
+        request: &ControlRequest,
+    ) -> Result<ControlResponse, SessionEditError> {
+        let mut connection = ControlConnection::open(&self.path).await?;
+        connection.send_request(request).await?;
+        match connection.next().await? {
             ControlResponse::NotCut(error) => Err(error),
             ControlResponse::Refused { why } => Err(SessionEditError::Failed { why }),
             answer => Ok(answer),
@@ -273,7 +278,7 @@ impl SessionEditor for ControlClient {
             at,
             to: to.map(str::to_owned),
         };
-        match self.cut(&request).await? {
+        match self.edit_session(&request).await? {
             ControlResponse::Copied { session } => Ok(session),
             other => Err(unexpected(&other).into()),
         }
@@ -281,7 +286,7 @@ impl SessionEditor for ControlClient {
 
     async fn rewind(&self, session: &str, to: u64) -> Result<(), SessionEditError> {
         match self
-            .cut(&ControlRequest::SessionRewind {
+            .edit_session(&ControlRequest::SessionRewind {
                 session: session.to_owned(),
                 to,
             })
@@ -310,7 +315,7 @@ pub enum ConversationEvent {
 /// A terminal's conversation in a session of a gateway.
 #[derive(Debug)]
 pub struct ControlConversation {
-    line: ControlConnection,
+    connection: ControlConnection,
     session: String,
 }
 
@@ -320,8 +325,8 @@ impl ControlConversation {
     ///
     /// # Errors
     /// Returns [`ControlError::Broken`] if the gateway is gone.
-    pub async fn say(&mut self, text: &str) -> Result<TraceId, ControlError> {
-        let message = said(
+    pub async fn send(&mut self, text: &str) -> Result<TraceId, ControlError> {
+        let message = terminal_message(
             &self.session,
             text,
             Some(uuid::Uuid::new_v4().to_string().into()),
@@ -334,7 +339,7 @@ impl ControlConversation {
             text: message.content,
             id: message.id,
         };
-        self.line.ask(&request).await?;
+        self.connection.send_request(&request).await?;
         Ok(turn)
     }
 
@@ -343,7 +348,7 @@ impl ControlConversation {
     /// # Errors
     /// Returns [`ControlError::Broken`] if the gateway is gone.
     pub async fn next(&mut self) -> Result<ConversationEvent, ControlError> {
-        match self.line.next().await? {
+        match self.connection.next().await? {
             ControlResponse::Event { position, event } => {
                 let is_answer = position == OutboundSlot::Reply.position()
                     && matches!(event, TerminalEvent::Reply { .. });

@@ -24,21 +24,21 @@ use crate::lines::{self, LineReader};
 use crate::parts::ControlState;
 use crate::seats::ControlSeat;
 use crate::socket::Stream;
-use crate::terminals::said;
+use crate::terminals::terminal_message;
 use crate::{ControlRequest, ControlResponse, TerminalEvent};
 
 /// Capacity of a client's queue of pending responses.
-const WAITING: usize = 1024;
+const QUEUE_CAPACITY: usize = 1024;
 /// Timeout for writing one line to a client.
-const PATIENCE: Duration = Duration::from_secs(30);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of ledger entries in one list.
-const LONGEST_LIST: usize = 10_000;
+const MAX_LISTED: usize = 10_000;
 
 /// A connected client.
 pub(crate) struct PeerConnection {
     shared: Arc<ControlState>,
     number: u64,
-    talk: Option<ActiveSession>,
+    active: Option<ActiveSession>,
     seat: ControlSeat,
 }
 
@@ -59,7 +59,7 @@ impl PeerConnection {
         let mut connection = Self {
             shared,
             number,
-            talk: None,
+            active: None,
             seat,
         };
         if let Some(Err(error)) = end.run_until_cancelled(connection.converse(stream)).await {
@@ -76,7 +76,7 @@ impl PeerConnection {
             // answered.
             self.seat
                 .is_idle
-                .store(self.talk.is_none(), Ordering::Relaxed);
+                .store(self.active.is_none(), Ordering::Relaxed);
             tokio::select! {
                 request = requests.next_bounded::<ControlRequest>() => match request {
                     Ok(Some(request)) => {
@@ -90,9 +90,9 @@ impl PeerConnection {
                         return Err(error);
                     }
                 },
-                answer = next(&mut self.talk) => match answer {
+                answer = next(&mut self.active) => match answer {
                     Some(answer) => {
-                        self.count(&answer);
+                        self.count_reply(&answer);
                         write(&mut writer, &answer).await?;
                     }
                     None => return Ok(()),
@@ -113,7 +113,7 @@ impl PeerConnection {
                 queue,
                 filter,
                 limit,
-            } => match ledger.list(queue, filter, limit.min(LONGEST_LIST)).await {
+            } => match ledger.list(queue, filter, limit.min(MAX_LISTED)).await {
                 Ok(entries) => {
                     for entry in entries {
                         write(writer, &ControlResponse::Entry(Box::new(entry))).await?;
@@ -138,7 +138,7 @@ impl PeerConnection {
                 let copied = self
                     .shared
                     .parts
-                    .cuts
+                    .session_editor
                     .fork(&session, at, to.as_deref())
                     .await;
                 copied.map_or_else(ControlResponse::NotCut, |session| ControlResponse::Copied {
@@ -148,7 +148,7 @@ impl PeerConnection {
             ControlRequest::SessionRewind { session, to } => self
                 .shared
                 .parts
-                .cuts
+                .session_editor
                 .rewind(&session, to)
                 .await
                 .map_or_else(ControlResponse::NotCut, |()| ControlResponse::Done),
@@ -159,25 +159,27 @@ impl PeerConnection {
                 channel,
                 chat,
                 text,
-            } => match self.test(channel, chat, text).await {
+            } => match self.test_channel(channel, chat, text).await {
                 Ok(entry) => ControlResponse::Entry(Box::new(entry)),
                 Err(error) => failed(error),
             },
             ControlRequest::End { again } => {
                 let ending = &self.shared.parts.ending;
-                let wanted = if again { &ending.restart } else { &ending.stop };
-                wanted.cancel();
+                let token = if again { &ending.restart } else { &ending.stop };
+                token.cancel();
                 ControlResponse::Done
             }
-            ControlRequest::Say { session, text, id } => match self.say(session, &text, id).await {
-                Ok(()) => return Ok(()),
-                Err(error) => refused(&error),
-            },
+            ControlRequest::Say { session, text, id } => {
+                match self.accept_message(session, &text, id).await {
+                    Ok(()) => return Ok(()),
+                    Err(error) => refused(&error),
+                }
+            }
         };
         write(writer, &answer).await
     }
 
-    async fn test(
+    async fn test_channel(
         &self,
         channel: ChannelName,
         chat: ChatId,
@@ -197,10 +199,10 @@ impl PeerConnection {
         let address = ChatAddress::new(channel, chat);
         let key = OutboundKey::new(format!("test {}", Uuid::new_v4()), OutboundSlot::Reply);
         let message = OutboundMessage::to(address, key, OutboundKind::Notice, text);
-        channels::send_and_watch(&*parts.bus, &*parts.ledger, message).await
+        channels::publish_and_wait(&*parts.bus, &*parts.ledger, message).await
     }
 
-    async fn say(
+    async fn accept_message(
         &mut self,
         session: String,
         text: &str,
@@ -209,37 +211,37 @@ impl PeerConnection {
         if self.shared.closing.is_cancelled() {
             return Err(BusError::Closed);
         }
-        let message = said(&session, text, id);
+        let message = terminal_message(&session, text, id);
         if self
-            .talk
+            .active
             .as_ref()
-            .is_none_or(|talk| talk.session != session)
+            .is_none_or(|active| active.session != session)
         {
-            let (sender, answers) = mpsc::channel(WAITING);
+            let (sender, answers) = mpsc::channel(QUEUE_CAPACITY);
             self.shared.terminals.watch(self.number, &message, sender);
-            self.talk = Some(ActiveSession {
+            self.active = Some(ActiveSession {
                 session,
                 unanswered: 0,
                 answers,
             });
         }
         self.shared.parts.bus.publish_inbound(message).await?;
-        if let Some(talk) = &mut self.talk {
-            talk.unanswered = talk.unanswered.saturating_add(1);
+        if let Some(active) = &mut self.active {
+            active.unanswered = active.unanswered.saturating_add(1);
         }
         Ok(())
     }
 
-    fn count(&mut self, answer: &ControlResponse) {
+    fn count_reply(&mut self, answer: &ControlResponse) {
         if let (
             ControlResponse::Event {
                 event: TerminalEvent::Reply { .. },
                 ..
             },
-            Some(talk),
-        ) = (answer, &mut self.talk)
+            Some(active),
+        ) = (answer, &mut self.active)
         {
-            talk.unanswered = talk.unanswered.saturating_sub(1);
+            active.unanswered = active.unanswered.saturating_sub(1);
         }
     }
 
@@ -251,7 +253,7 @@ impl PeerConnection {
             session,
             unanswered: 1..,
             ..
-        }) = self.talk
+        }) = self.active
         else {
             return;
         };
@@ -262,7 +264,7 @@ impl PeerConnection {
             .shared
             .parts
             .bus
-            .publish_inbound(said(&session, "/stop", None))
+            .publish_inbound(terminal_message(&session, "/stop", None))
             .await
         {
             tracing::warn!(%error, "cannot stop the turn of a disconnected terminal");
@@ -273,16 +275,16 @@ impl PeerConnection {
 /// Writes a response. A client that does not read it in time is disconnected, because pending
 /// responses use memory.
 async fn write<W: AsyncWrite + Unpin>(writer: &mut W, answer: &ControlResponse) -> io::Result<()> {
-    let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the client does not read");
-    tokio::time::timeout(PATIENCE, lines::write(writer, answer))
+    let timed_out = |_| io::Error::new(io::ErrorKind::TimedOut, "the client does not read");
+    tokio::time::timeout(WRITE_TIMEOUT, lines::write(writer, answer))
         .await
-        .map_err(late)?
+        .map_err(timed_out)?
 }
 
 /// Waits for the next event of the session. Cancel-safe.
-async fn next(talk: &mut Option<ActiveSession>) -> Option<ControlResponse> {
-    match talk {
-        Some(talk) => talk.answers.recv().await,
+async fn next(active: &mut Option<ActiveSession>) -> Option<ControlResponse> {
+    match active {
+        Some(active) => active.answers.recv().await,
         None => std::future::pending().await,
     }
 }

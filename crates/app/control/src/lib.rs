@@ -15,13 +15,13 @@
 mod channels;
 mod client;
 mod connection;
-mod cuts;
 mod error;
 mod frame;
 mod lines;
 mod parts;
 mod seats;
 mod server;
+mod session_editor;
 mod socket;
 mod terminals;
 
@@ -30,9 +30,9 @@ pub const SOCKET: &str = "gateway.sock";
 
 pub use channels::{ChannelState, Channels};
 pub use client::{ControlClient, ControlConversation, ConversationEvent};
-pub use cuts::{SessionEditError, SessionEditor};
 pub use error::ControlError;
 pub use frame::{ControlRequest, ControlResponse, GatewayInfo, TerminalEvent};
 pub use parts::{ControlParts, ShutdownTokens};
 pub use server::{ControlServer, RunningControl};
-pub use terminals::{TERMINAL_CHANNEL, said};
+pub use session_editor::{SessionEditError, SessionEditor};
+pub use terminals::{TERMINAL_CHANNEL, terminal_message};

@@ -18,7 +18,7 @@ pub struct ControlParts {
     /// The states of channels.
     pub channels: Arc<dyn Channels>,
     /// Forks and rewinds conversations.
-    pub cuts: Arc<dyn SessionEditor>,
+    pub session_editor: Arc<dyn SessionEditor>,
     /// Reports the ends of turns.
     pub events: EventFeed,
     /// Tokens to stop or restart the gateway.

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 /// Maximum number of clients. Each may buffer one request line.
-const CLIENTS: usize = 32;
+const MAX_CLIENTS: usize = 32;
 
 /// A seat of one client, freed when dropped.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Seats {
     /// Creates free seats. All clients are disconnected when `end` is cancelled.
     pub(crate) fn new(end: CancellationToken) -> Self {
         Self {
-            free: Arc::new(Semaphore::new(CLIENTS)),
+            free: Arc::new(Semaphore::new(MAX_CLIENTS)),
             taken: Mutex::default(),
             end,
         }
@@ -82,7 +82,7 @@ impl Seats {
                 Some(())
             }
             // A client has gone since the first check.
-            None => (taken.len() < CLIENTS).then_some(()),
+            None => (taken.len() < MAX_CLIENTS).then_some(()),
         }
     }
 

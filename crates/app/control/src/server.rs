@@ -18,7 +18,7 @@ use crate::terminals::Terminals;
 use crate::{ControlError, TERMINAL_CHANNEL};
 
 /// Pause after the system failed to accept a connection.
-const REST: Duration = Duration::from_millis(200);
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// A bound socket that does not serve clients yet. Dropping it removes the socket file.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ async fn accept(
             }
             Err(error) => {
                 tracing::warn!(%error, "the control socket cannot accept a connection");
-                tokio::time::sleep(REST).await;
+                tokio::time::sleep(ACCEPT_RETRY_PAUSE).await;
             }
         }
     }

@@ -4,7 +4,7 @@
 pub(crate) use unix::{ControlListener, Stream, connect};
 
 #[cfg(not(unix))]
-pub(crate) use elsewhere::{ControlListener, Stream, connect};
+pub(crate) use unsupported::{ControlListener, Stream, connect};
 
 #[cfg(unix)]
 mod unix {
@@ -36,7 +36,7 @@ mod unix {
                 path: path.to_owned(),
                 source,
             };
-            clear(path).await.map_err(fault)?;
+            remove_stale(path).await.map_err(fault)?;
             let listener = Reachable::of(path)
                 .and_then(|socket| UnixListener::bind(&socket.path))
                 .map_err(fault)?;
@@ -71,7 +71,7 @@ mod unix {
     }
 
     /// Removes a stale socket.
-    async fn clear(path: &Path) -> io::Result<()> {
+    async fn remove_stale(path: &Path) -> io::Result<()> {
         match std::fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error),
@@ -106,7 +106,7 @@ mod unix {
 
     /// Longest path that every system accepts for a socket (`sun_path` is 104 bytes on macOS, 108
     /// on Linux).
-    const LONGEST_PATH: usize = 100;
+    const MAX_SOCKET_PATH: usize = 100;
 
     /// A path that is short enough for a socket. On Linux a longer path is reached through its
     /// folder, which is kept open meanwhile. On other systems it is refused.
@@ -120,7 +120,7 @@ mod unix {
             let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
                 return Err(io::ErrorKind::InvalidInput.into());
             };
-            if !cfg!(target_os = "linux") || path.as_os_str().len() <= LONGEST_PATH {
+            if !cfg!(target_os = "linux") || path.as_os_str().len() <= MAX_SOCKET_PATH {
                 return Ok(Self {
                     path: path.to_owned(),
                     _folder: None,
@@ -139,7 +139,7 @@ mod unix {
 }
 
 #[cfg(not(unix))]
-mod elsewhere {
+mod unsupported {
     use std::io;
     use std::path::Path;
 

@@ -25,16 +25,16 @@ pub use nanobot_types::TERMINAL_CHANNEL;
 /// Creates a message from a terminal to the named session: `channel:chat`, or a chat of the
 /// terminal's own channel.
 #[must_use]
-pub fn said(session: &str, text: &str, id: Option<MessageId>) -> InboundMessage {
-    let own = match session.split_once(':') {
+pub fn terminal_message(session: &str, text: &str, id: Option<MessageId>) -> InboundMessage {
+    let own_chat = match session.split_once(':') {
         Some((TERMINAL_CHANNEL, chat)) => Some(chat),
         Some(_) => None,
         None => Some(session),
     };
-    let message = InboundMessage::text(TERMINAL_CHANNEL, "user", own.unwrap_or(session), text);
-    let session_key_override = own.is_none().then(|| SessionKey::from(session));
+    let message = InboundMessage::text(TERMINAL_CHANNEL, "user", own_chat.unwrap_or(session), text);
+    let session_key_override = own_chat.is_none().then(|| SessionKey::from(session));
     // One person uses a terminal, but the participants of another channel's session are not known.
-    let chat = own.is_some().then_some(ChatKind::Direct);
+    let chat = own_chat.is_some().then_some(ChatKind::Direct);
     InboundMessage {
         id,
         session_key_override,
@@ -82,10 +82,12 @@ impl Terminals {
     /// Removes a connection. Returns `true` if no other connection watches the same chat.
     pub(crate) fn leave(&self, connection: u64) -> bool {
         let mut watchers = self.lock();
-        let Some(gone) = watchers.remove(&connection) else {
+        let Some(removed) = watchers.remove(&connection) else {
             return false;
         };
-        !watchers.values().any(|watcher| watcher.chat == gone.chat)
+        !watchers
+            .values()
+            .any(|watcher| watcher.chat == removed.chat)
     }
 
     /// Forwards replies and events until `end` is cancelled or the bus closes.
@@ -101,12 +103,12 @@ impl Terminals {
                 biased;
                 () = end.cancelled() => return,
                 delivery = replies.next() => match delivery {
-                    Some(delivery) => self.pass_on(delivery).await,
+                    Some(delivery) => self.forward(delivery).await,
                     None => return,
                 },
                 event = events.recv(), if has_events => match event {
                     Ok(Event::TurnFinished { session, .. }) => {
-                        self.tell(|watcher| watcher.session == session, &ControlResponse::TurnFinished);
+                        self.broadcast(|watcher| watcher.session == session, &ControlResponse::TurnFinished);
                     }
                     Ok(_) | Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => has_events = false,
@@ -115,13 +117,13 @@ impl Terminals {
         }
     }
 
-    async fn pass_on(&self, delivery: Delivery<OutboundMessage>) {
+    async fn forward(&self, delivery: Delivery<OutboundMessage>) {
         let message = &delivery.message;
         let answer = ControlResponse::Event {
             position: message.key.position,
             event: message.clone().into(),
         };
-        let outcome = match self.tell(|watcher| watcher.chat == message.chat_id, &answer) {
+        let outcome = match self.broadcast(|watcher| watcher.chat == message.chat_id, &answer) {
             0 => SettleOutcome::Discard(
                 "this terminal is closed; the session contains the conversation".to_owned(),
             ),
@@ -134,17 +136,17 @@ impl Terminals {
 
     /// Sends `answer` to all matching watchers and returns their number. A watcher whose queue is
     /// full is removed, because it must not block the others.
-    fn tell(&self, is_meant: impl Fn(&Watcher) -> bool, answer: &ControlResponse) -> usize {
-        let mut told: usize = 0;
+    fn broadcast(&self, matches: impl Fn(&Watcher) -> bool, answer: &ControlResponse) -> usize {
+        let mut reached: usize = 0;
         self.lock().retain(|_, watcher| {
-            if !is_meant(watcher) {
+            if !matches(watcher) {
                 return true;
             }
             let reads = watcher.answers.try_send(answer.clone()).is_ok();
-            told += usize::from(reads);
+            reached += usize::from(reads);
             reads
         });
-        told
+        reached
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Watcher>> {
@@ -163,7 +165,7 @@ mod tests {
             ("notes", "notes", "cli:notes"),
             ("telegram:7", "telegram:7", "telegram:7"),
         ] {
-            let message = said(session, "hi", None);
+            let message = terminal_message(session, "hi", None);
             assert_eq!(
                 (message.channel.as_str(), message.chat_id.as_str()),
                 (TERMINAL_CHANNEL, chat)

@@ -120,7 +120,7 @@ impl Gateway {
             bus: Arc::new(bus.clone()),
             ledger: Arc::new(bus.clone()),
             channels: Arc::new(TwoChannels),
-            cuts: Arc::new(Scissors),
+            session_editor: Arc::new(Scissors),
             events: events.clone(),
             ending: ending.clone(),
             about: about(),
@@ -174,12 +174,17 @@ impl Gateway {
     }
 }
 
-fn reply(said: &InboundMessage, position: u32, kind: OutboundKind, text: &str) -> OutboundMessage {
+fn reply(
+    terminal_message: &InboundMessage,
+    position: u32,
+    kind: OutboundKind,
+    text: &str,
+) -> OutboundMessage {
     let key = OutboundKey {
-        turn: said.journal_id().unwrap().as_str().into(),
+        turn: terminal_message.journal_id().unwrap().as_str().into(),
         position,
     };
-    OutboundMessage::in_reply_to(said, key, kind, text.to_owned())
+    OutboundMessage::in_reply_to(terminal_message, key, kind, text.to_owned())
 }
 
 fn shown(event: TerminalEvent, is_answer: bool) -> ConversationEvent {
@@ -196,7 +201,7 @@ fn whole(text: &str) -> TerminalEvent {
 
 async fn say(client: &ControlClient, session: &str, text: &str) -> ControlConversation {
     let mut conversation = client.converse(session).await.unwrap();
-    conversation.say(text).await.unwrap();
+    conversation.send(text).await.unwrap();
     conversation
 }
 
@@ -206,9 +211,12 @@ async fn conversation_receives_only_events_of_its_session() {
     let client = gateway.client().await;
     assert_eq!(client.about(), &about());
     let mut here = say(&client, "cli:direct", "hello").await;
-    let said = gateway.heard().await;
+    let terminal_message = gateway.heard().await;
     assert_eq!(
-        (said.content.as_str(), said.session_key().as_str()),
+        (
+            terminal_message.content.as_str(),
+            terminal_message.session_key().as_str()
+        ),
         ("hello", "cli:direct")
     );
     let mut there = say(&client, "telegram:7", "and you?").await;
@@ -223,13 +231,13 @@ async fn conversation_receives_only_events_of_its_session() {
 
     let stream = || StreamId::from("s");
     gateway.bus.offer(reply(
-        &said,
+        &terminal_message,
         0,
         OutboundKind::Delta { stream: stream() },
         "Hel",
     ));
     gateway.bus.offer(reply(
-        &said,
+        &terminal_message,
         0,
         OutboundKind::StreamEnd {
             stream: stream(),
@@ -239,10 +247,15 @@ async fn conversation_receives_only_events_of_its_session() {
     ));
     gateway
         .bus
-        .offer(reply(&said, 0, OutboundKind::ToolHint, "exec"));
+        .offer(reply(&terminal_message, 0, OutboundKind::ToolHint, "exec"));
     gateway
         .bus
-        .publish_outbound(reply(&said, 3, OutboundKind::Final, "by the tool"))
+        .publish_outbound(reply(
+            &terminal_message,
+            3,
+            OutboundKind::Final,
+            "by the tool",
+        ))
         .await
         .unwrap();
     gateway
@@ -252,7 +265,7 @@ async fn conversation_receives_only_events_of_its_session() {
         .unwrap();
     gateway
         .bus
-        .publish_outbound(reply(&said, 0, OutboundKind::Final, "Hello."))
+        .publish_outbound(reply(&terminal_message, 0, OutboundKind::Final, "Hello."))
         .await
         .unwrap();
     for expected in [
@@ -277,7 +290,7 @@ async fn conversation_receives_only_events_of_its_session() {
     assert_eq!(there.next().await.unwrap(), ConversationEvent::TurnFinished);
 
     gateway.closing.cancel();
-    here.say("one more").await.unwrap();
+    here.send("one more").await.unwrap();
     let closed = TerminalEvent::Reply {
         text: "the bus is closed".to_owned(),
         streamed: false,
@@ -293,12 +306,12 @@ async fn disconnect_before_the_reply_stops_the_turn() {
     let mut gateway = Gateway::start().await;
     let client = gateway.client().await;
     let conversation = say(&client, "cli:direct", "think").await;
-    let said = gateway.heard().await;
+    let terminal_message = gateway.heard().await;
     drop(conversation);
     assert_eq!(gateway.heard().await.content, "/stop");
     gateway
         .bus
-        .publish_outbound(reply(&said, 0, OutboundKind::Final, "too late"))
+        .publish_outbound(reply(&terminal_message, 0, OutboundKind::Final, "too late"))
         .await
         .unwrap();
     let entry = loop {
@@ -317,10 +330,10 @@ async fn disconnect_before_the_reply_stops_the_turn() {
 
     // If the reply has arrived, no stop is sent.
     let mut conversation = say(&client, "cli:direct", "quick").await;
-    let said = gateway.heard().await;
+    let terminal_message = gateway.heard().await;
     gateway
         .bus
-        .publish_outbound(reply(&said, 0, OutboundKind::Final, "done"))
+        .publish_outbound(reply(&terminal_message, 0, OutboundKind::Final, "done"))
         .await
         .unwrap();
     assert_eq!(

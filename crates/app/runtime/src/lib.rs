@@ -56,12 +56,12 @@ pub use gateway::{Gateway, GatewayEnd};
 pub use operator::channel_login::{ChannelLogin, PendingKey};
 pub use operator::channel_status::{ChannelReport, Probed, channels_status};
 pub use operator::channel_test::{ChannelTest, TestOutcome};
-pub use operator::cuts::cuts;
 pub use operator::doctor;
 pub use operator::inbox::Inbox;
 pub use operator::onboard::{OnboardMode, OnboardPlan, OnboardReport, onboard, plan_onboarding};
 pub use operator::remote::RemoteGateway;
 pub use operator::replay::replay_options;
+pub use operator::session_editor::session_editor;
 pub use operator::status::Status;
 pub use terminal::{Terminal, TerminalOptions, TerminalProgress, TerminalReply, ask};
 
@@ -85,4 +85,4 @@ pub use nanobot_skills::{
 };
 pub use nanobot_types as types;
 
-use assembly::paths::{control_socket, ledger_survives};
+use assembly::paths::{control_socket, ledger_durability};

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{HealthReport, HealthSource};
 
 /// Few monitors connect, and connections must not use up the descriptors of the process.
-const SEATS: SeatLimits = SeatLimits {
+const CONNECTION_LIMITS: SeatLimits = SeatLimits {
     total: 64,
     per_address: 32,
 };
@@ -143,7 +143,7 @@ impl HealthServer {
                 source,
                 token: self.token,
             });
-        http::serve(self.listener, router, SEATS, cancel).await;
+        http::serve(self.listener, router, CONNECTION_LIMITS, cancel).await;
     }
 }
 
@@ -164,7 +164,7 @@ async fn health(State(shared): State<ServerHealth>, headers: HeaderMap) -> Respo
         let why = "this host name is not the server's own: use localhost, or set gateway.token";
         return (StatusCode::MISDIRECTED_REQUEST, why).into_response();
     }
-    if !may_read(&shared, &headers) {
+    if !is_authorized(&shared, &headers) {
         return StatusCode::UNAUTHORIZED.into_response();
     }
     let report: HealthReport = shared.source.health();
@@ -176,7 +176,7 @@ async fn health(State(shared): State<ServerHealth>, headers: HeaderMap) -> Respo
     (status, Json(report)).into_response()
 }
 
-fn may_read(shared: &ServerHealth, headers: &HeaderMap) -> bool {
+fn is_authorized(shared: &ServerHealth, headers: &HeaderMap) -> bool {
     let Some(token) = &shared.token else {
         return true;
     };
@@ -185,7 +185,7 @@ fn may_read(shared: &ServerHealth, headers: &HeaderMap) -> bool {
         .and_then(|value| value.to_str().ok());
     given
         .and_then(|value| value.strip_prefix("Bearer "))
-        .is_some_and(|given| same(given.as_bytes(), token.as_bytes()))
+        .is_some_and(|given| constant_time_eq(given.as_bytes(), token.as_bytes()))
 }
 
 /// Returns `true` if the request names this machine. A web page can point its own name at it (DNS
@@ -202,7 +202,7 @@ fn names_this_machine(headers: &HeaderMap) -> bool {
 }
 
 /// Compares in constant time for values of equal length.
-fn same(given: &[u8], wanted: &[u8]) -> bool {
+fn constant_time_eq(given: &[u8], wanted: &[u8]) -> bool {
     given.len() == wanted.len()
         && given
             .iter()

@@ -137,7 +137,7 @@ pub trait MediaStore: Send + Sync {
     /// # Errors
     /// Returns [`MediaError::TooLarge`] if the file is larger than the limit, and
     /// [`MediaError::Io`] if it cannot be written. Nothing is stored then.
-    async fn keep(
+    async fn store(
         &self,
         id: &str,
         name: &str,
@@ -160,7 +160,7 @@ pub enum TranscribeError {
 /// Turns speech into text.
 #[async_trait]
 pub trait Transcriber: Send + Sync + std::fmt::Debug {
-    /// Transcribes a recording stored by [`MediaStore::keep`]. Waits about a minute at most.
+    /// Transcribes a recording stored by [`MediaStore::store`]. Waits about a minute at most.
     ///
     /// # Errors
     /// Returns [`TranscribeError::TooLong`] if the recording exceeds a limit, and

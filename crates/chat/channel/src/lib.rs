@@ -53,7 +53,7 @@
 
 mod context;
 mod error;
-mod lesson;
+mod key_discovery;
 mod notes;
 mod outbound;
 
@@ -77,8 +77,10 @@ pub use context::{
     MediaStore, TranscribeError, Transcriber,
 };
 pub use error::{ChannelError, SendRecovery};
-pub use lesson::{KeyDiscovery, SetupTask};
-pub use notes::{LONGEST_ASIDE, LONGEST_NOTE, MOST_ASIDE, NoteError, Notes, Quarantined};
+pub use key_discovery::{KeyDiscovery, SetupTask};
+pub use notes::{
+    MAX_NOTE_BYTES, MAX_QUARANTINED_BYTES, MAX_QUARANTINED_FILES, NoteError, Notes, Quarantined,
+};
 pub use outbound::{DeliveryGuarantee, Drafts, OutboundPart, Probe, Sent, TurnEnds, Typing};
 
 /// One configured connection to a chat platform.
@@ -130,8 +132,8 @@ pub trait Channel: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// Returns the lesson for a key that is learned during setup, if there is one.
-    fn lesson(&self) -> Option<&dyn KeyDiscovery> {
+    /// Returns the discovery of a key that a person cannot enter, if there is one.
+    fn key_discovery(&self) -> Option<&dyn KeyDiscovery> {
         None
     }
 }

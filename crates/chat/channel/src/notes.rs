@@ -5,7 +5,7 @@ use async_trait::async_trait;
 /// Reason why a note could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum NoteError {
-    /// The note is longer than [`LONGEST_NOTE`].
+    /// The note is longer than [`MAX_NOTE_BYTES`].
     #[error("longer than a note may be")]
     TooLong,
     /// The disk failed.
@@ -43,37 +43,37 @@ pub trait Notes: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     /// Same as [`Self::write`].
-    async fn jot(&self, name: &'static str, text: &str) -> Result<(), NoteError>;
+    async fn write_unsynced(&self, name: &'static str, text: &str) -> Result<(), NoteError>;
 
-    /// Quarantines the first [`LONGEST_ASIDE`] bytes of `bytes` in a file of their own, for a
+    /// Quarantines the first [`MAX_QUARANTINED_BYTES`] bytes of `bytes` in a file of their own, for a
     /// person to look at. The same `key` gives the same file. It is on disk when this returns. If
-    /// there are more than [`MOST_ASIDE`] files, the oldest are removed.
+    /// there are more than [`MAX_QUARANTINED_FILES`] files, the oldest are removed.
     ///
     /// # Errors
     /// Returns [`NoteError::Io`] if it cannot be written; nothing is kept then.
-    async fn set_aside(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError>;
+    async fn quarantine(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError>;
 
     /// Counts the quarantined files that are still there.
     ///
     /// # Errors
     /// Returns [`NoteError::Io`] if the folder cannot be read.
-    async fn aside(&self) -> Result<Quarantined, NoteError>;
+    async fn quarantined(&self) -> Result<Quarantined, NoteError>;
 }
 
-/// The messages that are [quarantined](Notes::set_aside).
+/// The messages that are [quarantined](Notes::quarantine).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quarantined {
     /// Number of files.
     pub count: usize,
     /// Their folder, as shown to a person.
-    pub place: String,
+    pub folder: String,
 }
 
 /// Maximum length of a [note](Notes), in bytes.
-pub const LONGEST_NOTE: usize = 64 << 10;
+pub const MAX_NOTE_BYTES: usize = 64 << 10;
 
-/// Maximum number of [quarantined](Notes::set_aside) files.
-pub const MOST_ASIDE: usize = 64;
+/// Maximum number of [quarantined](Notes::quarantine) files.
+pub const MAX_QUARANTINED_FILES: usize = 64;
 
-/// Maximum number of bytes kept of a [quarantined](Notes::set_aside) message.
-pub const LONGEST_ASIDE: usize = 1 << 20;
+/// Maximum number of bytes kept of a [quarantined](Notes::quarantine) message.
+pub const MAX_QUARANTINED_BYTES: usize = 1 << 20;

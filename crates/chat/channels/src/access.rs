@@ -26,42 +26,42 @@ pub use notice::{AccessNotice, Weight};
 pub use rules::{AccessRules, AccessVerdict, DirectPolicy, DirectRules, GroupPolicy, GroupRule};
 
 /// Maximum number of strangers named in the log, each once.
-const STRANGERS: usize = 256;
+const MAX_LOGGED_STRANGERS: usize = 256;
 /// Maximum number of strangers remembered as having been sent their code.
-const TOLD: usize = 256;
+const MAX_SENT_CODES: usize = 256;
 /// Minimum interval before a stranger is sent the same code again.
-const TELL_EVERY: Duration = Duration::from_mins(1);
+const CODE_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Access control of one channel.
 #[derive(Debug)]
-pub(crate) struct Doorkeeper {
+pub(crate) struct ChannelAccess {
     channel: ChannelName,
     settings: watch::Receiver<ChannelSettings>,
     pairing: Option<PairingStore>,
     strangers: Mutex<BTreeSet<SenderId>>,
-    told: Mutex<BTreeMap<SenderId, (String, Instant)>>,
-    has_complained: AtomicBool,
+    sent_codes: Mutex<BTreeMap<SenderId, (String, Instant)>>,
+    has_logged_problem: AtomicBool,
 }
 
-impl Doorkeeper {
+impl ChannelAccess {
     pub(crate) fn new(
         channel: ChannelName,
         settings: watch::Receiver<ChannelSettings>,
         pairing: Option<PairingStore>,
     ) -> Self {
-        let (strangers, told) = (Mutex::default(), Mutex::default());
+        let (strangers, sent_codes) = (Mutex::default(), Mutex::default());
         Self {
             channel,
             settings,
             pairing,
             strangers,
-            told,
-            has_complained: AtomicBool::new(false),
+            sent_codes,
+            has_logged_problem: AtomicBool::new(false),
         }
     }
 
     /// Logs the notices about rules that are probably not what the operator means.
-    pub(crate) fn announce(&self) {
+    pub(crate) fn log_notices(&self) {
         for notice in self.settings.borrow().access.notices(&self.channel) {
             match notice.weight {
                 Weight::Warning => {
@@ -75,7 +75,7 @@ impl Doorkeeper {
     }
 
     /// Looks up the approval of a sender, and gives a stranger a code.
-    async fn ask_store(
+    async fn check_pairing(
         &self,
         sender: &SenderId,
         chat: &ChatId,
@@ -85,7 +85,7 @@ impl Doorkeeper {
             return AccessDecision::Denied;
         };
         let (channel, person, chat) = (self.channel.clone(), sender.clone(), chat.clone());
-        let asked =
+        let reply =
             tokio::task::spawn_blocking(move || -> Result<Option<PairingReply>, PairingError> {
                 match (store.is_approved(&channel, &person), verdict) {
                     (Ok(true), _) => Ok(Some(PairingReply::Approved)),
@@ -97,12 +97,12 @@ impl Doorkeeper {
                     (Err(error), _) => Err(error),
                 }
             });
-        let error: Box<dyn std::error::Error + Send + Sync> = match asked.await {
-            Ok(Ok(asked)) => return self.decide(sender, asked),
+        let error: Box<dyn std::error::Error + Send + Sync> = match reply.await {
+            Ok(Ok(reply)) => return self.decide(sender, reply),
             Ok(Err(error)) => Box::new(error),
             Err(error) => Box::new(error),
         };
-        if self.has_to_complain() {
+        if self.is_first_problem() {
             let error: &dyn std::error::Error = &*error;
             tracing::error!(channel = %self.channel, error, "pairing lets no one in until its file can be used");
         }
@@ -110,54 +110,59 @@ impl Doorkeeper {
     }
 
     /// Returns `true` for the first of several problems of the same kind.
-    fn has_to_complain(&self) -> bool {
-        !self.has_complained.swap(true, Ordering::Relaxed)
+    fn is_first_problem(&self) -> bool {
+        !self.has_logged_problem.swap(true, Ordering::Relaxed)
     }
 
-    fn decide(&self, sender: &SenderId, asked: Option<PairingReply>) -> AccessDecision {
-        if asked == Some(PairingReply::Full) {
-            if self.has_to_complain() {
+    fn decide(&self, sender: &SenderId, reply: Option<PairingReply>) -> AccessDecision {
+        if reply == Some(PairingReply::Full) {
+            if self.is_first_problem() {
                 tracing::warn!(channel = %self.channel, "too many people wait for approval; others get no answer");
             }
         } else {
-            self.has_complained.store(false, Ordering::Relaxed);
+            self.has_logged_problem.store(false, Ordering::Relaxed);
         }
-        match asked {
+        match reply {
             Some(PairingReply::Approved) => AccessDecision::Allowed,
-            Some(PairingReply::Code(code)) if self.may_tell(sender, &code) => {
-                AccessDecision::Ask(told(&code))
+            Some(PairingReply::Code(code)) if self.may_send_code(sender, &code) => {
+                AccessDecision::Ask(code_message(&code))
             }
             Some(PairingReply::Code(_) | PairingReply::Full) | None => AccessDecision::Denied,
         }
     }
 
     /// Returns `true` if the stranger was not just sent this code, and records that it is sent now.
-    fn may_tell(&self, sender: &SenderId, code: &str) -> bool {
+    fn may_send_code(&self, sender: &SenderId, code: &str) -> bool {
         let now = Instant::now();
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.retain(|_, (_, at)| now.duration_since(*at) < TELL_EVERY);
-        let has_read = told.get(sender).is_some_and(|(known, _)| known == code);
-        if has_read || told.len() >= TOLD {
+        let mut sent_codes = self
+            .sent_codes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        sent_codes.retain(|_, (_, at)| now.duration_since(*at) < CODE_INTERVAL);
+        let was_sent = sent_codes
+            .get(sender)
+            .is_some_and(|(known, _)| known == code);
+        if was_sent || sent_codes.len() >= MAX_SENT_CODES {
             return false;
         }
-        told.insert(sender.clone(), (code.to_owned(), now));
+        sent_codes.insert(sender.clone(), (code.to_owned(), now));
         true
     }
 
     /// Logs a rejected sender once, with the id that an allowlist would need.
-    fn note(&self, sender: &SenderId, chat: &ChatId) {
+    fn log_denial(&self, sender: &SenderId, chat: &ChatId) {
         let mut strangers = self
             .strangers
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if strangers.len() < STRANGERS && strangers.insert(sender.clone()) {
+        if strangers.len() < MAX_LOGGED_STRANGERS && strangers.insert(sender.clone()) {
             tracing::info!(channel = %self.channel, %sender, %chat, "denied access");
         }
     }
 }
 
 /// Returns the message to a stranger.
-fn told(code: &str) -> String {
+fn code_message(code: &str) -> String {
     format!(
         "I do not know you yet. Who runs me can let you in with this code within ten minutes: {code}\n\
          At their computer: nanobot pairing approve {code}\n\
@@ -166,7 +171,7 @@ fn told(code: &str) -> String {
 }
 
 #[async_trait]
-impl Access for Doorkeeper {
+impl Access for ChannelAccess {
     async fn check(&self, sender: &SenderId, chat: &ChatId, arrival: &Arrival) -> AccessDecision {
         let judge = |approved| {
             self.settings
@@ -179,13 +184,13 @@ impl Access for Doorkeeper {
             return AccessDecision::Allowed;
         }
         let decision = match judge(true) {
-            AccessVerdict::Allowed => self.ask_store(sender, chat, verdict).await,
+            AccessVerdict::Allowed => self.check_pairing(sender, chat, verdict).await,
             AccessVerdict::Denied | AccessVerdict::Stranger => AccessDecision::Denied,
         };
         if decision != AccessDecision::Allowed
             && (arrival.kind == ChatKind::Direct || arrival.addressed)
         {
-            self.note(sender, chat);
+            self.log_denial(sender, chat);
         }
         decision
     }

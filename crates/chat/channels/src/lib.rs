@@ -7,8 +7,9 @@
 //! Turns, sessions and the wire formats of platforms are out of scope.
 
 mod access;
-mod aftermath;
+mod backoff;
 mod claim;
+mod delivery_notice;
 mod error;
 mod health;
 mod intake;
@@ -19,7 +20,6 @@ mod notes;
 mod orphans;
 mod outbound;
 mod pairing;
-mod pause;
 mod registry;
 mod replaceable;
 mod settings;
@@ -39,7 +39,8 @@ pub use manager::{ChannelManager, ChannelManagerParts, MediaSettings};
 pub use media::FileMediaStore;
 pub use notes::FileNotes;
 pub use pairing::{
-    Asker, PairingError, PairingReply, PairingStore, Pairings, PendingPairing, Person, Untold,
+    Asker, PairingError, PairingReply, PairingStore, Pairings, PendingPairing, Person,
+    UnnotifiedPeople,
 };
 pub use registry::ChannelRegistry;
 pub use settings::{AllowFrom, ChannelSettings, DeliverySettings, UncertainPolicy};

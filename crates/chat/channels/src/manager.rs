@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::access::Doorkeeper;
+use crate::access::ChannelAccess;
 use crate::health::{Health, HealthState};
 use crate::intake::LedgerIntake;
 use crate::managed::ManagedChannel;
@@ -25,7 +25,7 @@ use crate::working::WorkKeeper;
 use crate::{ChannelsError, FileMediaStore, FileNotes, Stickers};
 
 /// Time tasks have to end after they were cancelled.
-const END_WITHIN: Duration = Duration::from_secs(3);
+const END_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Location and size limit of files that come with messages.
 #[derive(Clone, Debug)]
@@ -208,8 +208,8 @@ impl ChannelManager {
             Arc::clone(&managed.channel),
             managed.remake.clone(),
         ));
-        let access = Doorkeeper::new(name.clone(), settings.clone(), managed.pairing.clone());
-        access.announce();
+        let access = ChannelAccess::new(name.clone(), settings.clone(), managed.pairing.clone());
+        access.log_notices();
         let access: Arc<dyn Access> = Arc::new(access);
         let working = WorkKeeper::new(
             Arc::clone(&channel) as Arc<dyn Channel>,
@@ -307,7 +307,7 @@ impl ChannelManager {
         };
         running.cancel.cancel();
         let ended = async { tokio::join!(running.worker, running.receiver) };
-        if tokio::time::timeout(END_WITHIN, ended).await.is_err() {
+        if tokio::time::timeout(END_TIMEOUT, ended).await.is_err() {
             tracing::warn!(channel = %name, "the channel did not end in time; abandoning it");
         }
     }
@@ -347,6 +347,6 @@ impl ChannelManager {
             self.workers.wait().await;
             self.receivers.wait().await;
         };
-        tokio::time::timeout(END_WITHIN, ended).await.is_ok()
+        tokio::time::timeout(END_TIMEOUT, ended).await.is_ok()
     }
 }

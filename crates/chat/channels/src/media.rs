@@ -14,7 +14,7 @@ use nanobot_disk::{
 use sha1::{Digest as _, Sha1};
 
 /// Extensions for the types whose files mostly come without a name.
-const ENDINGS: [(&str, &str); 9] = [
+const EXTENSIONS: [(&str, &str); 9] = [
     ("image/jpeg", "jpg"),
     ("image/png", "png"),
     ("image/gif", "gif"),
@@ -51,7 +51,7 @@ impl FileMediaStore {
         Self {
             disk,
             folders: Arc::default(),
-            folder: root.join(cleaned(channel.as_str(), 64)),
+            folder: root.join(sanitized(channel.as_str(), 64)),
             limit,
         }
     }
@@ -92,7 +92,7 @@ impl MediaStore for FileMediaStore {
         self.limit
     }
 
-    async fn keep(
+    async fn store(
         &self,
         id: &str,
         name: &str,
@@ -109,8 +109,8 @@ impl MediaStore for FileMediaStore {
             .collect::<String>();
         let path = self.folder.join(format!(
             "{}-{digest}{}",
-            cleaned(id, 64),
-            ending(name, mime)
+            sanitized(id, 64),
+            extension(name, mime)
         ));
         let (store, target, content) = (self.clone(), path.clone(), bytes.to_vec());
         let written = tokio::task::spawn_blocking(move || store.write(&target, &content)).await;
@@ -123,31 +123,31 @@ impl MediaStore for FileMediaStore {
 }
 
 /// Sanitizes `text`: keeps at most `most` safe characters. Never returns an empty name.
-pub(crate) fn cleaned(text: &str, most: usize) -> String {
-    let kept: String = text
+pub(crate) fn sanitized(text: &str, most: usize) -> String {
+    let safe: String = text
         .chars()
         .filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
         .take(most)
         .collect();
-    if kept.is_empty() {
+    if safe.is_empty() {
         "file".to_owned()
     } else {
-        kept
+        safe
     }
 }
 
 /// Returns the extension for the type, or else the sender's own one if it is safe.
-fn ending(name: &str, mime: Option<&str>) -> String {
+fn extension(name: &str, mime: Option<&str>) -> String {
     let by_type = mime
-        .and_then(|mime| ENDINGS.iter().find(|(known, _)| *known == mime))
-        .map(|(_, ending)| *ending);
-    let own = name.rsplit_once('.').map(|(_, ending)| ending);
-    let own = own.filter(|ending| {
-        (1..=8).contains(&ending.len()) && ending.bytes().all(|b| b.is_ascii_alphanumeric())
+        .and_then(|mime| EXTENSIONS.iter().find(|(known, _)| *known == mime))
+        .map(|(_, extension)| *extension);
+    let own = name.rsplit_once('.').map(|(_, extension)| extension);
+    let own = own.filter(|extension| {
+        (1..=8).contains(&extension.len()) && extension.bytes().all(|b| b.is_ascii_alphanumeric())
     });
     by_type
         .or(own)
-        .map(|ending| format!(".{}", ending.to_ascii_lowercase()))
+        .map(|extension| format!(".{}", extension.to_ascii_lowercase()))
         .unwrap_or_default()
 }
 
@@ -168,26 +168,26 @@ mod tests {
             ("x.bin", Some("application/unknown"), ".bin"),
         ];
         for (name, mime, expected) in table {
-            assert_eq!(ending(name, mime), expected, "{name}");
+            assert_eq!(extension(name, mime), expected, "{name}");
         }
-        assert_eq!(cleaned("../AgAD_x-1|é", 64), "AgAD_x-1");
-        assert_eq!(cleaned("..", 64), "file");
+        assert_eq!(sanitized("../AgAD_x-1|é", 64), "AgAD_x-1");
+        assert_eq!(sanitized("..", 64), "file");
     }
 
     #[tokio::test]
     async fn equal_files_are_stored_once_within_the_limit() {
         let root = tempfile::tempdir().unwrap();
         let store = FileMediaStore::new(root.path(), &ChannelName::from("../chat"), 4);
-        let kept = store
-            .keep("../id", "../../x.TXT", None, b"abcd")
+        let safe = store
+            .store("../id", "../../x.TXT", None, b"abcd")
             .await
             .unwrap();
-        let again = store.keep("../id", "y.txt", None, b"abcd").await.unwrap();
-        let other = store.keep("../id", "x.txt", None, b"abce").await.unwrap();
-        assert_eq!(kept, again);
-        assert_ne!(kept, other);
-        assert_eq!(std::fs::read(&kept.location).unwrap(), b"abcd");
-        assert!(FileMediaStore::is_media_file(Path::new(&kept.location)));
+        let again = store.store("../id", "y.txt", None, b"abcd").await.unwrap();
+        let other = store.store("../id", "x.txt", None, b"abce").await.unwrap();
+        assert_eq!(safe, again);
+        assert_ne!(safe, other);
+        assert_eq!(std::fs::read(&safe.location).unwrap(), b"abcd");
+        assert!(FileMediaStore::is_media_file(Path::new(&safe.location)));
         for (name, ours) in [
             (".part-x7", true),
             ("AgACAgIAAxkBAAI.jpg", false),
@@ -204,10 +204,10 @@ mod tests {
             .map(|f| f.unwrap().path())
             .collect();
         names.sort();
-        let mut expected = [kept, other].map(|file| PathBuf::from(file.location));
+        let mut expected = [safe, other].map(|file| PathBuf::from(file.location));
         expected.sort();
         assert_eq!(names, expected);
-        let refused = store.keep("id", "x", None, b"abcde").await;
+        let refused = store.store("id", "x", None, b"abcde").await;
         assert!(matches!(refused, Err(MediaError::TooLarge { limit: 4 })));
     }
 }

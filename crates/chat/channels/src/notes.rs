@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nanobot_channel::{
-    ChannelName, LONGEST_ASIDE, LONGEST_NOTE, MOST_ASIDE, NoteError, Notes, Quarantined,
-    async_trait,
+    ChannelName, MAX_NOTE_BYTES, MAX_QUARANTINED_BYTES, MAX_QUARANTINED_FILES, NoteError, Notes,
+    Quarantined, async_trait,
 };
 use nanobot_disk::{
     DRAFT_PREFIX, Disk as _, Durability, FileDraft, LocalDisk, NewFolders, replace_file,
 };
 use sha1::{Digest as _, Sha1};
 
-use crate::media::cleaned;
+use crate::media::sanitized;
 
 /// Folder of the data set aside.
-const ASIDE: &str = "set-aside";
+const QUARANTINE_FOLDER: &str = "set-aside";
 
 /// The notes of one channel, in its own folder.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl FileNotes {
     #[must_use]
     pub fn new(root: &Path, channel: &ChannelName) -> Self {
         let name = channel.as_str();
-        let mut folder = cleaned(name, 64);
+        let mut folder = sanitized(name, 64);
         if folder != name {
             // Two names may differ only in the characters that were removed.
             folder = format!("{folder}-{}", digest(name));
@@ -48,7 +48,7 @@ impl FileNotes {
     ) -> Result<T, NoteError> {
         let folder = self.folder.clone();
         let done =
-            tokio::task::spawn_blocking(move || work(&folder, &folder.join(cleaned(name, 64))))
+            tokio::task::spawn_blocking(move || work(&folder, &folder.join(sanitized(name, 64))))
                 .await;
         Ok(done.map_err(io::Error::other)??)
     }
@@ -87,7 +87,7 @@ impl Notes for FileNotes {
     }
 
     async fn write(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
-        if text.len() > LONGEST_NOTE {
+        if text.len() > MAX_NOTE_BYTES {
             return Err(NoteError::TooLong);
         }
         self.replace(name, None, text.as_bytes().to_vec(), Durability::Disk)
@@ -95,36 +95,36 @@ impl Notes for FileNotes {
     }
 
     async fn remove(&self, name: &'static str) -> Result<(), NoteError> {
-        let take_away = |folder: &Path, path: &Path| match std::fs::remove_file(path) {
+        let remove_file = |folder: &Path, path: &Path| match std::fs::remove_file(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             outcome => outcome.and_then(|()| LocalDisk.sync_folder(folder)),
         };
-        self.on_disk(name, take_away).await
+        self.on_disk(name, remove_file).await
     }
 
-    async fn jot(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
-        if text.len() > LONGEST_NOTE {
+    async fn write_unsynced(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
+        if text.len() > MAX_NOTE_BYTES {
             return Err(NoteError::TooLong);
         }
         self.replace(name, None, text.as_bytes().to_vec(), Durability::Os)
             .await
     }
 
-    async fn set_aside(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError> {
-        let name = format!("{}-{}", cleaned(key, 64), digest(key));
-        let bytes = bytes.get(..LONGEST_ASIDE).unwrap_or(bytes).to_vec();
-        self.replace(ASIDE, Some(name), bytes, Durability::Disk)
+    async fn quarantine(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError> {
+        let name = format!("{}-{}", sanitized(key, 64), digest(key));
+        let bytes = bytes.get(..MAX_QUARANTINED_BYTES).unwrap_or(bytes).to_vec();
+        self.replace(QUARANTINE_FOLDER, Some(name), bytes, Durability::Disk)
             .await?;
-        self.on_disk(ASIDE, |_, folder| remove_surplus(folder))
+        self.on_disk(QUARANTINE_FOLDER, |_, folder| remove_surplus(folder))
             .await
     }
 
-    async fn aside(&self) -> Result<Quarantined, NoteError> {
-        self.on_disk(ASIDE, |_, folder| {
+    async fn quarantined(&self) -> Result<Quarantined, NoteError> {
+        self.on_disk(QUARANTINE_FOLDER, |_, folder| {
             let count = files_by_age(folder)?.len();
             Ok(Quarantined {
                 count,
-                place: folder.display().to_string(),
+                folder: folder.display().to_string(),
             })
         })
         .await
@@ -149,11 +149,11 @@ fn files_by_age(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in entries {
         let entry = entry?;
-        let is_whole = !entry
+        let is_complete = !entry
             .file_name()
             .to_string_lossy()
             .starts_with(DRAFT_PREFIX);
-        if is_whole && entry.file_type()?.is_file() {
+        if is_complete && entry.file_type()?.is_file() {
             files.push((entry.metadata()?.modified()?, entry.path()));
         }
     }
@@ -163,7 +163,7 @@ fn files_by_age(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn remove_surplus(folder: &Path) -> io::Result<()> {
     let files = files_by_age(folder)?;
-    let surplus = files.len().saturating_sub(MOST_ASIDE);
+    let surplus = files.len().saturating_sub(MAX_QUARANTINED_FILES);
     files
         .iter()
         .take(surplus)
@@ -210,14 +210,16 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let notes = FileNotes::new(root.path(), &ChannelName::from("chat"));
         notes.write("seen", "1").await.unwrap();
-        let refused = notes.write("seen", &"x".repeat(LONGEST_NOTE + 1)).await;
+        let refused = notes.write("seen", &"x".repeat(MAX_NOTE_BYTES + 1)).await;
         assert!(matches!(refused, Err(NoteError::TooLong)));
         assert!(matches!(
-            notes.jot("seen", &"x".repeat(LONGEST_NOTE + 1)).await,
+            notes
+                .write_unsynced("seen", &"x".repeat(MAX_NOTE_BYTES + 1))
+                .await,
             Err(NoteError::TooLong)
         ));
         assert_eq!(notes.read("seen").await.unwrap().as_deref(), Some("1"));
-        notes.jot("seen", "2").await.unwrap();
+        notes.write_unsynced("seen", "2").await.unwrap();
         assert_eq!(notes.read("seen").await.unwrap().as_deref(), Some("2"));
     }
 
@@ -228,26 +230,29 @@ mod tests {
         let folder = root.path().join("chat/set-aside");
         let place = folder.display().to_string();
         assert_eq!(
-            notes.aside().await.unwrap(),
+            notes.quarantined().await.unwrap(),
             Quarantined {
                 count: 0,
-                place: place.clone()
+                folder: place.clone()
             }
         );
         for key in ["../../C1/1.5", "C1/1.5", "C1/1.5"] {
             notes
-                .set_aside(key, &[b'x'; LONGEST_ASIDE + 1])
+                .quarantine(key, &[b'x'; MAX_QUARANTINED_BYTES + 1])
                 .await
                 .unwrap();
         }
         assert_eq!(
-            notes.aside().await.unwrap(),
-            Quarantined { count: 2, place }
+            notes.quarantined().await.unwrap(),
+            Quarantined {
+                count: 2,
+                folder: place
+            }
         );
         for file in files_by_age(&folder).unwrap() {
             assert_eq!(
                 std::fs::metadata(&file).unwrap().len(),
-                LONGEST_ASIDE as u64
+                MAX_QUARANTINED_BYTES as u64
             );
             #[cfg(unix)]
             {
@@ -258,14 +263,17 @@ mod tests {
                 );
             }
         }
-        for number in 0..MOST_ASIDE {
-            notes.set_aside(&number.to_string(), b"{}").await.unwrap();
+        for number in 0..MAX_QUARANTINED_FILES {
+            notes.quarantine(&number.to_string(), b"{}").await.unwrap();
         }
         let kept = files_by_age(&folder).unwrap();
         let is_old = |path: &PathBuf| {
             path.file_name()
                 .is_some_and(|name| name.to_string_lossy().starts_with("C1"))
         };
-        assert_eq!((kept.len(), kept.iter().any(is_old)), (MOST_ASIDE, false));
+        assert_eq!(
+            (kept.len(), kept.iter().any(is_old)),
+            (MAX_QUARANTINED_FILES, false)
+        );
     }
 }

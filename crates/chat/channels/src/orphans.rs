@@ -11,9 +11,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// Interval between scans of the ledger.
-const EVERY: Duration = Duration::from_mins(1);
+const SCAN_INTERVAL: Duration = Duration::from_mins(1);
 /// Maximum number of open messages read in one scan.
-const PAGE: usize = 256;
+const MAX_SCANNED: usize = 256;
 /// Time without a message after which a queue counts as empty.
 const EMPTY_AFTER: Duration = Duration::from_millis(100);
 
@@ -29,28 +29,28 @@ pub(crate) struct Orphans {
 impl Orphans {
     /// Scans the ledger periodically until cancelled.
     pub(crate) async fn run(self) {
-        let looking = async {
+        let scans = async {
             loop {
-                if let Err(error) = self.look().await {
+                if let Err(error) = self.fail_orphans().await {
                     tracing::warn!(%error, "cannot list messages to missing channels");
                 }
-                tokio::time::sleep(EVERY).await;
+                tokio::time::sleep(SCAN_INTERVAL).await;
             }
         };
         // Cancelling this at any point is safe: the messages stay in the ledger.
-        self.cancel.run_until_cancelled(looking).await;
+        self.cancel.run_until_cancelled(scans).await;
     }
 
-    async fn look(&self) -> Result<(), BusError> {
+    async fn fail_orphans(&self) -> Result<(), BusError> {
         let open = self
             .ledger
-            .list(Queue::Outbound, LedgerFilter::Open, PAGE)
+            .list(Queue::Outbound, LedgerFilter::Open, MAX_SCANNED)
             .await?;
         let unknown: BTreeSet<ChannelName> = open
             .into_iter()
             .filter_map(|entry| entry.outbound)
             .map(|message| message.channel)
-            .filter(|channel| !self.runs(channel))
+            .filter(|channel| !self.is_running(channel))
             .collect();
         for channel in unknown {
             self.fail_all(&channel).await?;
@@ -58,7 +58,7 @@ impl Orphans {
         Ok(())
     }
 
-    fn runs(&self, channel: &ChannelName) -> bool {
+    fn is_running(&self, channel: &ChannelName) -> bool {
         self.channels.borrow().contains(channel)
     }
 
@@ -70,7 +70,7 @@ impl Orphans {
         };
         while let Ok(Some(delivery)) = tokio::time::timeout(EMPTY_AFTER, subscription.next()).await
         {
-            if self.runs(channel) {
+            if self.is_running(channel) {
                 // The channel was enabled meanwhile. Unsettled messages are redelivered.
                 return Ok(());
             }

@@ -6,7 +6,7 @@
 //! the platform drops repeated sends, or if the channel can look for it first; if neither helps,
 //! [`UncertainPolicy`] decides. If a reply will not arrive, the chat gets a notice before the reply
 //! is settled. A crash in between publishes the notice twice, and the ledger drops the duplicate
-//! (see [`crate::aftermath`]).
+//! (see [`crate::delivery_notice`]).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,28 +23,28 @@ use nanobot_text::{RenderedPart, render};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::aftermath::{self, News};
+use crate::delivery_notice::{self, DeliveryProblem};
 use crate::settings::CLOCK_LIMIT;
 use crate::waiting::WaitingChats;
 use crate::working::WorkKeeper;
-use crate::{ChannelSettings, Stickers, UncertainPolicy, pause};
+use crate::{ChannelSettings, Stickers, UncertainPolicy, backoff};
 
 /// Initial backoff before a part is retried.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 /// Maximum backoff before a part is retried.
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+const MAX_BACKOFF: Duration = Duration::from_mins(1);
 /// Maximum backoff while the recipient is away and nothing is wrong. Jitter makes a backoff up to a
 /// quarter longer, so waiting messages arrive within five seconds of the recipient's return.
-const LONGEST_AWAY: Duration = Duration::from_secs(4);
+const MAX_AWAY_BACKOFF: Duration = Duration::from_secs(4);
 /// Timeout for showing a lossy message, such as a delta or progress.
 const LOSSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time that a send in flight may still take at shutdown.
-const LAST_SEND: Duration = Duration::from_secs(2);
+const SEND_GRACE: Duration = Duration::from_secs(2);
 /// Time without a message after which the queue counts as empty during a flush.
 const EMPTY_AFTER: Duration = Duration::from_millis(100);
 
 /// Maximum number of open messages read when a worker starts.
-const INHERITED: usize = 1000;
+const MAX_INHERITED: usize = 1000;
 
 /// Sends the outbound messages of one channel.
 pub(crate) struct OutboundWorker {
@@ -88,7 +88,7 @@ impl OutboundWorker {
     async fn inherit(&mut self) {
         match self
             .ledger
-            .list(Queue::Outbound, LedgerFilter::Open, INHERITED)
+            .list(Queue::Outbound, LedgerFilter::Open, MAX_INHERITED)
             .await
         {
             Ok(open) => {
@@ -118,7 +118,8 @@ impl OutboundWorker {
                 Err(error) => error,
             };
             tracing::warn!(channel = %self.name(), %error, "cannot read the channel's outbound queue yet");
-            let rest = tokio::time::sleep(pause::growing(FIRST_PAUSE, LONGEST_PAUSE, tries));
+            let rest =
+                tokio::time::sleep(backoff::exponential(INITIAL_BACKOFF, MAX_BACKOFF, tries));
             self.cancel.run_until_cancelled(rest).await?;
             tries = tries.saturating_add(1);
         }
@@ -159,7 +160,7 @@ impl OutboundWorker {
 
     /// Shows a lossy message, if the settings and the channel want it.
     async fn show(&self, message: &OutboundMessage) {
-        let wanted = {
+        let is_shown = {
             let settings = self.settings.borrow();
             let drafts = self.channel.drafts().is_some();
             match message.kind {
@@ -181,8 +182,8 @@ impl OutboundWorker {
         let is_unwanted_thought =
             matches!(message.kind, OutboundKind::StreamEnd { resuming: true, .. })
                 && !self.settings.borrow().delivery.send_progress;
-        self.working.saw(message, wanted);
-        if !wanted {
+        self.working.record(message, is_shown);
+        if !is_shown {
             return;
         }
         let showing = async {
@@ -214,8 +215,8 @@ impl OutboundWorker {
         let Some(shown) = self.cancel.run_until_cancelled(in_time).await else {
             return;
         };
-        let late = || ChannelError::Unavailable("it took too long".to_owned());
-        if let Err(error) = shown.unwrap_or_else(|_| Err(late())) {
+        let timed_out = || ChannelError::Unavailable("it took too long".to_owned());
+        if let Err(error) = shown.unwrap_or_else(|_| Err(timed_out())) {
             tracing::debug!(channel = %self.name(), %error, "could not show progress");
         }
     }
@@ -231,14 +232,14 @@ impl OutboundWorker {
                 "sending part {} was interrupted: the platform may have it",
                 delivery.parts_sent + 1
             );
-            return self.end_uncertain(delivery, why).await;
+            return self.settle_uncertain(delivery, why).await;
         }
         let message = Arc::new(self.stickers.resolve(&delivery.message).await);
         let mut parts = self.parts(&message);
         if parts.is_empty() {
-            self.tell(delivery, News::Empty).await;
+            self.notify_chat(delivery, DeliveryProblem::Empty).await;
             return self
-                .end(
+                .settle_finally(
                     delivery,
                     SettleOutcome::Discard("there is nothing to show in it".to_owned()),
                 )
@@ -257,11 +258,13 @@ impl OutboundWorker {
             };
             match outcome {
                 PartOutcome::Sent => delivery.settle(SettleOutcome::PartSent(part.index)).await?,
-                PartOutcome::Failed(error) => return self.failed(delivery, in_doubt, &error).await,
+                PartOutcome::Failed(error) => {
+                    return self.handle_failure(delivery, in_doubt, &error).await;
+                }
                 PartOutcome::Abandoned => return Ok(()),
             }
         }
-        self.end(delivery, SettleOutcome::Ack).await
+        self.settle_finally(delivery, SettleOutcome::Ack).await
     }
 
     fn is_idempotent(&self) -> bool {
@@ -286,14 +289,18 @@ impl OutboundWorker {
 
     /// Notifies the chat of what became of a message. Only final replies get such a notice, never a
     /// notice itself or another message that the assistant sends on its own behalf.
-    async fn tell(&mut self, delivery: &Delivery<OutboundMessage>, news: News<'_>) {
+    async fn notify_chat(
+        &mut self,
+        delivery: &Delivery<OutboundMessage>,
+        problem: DeliveryProblem<'_>,
+    ) {
         if delivery.message.kind != OutboundKind::Final {
             return;
         }
-        let notice = aftermath::notice(&delivery.message, news);
+        let notice = delivery_notice::notice(&delivery.message, problem);
         let key = notice.key.clone();
         match self.bus.publish_outbound(notice).await {
-            Ok(Accepted::New) => self.waiting.follows(&delivery.message, key),
+            Ok(Accepted::New) => self.waiting.queue_notice(&delivery.message, key),
             Ok(Accepted::Duplicate) => {}
             Err(error) => {
                 tracing::error!(channel = %self.name(), %error, "could not notify a chat of a failed message");
@@ -302,32 +309,35 @@ impl OutboundWorker {
     }
 
     /// Settles a message that may or may not have been sent.
-    async fn end_uncertain(
+    async fn settle_uncertain(
         &mut self,
         delivery: &Delivery<OutboundMessage>,
         why: String,
     ) -> Result<(), BusError> {
         if self.policy() != UncertainPolicy::Drop {
-            self.tell(delivery, News::Uncertain).await;
+            self.notify_chat(delivery, DeliveryProblem::Uncertain).await;
         }
-        self.end(delivery, SettleOutcome::Uncertain(why)).await
+        self.settle_finally(delivery, SettleOutcome::Uncertain(why))
+            .await
     }
 
     /// Settles a message that will not be sent.
-    async fn end_failed(
+    async fn settle_failed(
         &mut self,
         delivery: &Delivery<OutboundMessage>,
         error: &ChannelError,
         why: String,
     ) -> Result<(), BusError> {
-        if aftermath::leaves_the_chat_reachable(error) {
-            self.tell(delivery, News::Failed { why: &why }).await;
+        if delivery_notice::is_chat_reachable_after(error) {
+            self.notify_chat(delivery, DeliveryProblem::Failed { why: &why })
+                .await;
         }
-        self.end(delivery, SettleOutcome::Fail(why)).await
+        self.settle_finally(delivery, SettleOutcome::Fail(why))
+            .await
     }
 
     /// Settles a message for good.
-    async fn end(
+    async fn settle_finally(
         &mut self,
         delivery: &Delivery<OutboundMessage>,
         outcome: SettleOutcome,
@@ -352,7 +362,7 @@ impl OutboundWorker {
     }
 
     /// Handles a failed send. `in_doubt` is `true` if the part may have been sent before this try.
-    async fn failed(
+    async fn handle_failure(
         &mut self,
         delivery: &Delivery<OutboundMessage>,
         in_doubt: bool,
@@ -360,7 +370,7 @@ impl OutboundWorker {
     ) -> Result<(), BusError> {
         match error.recovery() {
             SendRecovery::Retry { after } => {
-                let record = self.waiting.failed_again(&delivery.message);
+                let record = self.waiting.next_record(&delivery.message);
                 let (retries, patience) = {
                     let settings = self.settings.borrow();
                     (
@@ -371,40 +381,41 @@ impl OutboundWorker {
                 if record.tries > retries && record.since.elapsed() >= patience {
                     let why = format!("{error} (tried {} times)", record.tries);
                     return match in_doubt {
-                        true => self.end_uncertain(delivery, why).await,
-                        false => self.end_failed(delivery, error, why).await,
+                        true => self.settle_uncertain(delivery, why).await,
+                        false => self.settle_failed(delivery, error, why).await,
                     };
                 }
                 let (channel, key) = (self.name(), &delivery.message.key);
-                let longest = if let ChannelError::Away(_) = error {
+                let max_backoff = if let ChannelError::Away(_) = error {
                     tracing::debug!(%channel, %key, %error, "a message waits for an earlier one of its chat");
-                    LONGEST_AWAY
+                    MAX_AWAY_BACKOFF
                 } else {
                     tracing::warn!(%channel, %key, %error, "retrying a message later");
-                    LONGEST_PAUSE
+                    MAX_BACKOFF
                 };
-                let pause =
-                    after.unwrap_or_else(|| pause::growing(FIRST_PAUSE, longest, record.tries - 1));
+                let pause = after.unwrap_or_else(|| {
+                    backoff::exponential(INITIAL_BACKOFF, max_backoff, record.tries - 1)
+                });
                 let pause = pause.min(CLOCK_LIMIT);
                 self.waiting.wait(&delivery.message, record, pause);
                 delivery.settle(SettleOutcome::RetryIn(pause)).await
             }
             SendRecovery::Uncertain => {
-                let record = self.waiting.failed_again(&delivery.message);
-                let can_look = self.is_detectable() && !in_doubt;
+                let record = self.waiting.next_record(&delivery.message);
+                let can_probe = self.is_detectable() && !in_doubt;
                 let can_repeat =
                     || record.tries <= self.settings.borrow().delivery.send_max_retries;
-                if !(can_look || self.may_repeat() && can_repeat()) {
-                    return self.end_uncertain(delivery, error.to_string()).await;
+                if !(can_probe || self.may_repeat() && can_repeat()) {
+                    return self.settle_uncertain(delivery, error.to_string()).await;
                 }
                 let (channel, key) = (self.name(), &delivery.message.key);
-                tracing::warn!(%channel, %key, %error, can_look, "retrying a message that may have been sent");
+                tracing::warn!(%channel, %key, %error, can_probe, "retrying a message that may have been sent");
                 // Left unsettled, it is redelivered in doubt.
                 self.waiting
                     .wait(&delivery.message, record, REDELIVERY_DELAY);
                 Ok(())
             }
-            SendRecovery::GiveUp => self.end_failed(delivery, error, error.to_string()).await,
+            SendRecovery::GiveUp => self.settle_failed(delivery, error, error.to_string()).await,
         }
     }
 
@@ -423,7 +434,7 @@ impl OutboundWorker {
             }
             part.in_doubt = false;
         }
-        aftermath::mark(part);
+        delivery_notice::mark(part);
         self.send(part).await
     }
 
@@ -431,7 +442,7 @@ impl OutboundWorker {
         let timeout = self.settings.borrow().delivery.send_timeout();
         let stopped = async {
             self.cancel.cancelled().await;
-            tokio::time::sleep(LAST_SEND).await;
+            tokio::time::sleep(SEND_GRACE).await;
         };
         tokio::select! {
             sent = self.channel.send(part) => match sent {
@@ -450,7 +461,7 @@ impl OutboundWorker {
     fn parts(&self, message: &Arc<OutboundMessage>) -> Vec<OutboundPart> {
         let mut style = self.channel.text_style();
         if !self.is_idempotent() && self.policy() == UncertainPolicy::ResendMarked {
-            style.limit = aftermath::limit_with_mark(style.limit);
+            style.limit = delivery_notice::limit_with_mark(style.limit);
         }
         let mut rendered = render(&message.content, style);
         if rendered.is_empty() && !(message.media.is_empty() && message.buttons.is_empty()) {

@@ -20,7 +20,7 @@ use nanobot_channel::{ChannelName, ChatId, SenderId};
 use nanobot_disk::{Durability, FileDraft, LocalDisk, replace_file};
 
 use book::Book;
-pub use book::{Asker, PairingReply, Pairings, PendingPairing, Person, Untold};
+pub use book::{Asker, PairingReply, Pairings, PendingPairing, Person, UnnotifiedPeople};
 
 /// Name of the pairing file.
 const NAME: &str = "pairing.json";
@@ -136,16 +136,16 @@ impl PairingStore {
     ///
     /// # Errors
     /// Returns [`PairingError::Damaged`] or [`PairingError::Io`] if the file cannot be used.
-    pub fn untold(&self, waited: &[Asker]) -> Result<Untold, PairingError> {
-        Ok(self.read()?.untold(waited))
+    pub fn unnotified(&self, waited: &[Asker]) -> Result<UnnotifiedPeople, PairingError> {
+        Ok(self.read()?.unnotified(waited))
     }
 
     /// Records that these people were notified of their approval.
     ///
     /// # Errors
     /// Returns [`PairingError::Io`] if the disk fails.
-    pub fn told(&self, askers: &[Asker]) -> Result<(), PairingError> {
-        self.edit(|book| book.told(askers))
+    pub fn mark_notified(&self, askers: &[Asker]) -> Result<(), PairingError> {
+        self.edit(|book| book.mark_notified(askers))
     }
 
     /// Revokes an approval, and the open code of the same person. For an id with a number and a
@@ -184,22 +184,22 @@ impl PairingStore {
         let guard = File::options()
             .create(true)
             .append(true)
-            .open(self.beside("lock"))
+            .open(self.sibling_path("lock"))
             .map_err(failed)?;
         guard.lock().map_err(failed)?;
         let before = match self.read() {
             Err(PairingError::Damaged { source, .. }) => {
-                self.keep_aside(&source).map_err(failed)?;
+                self.quarantine(&source).map_err(failed)?;
                 Book::default()
             }
             read => read?,
         };
         let mut book = before.clone();
-        let told = change(&mut book);
+        let result = change(&mut book);
         if book != before {
             self.write(&book).map_err(failed)?;
         }
-        Ok(told)
+        Ok(result)
     }
 
     /// Replaces the file. It is durable when this returns, and private to its owner.
@@ -214,14 +214,15 @@ impl PairingStore {
         )
     }
 
-    fn keep_aside(&self, error: &serde_json::Error) -> io::Result<()> {
-        let aside = self.beside(&format!("damaged-{}", Utc::now().format("%Y%m%d%H%M%S%3f")));
-        fs::rename(&self.path, &aside)?;
-        tracing::error!(aside = %aside.display(), %error, "the pairing file was damaged; people have to be approved again");
+    fn quarantine(&self, error: &serde_json::Error) -> io::Result<()> {
+        let quarantined =
+            self.sibling_path(&format!("damaged-{}", Utc::now().format("%Y%m%d%H%M%S%3f")));
+        fs::rename(&self.path, &quarantined)?;
+        tracing::error!(quarantined = %quarantined.display(), %error, "the pairing file was damaged; people have to be approved again");
         Ok(())
     }
 
-    fn beside(&self, ending: &str) -> PathBuf {
+    fn sibling_path(&self, ending: &str) -> PathBuf {
         let mut name = self.path.as_os_str().to_owned();
         name.push(format!(".{ending}"));
         name.into()

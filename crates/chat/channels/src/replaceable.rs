@@ -58,7 +58,7 @@ impl std::fmt::Debug for Replaceable {
 
 /// Error for a capability that the channel lost in a replacement, between the check for it and its
 /// use.
-fn lost() -> ChannelError {
+fn replaced_error() -> ChannelError {
     ChannelError::Unavailable("the channel has just been replaced".to_owned())
 }
 
@@ -106,13 +106,17 @@ impl Drafts for Replaceable {
     async fn append(&self, delta: &OutboundMessage) -> Result<(), ChannelError> {
         self.current()
             .drafts()
-            .ok_or_else(lost)?
+            .ok_or_else(replaced_error)?
             .append(delta)
             .await
     }
 
     async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
-        self.current().drafts().ok_or_else(lost)?.close(end).await
+        self.current()
+            .drafts()
+            .ok_or_else(replaced_error)?
+            .close(end)
+            .await
     }
 
     async fn withdraw(
@@ -122,7 +126,7 @@ impl Drafts for Replaceable {
     ) -> Result<(), ChannelError> {
         self.current()
             .drafts()
-            .ok_or_else(lost)?
+            .ok_or_else(replaced_error)?
             .withdraw(stream, message)
             .await
     }
@@ -139,7 +143,7 @@ impl Typing for Replaceable {
     async fn show(&self, chat: &ChatId, delivery: &DeliveryContext) -> Result<(), ChannelError> {
         self.current()
             .typing()
-            .ok_or_else(lost)?
+            .ok_or_else(replaced_error)?
             .show(chat, delivery)
             .await
     }
@@ -150,7 +154,7 @@ impl TurnEnds for Replaceable {
     async fn ended(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
         self.current()
             .turn_ends()
-            .ok_or_else(lost)?
+            .ok_or_else(replaced_error)?
             .ended(end)
             .await
     }
@@ -159,6 +163,10 @@ impl TurnEnds for Replaceable {
 #[async_trait]
 impl Probe for Replaceable {
     async fn probe(&self) -> Result<String, ChannelError> {
-        self.current().probe().ok_or_else(lost)?.probe().await
+        self.current()
+            .probe()
+            .ok_or_else(replaced_error)?
+            .probe()
+            .await
     }
 }

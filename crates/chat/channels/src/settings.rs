@@ -166,7 +166,7 @@ impl AllowFrom {
 
 impl<'de> Deserialize<'de> for AllowFrom {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wrong = || D::Error::custom("a list of ids is wanted, such as [\"12345\", \"ann\"]");
+        let invalid = || D::Error::custom("a list of ids is wanted, such as [\"12345\", \"ann\"]");
         // Numeric ids are often written without quotes.
         let id = |id: &Value| match id {
             Value::String(text) => Some(text.clone()),
@@ -180,8 +180,8 @@ impl<'de> Deserialize<'de> for AllowFrom {
                 .map(id)
                 .collect::<Option<_>>()
                 .map(Self::Listed)
-                .ok_or_else(wrong),
-            _ => Err(wrong()),
+                .ok_or_else(invalid),
+            _ => Err(invalid()),
         }
     }
 }
@@ -223,23 +223,23 @@ impl ChannelSettings {
             section,
             platform,
         };
-        let wrong = |key: &str, source| ChannelsError::Settings {
+        let invalid = |key: &str, source| ChannelsError::Settings {
             name: name.clone(),
             key: key.to_owned(),
             source,
         };
-        let mut delivery = serde_json::to_value(shared).map_err(|source| wrong("", source))?;
+        let mut delivery = serde_json::to_value(shared).map_err(|source| invalid("", source))?;
         if let Some(keys) = delivery.as_object_mut() {
             for (key, value) in keys {
-                if let Some(own) = layers.said(&[key]) {
+                if let Some(own) = layers.value_at(&[key]) {
                     value.clone_from(own);
                     // Parsed on its own, so that the error can name the key.
                     DeliverySettings::deserialize(json!({ key: own }))
-                        .map_err(|source| wrong(key, source))?;
+                        .map_err(|source| invalid(key, source))?;
                 }
             }
         }
-        let delivery = serde_json::from_value(delivery).map_err(|source| wrong("", source))?;
+        let delivery = serde_json::from_value(delivery).map_err(|source| invalid("", source))?;
         let direct = DirectRules::default();
         let access = AccessRules {
             allow_from: layers.read("allowFrom")?.unwrap_or_default(),
@@ -266,8 +266,11 @@ struct Layers<'a> {
 
 impl<'a> Layers<'a> {
     /// Returns the value at a path, from the section first.
-    fn said(&self, path: &[&str]) -> Option<&'a Value> {
-        let below = |layer: &'a Value| path.iter().try_fold(layer, |value, key| found(value, key));
+    fn value_at(&self, path: &[&str]) -> Option<&'a Value> {
+        let below = |layer: &'a Value| {
+            path.iter()
+                .try_fold(layer, |value, key| get_any_spelling(value, key))
+        };
         [self.section, self.platform]
             .into_iter()
             .filter_map(below)
@@ -276,8 +279,8 @@ impl<'a> Layers<'a> {
 
     /// Reads and parses the value of a dotted key.
     fn read<T: DeserializeOwned>(&self, key: &'static str) -> Result<Option<T>, ChannelsError> {
-        let said = self.said(&key.split('.').collect::<Vec<_>>());
-        let read = said
+        let value_at = self.value_at(&key.split('.').collect::<Vec<_>>());
+        let read = value_at
             .map(|value| serde_json::from_value(value.clone()))
             .transpose();
         read.map_err(|source| ChannelsError::Settings {
@@ -289,7 +292,7 @@ impl<'a> Layers<'a> {
 }
 
 /// Returns the value of a key, also if it is written in `snake_case`.
-fn found<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
+fn get_any_spelling<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     value.get(key).or_else(|| {
         let spell = |letter: char| {
             if letter.is_ascii_uppercase() {
@@ -363,13 +366,13 @@ mod tests {
                 delivery
             }
         );
-        let wrong = ChannelSettings::resolve(
+        let invalid = ChannelSettings::resolve(
             &name,
             &shared,
             &platform,
             &json!({ "sendProgress": "false" }),
         );
-        assert!(matches!(wrong, Err(ChannelsError::Settings { .. })));
+        assert!(matches!(invalid, Err(ChannelsError::Settings { .. })));
         let unset = ChannelSettings::resolve(&name, &shared, &json!({}), &json!({})).unwrap();
         assert_eq!(
             unset,
@@ -421,8 +424,8 @@ mod tests {
             ),
         ];
         for (section, error) in table {
-            let said = resolve(section).unwrap_err();
-            assert!(said.starts_with(error), "{said}");
+            let value_at = resolve(section).unwrap_err();
+            assert!(value_at.starts_with(error), "{value_at}");
         }
         let snake =
             resolve(json!({"group_policy": "open", "dm": {"allow_from": [1], "enabled": null}}))

@@ -73,7 +73,7 @@ impl Stickers {
             return message;
         }
         let (stickers, unresolved) = (self.clone(), message.clone());
-        tokio::task::spawn_blocking(move || stickers.resolve_now(message))
+        tokio::task::spawn_blocking(move || stickers.resolve_blocking(message))
             .await
             .unwrap_or_else(|error| {
                 tracing::error!(%error, "the stickers of a message could not be resolved");
@@ -81,7 +81,7 @@ impl Stickers {
             })
     }
 
-    fn resolve_now(&self, message: OutboundMessage) -> OutboundMessage {
+    fn resolve_blocking(&self, message: OutboundMessage) -> OutboundMessage {
         let index = self.index();
         // A picture that occurs twice in a message is sent once.
         let mut copies = BTreeMap::new();
@@ -92,7 +92,7 @@ impl Stickers {
                     true => Some(MediaRef::new(location)),
                     false => self
                         .locate(location)
-                        .and_then(|file| self.copied(&file, &mut copies)),
+                        .and_then(|file| self.copy_once(&file, &mut copies)),
                 });
             if found.is_none() {
                 tracing::warn!(name, folder = %self.folder.display(), "unknown sticker; sending its name as text");
@@ -169,7 +169,7 @@ impl Stickers {
     }
 
     /// Returns the copy of a picture; `copies` caches those of the same message.
-    fn copied(
+    fn copy_once(
         &self,
         file: &ResolvedPath,
         copies: &mut BTreeMap<PathBuf, MediaRef>,
@@ -208,12 +208,12 @@ impl Stickers {
             .take(8)
             .map(|byte| format!("{byte:02x}"))
             .collect::<String>();
-        let own = self.copies.join(format!("sticker-{digest}"));
+        let folder_of_copy = self.copies.join(format!("sticker-{digest}"));
         let mut builder = DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.recursive(true).create(&own)?;
-        let copy = own.join(file.path().file_name().ok_or(io::ErrorKind::InvalidInput)?);
+        builder.recursive(true).create(&folder_of_copy)?;
+        let copy = folder_of_copy.join(file.path().file_name().ok_or(io::ErrorKind::InvalidInput)?);
         // Always rewritten: the new timestamp keeps the copy for as long as the message needs it.
         replace_file(&LocalDisk, &copy, &bytes, FileDraft::Random, Durability::Os)?;
         Ok(copy)
@@ -253,38 +253,38 @@ fn without_tags(
     mut picture: impl FnMut(&str) -> Option<MediaRef>,
 ) -> (String, Vec<MediaRef>) {
     let mut rest = line;
-    let mut kept = String::new();
+    let mut output = String::new();
     let mut found = Vec::new();
-    while let Some((before, behind)) = rest.split_once(OPENING) {
-        kept.push_str(before);
-        let tag = behind
+    while let Some((before, after)) = rest.split_once(OPENING) {
+        output.push_str(before);
+        let tag = after
             .split_once(']')
-            .filter(|(name, _)| is_name(name) && !kept.ends_with('`'));
-        match tag.and_then(|(name, behind)| Some((picture(name.trim())?, behind))) {
-            Some((shown, behind)) => {
+            .filter(|(name, _)| is_name(name) && !output.ends_with('`'));
+        match tag.and_then(|(name, after)| Some((picture(name.trim())?, after))) {
+            Some((shown, after)) => {
                 found.push(shown);
                 // Drops one of the two blanks around the tag, and the blank before punctuation.
-                if behind.starts_with([',', '.', ';', ':', '!', '?']) {
-                    kept.truncate(kept.trim_end().len());
+                if after.starts_with([',', '.', ';', ':', '!', '?']) {
+                    output.truncate(output.trim_end().len());
                 }
-                let is_apart = kept.is_empty() || kept.ends_with(' ');
+                let is_apart = output.is_empty() || output.ends_with(' ');
                 rest = if is_apart {
-                    behind.strip_prefix(' ').unwrap_or(behind)
+                    after.strip_prefix(' ').unwrap_or(after)
                 } else {
-                    behind
+                    after
                 };
             }
             None => {
-                kept.push_str(OPENING);
-                rest = behind;
+                output.push_str(OPENING);
+                rest = after;
             }
         }
     }
-    kept.push_str(rest);
+    output.push_str(rest);
     if !found.is_empty() {
-        kept.truncate(kept.trim_end().len());
+        output.truncate(output.trim_end().len());
     }
-    (kept, found)
+    (output, found)
 }
 
 #[cfg(test)]

@@ -24,25 +24,25 @@ use crate::claim::{Claim, Claimed};
 use crate::health::{Health, HealthState};
 use crate::replaceable::Replaceable;
 use crate::settings::CLOCK_LIMIT;
-use crate::{ChannelSettings, pause};
+use crate::{ChannelSettings, backoff};
 
 /// Initial backoff before a restart.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 /// Maximum backoff before a restart.
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+const MAX_BACKOFF: Duration = Duration::from_mins(1);
 /// Initial backoff after a conflict, where another program receives in place of this channel.
-const FIRST_CONFLICT_PAUSE: Duration = Duration::from_secs(30);
-const LONGEST_CONFLICT_PAUSE: Duration = Duration::from_mins(10);
+const INITIAL_CONFLICT_BACKOFF: Duration = Duration::from_secs(30);
+const MAX_CONFLICT_BACKOFF: Duration = Duration::from_mins(10);
 /// Time a channel must run without a new conflict before it counts as running.
-const CONFLICT_OVER: Duration = Duration::from_mins(1);
+const CONFLICT_QUIET_TIME: Duration = Duration::from_mins(1);
 /// Interval between retries of a failure that a person has to repair.
-const PERMANENT_PAUSE: Duration = Duration::from_hours(1);
+const PERMANENT_RETRY_INTERVAL: Duration = Duration::from_hours(1);
 /// Interval between checks whether another program on this computer has stopped receiving.
-const CLAIM_PAUSE: Duration = Duration::from_secs(10);
+const CLAIM_POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Time alive after which a run counts as healthy and the backoff starts over.
-const STABLE: Duration = Duration::from_mins(1);
+const STABLE_AFTER: Duration = Duration::from_mins(1);
 /// Time a channel has to return after its run was cancelled.
-const STOP_WITHIN: Duration = Duration::from_secs(2);
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Everything a channel runs with, and the means to watch it.
 pub(crate) struct Supervisor {
@@ -91,7 +91,7 @@ struct RunHistory {
     tries: u32,
     conflicts: u32,
     /// Reason logged last; cleared when the channel was healthy again.
-    said: Option<String>,
+    last_reason: Option<String>,
     /// Time until which the last conflict may not be over.
     quiet_until: Option<Instant>,
 }
@@ -99,19 +99,19 @@ struct RunHistory {
 impl RunHistory {
     /// Resets the counters after a run that was healthy for a while. A conflict keeps its own: two
     /// programs that take turns at one account also run well for a while each.
-    fn was_well(&mut self, end: &RunEnd) {
+    fn reset_after_healthy_run(&mut self, end: &RunEnd) {
         self.tries = 0;
         if !matches!(end, RunEnd::Conflict { .. }) {
             self.conflicts = 0;
-            self.said = None;
+            self.last_reason = None;
         }
     }
 
     /// Returns `true` if `why` differs from the reason logged last, and remembers it.
-    fn is_news(&mut self, why: &str) -> bool {
-        let is_news = self.said.as_deref() != Some(why);
-        self.said = Some(why.to_owned());
-        is_news
+    fn is_new_reason(&mut self, why: &str) -> bool {
+        let is_new_reason = self.last_reason.as_deref() != Some(why);
+        self.last_reason = Some(why.to_owned());
+        is_new_reason
     }
 }
 
@@ -126,10 +126,10 @@ impl Supervisor {
         let mut record = RunHistory::default();
         loop {
             let run = self.run_once(&name, record.quiet_until).await;
-            if run.alive_for >= STABLE {
-                record.was_well(&run.end);
+            if run.alive_for >= STABLE_AFTER {
+                record.reset_after_healthy_run(&run.end);
             }
-            let Some(pause) = self.conclude(&name, run.end, &mut record) else {
+            let Some(pause) = self.handle_run_end(&name, run.end, &mut record) else {
                 return;
             };
             if self
@@ -148,7 +148,7 @@ impl Supervisor {
     async fn claim(&self, name: &ChannelName) -> Option<Claim> {
         let path = self.claim.as_deref()?;
         let owner = format!("process {}", std::process::id());
-        let mut is_known = false;
+        let mut is_logged = false;
         loop {
             match Claim::take(path, &owner) {
                 Ok(Claimed::Ours(claim)) => return Some(claim),
@@ -156,10 +156,10 @@ impl Supervisor {
                     let why = format!(
                         "another gateway on this computer receives with these credentials ({other})"
                     );
-                    if !is_known {
+                    if !is_logged {
                         tracing::warn!(channel = %name, why, "stop one of the two, or give each an account of its own");
                     }
-                    is_known = true;
+                    is_logged = true;
                     self.health.degraded(name, &why);
                 }
                 Err(error) => {
@@ -167,12 +167,12 @@ impl Supervisor {
                     return None;
                 }
             }
-            tokio::time::sleep(CLAIM_PAUSE).await;
+            tokio::time::sleep(CLAIM_POLL_INTERVAL).await;
         }
     }
 
     /// Logs how a run ended and returns the backoff before the next one; `None` after the last.
-    fn conclude(
+    fn handle_run_end(
         &self,
         name: &ChannelName,
         end: RunEnd,
@@ -181,24 +181,28 @@ impl Supervisor {
         let (why, after) = match end {
             RunEnd::Cancelled => return None,
             RunEnd::Permanent { why } => {
-                if record.is_news(&why) {
+                if record.is_new_reason(&why) {
                     tracing::error!(channel = %name, why, "the channel cannot run until this is fixed; retrying once an hour");
                 }
                 self.health.set(name, HealthState::Failed { why });
-                return Some(pause::growing(PERMANENT_PAUSE, PERMANENT_PAUSE, 0));
+                return Some(backoff::exponential(
+                    PERMANENT_RETRY_INTERVAL,
+                    PERMANENT_RETRY_INTERVAL,
+                    0,
+                ));
             }
             RunEnd::Conflict { why } => {
-                if record.is_news(&why) {
+                if record.is_new_reason(&why) {
                     tracing::warn!(channel = %name, why, "another program receives in place of this channel");
                 }
                 self.health.degraded(name, &why);
-                let pause = pause::growing(
-                    FIRST_CONFLICT_PAUSE,
-                    LONGEST_CONFLICT_PAUSE,
+                let pause = backoff::exponential(
+                    INITIAL_CONFLICT_BACKOFF,
+                    MAX_CONFLICT_BACKOFF,
                     record.conflicts,
                 );
                 record.conflicts = record.conflicts.saturating_add(1);
-                record.quiet_until = Some(Instant::now() + pause + CONFLICT_OVER);
+                record.quiet_until = Some(Instant::now() + pause + CONFLICT_QUIET_TIME);
                 return Some(pause);
             }
             RunEnd::Broken { why } => {
@@ -207,13 +211,13 @@ impl Supervisor {
             }
             RunEnd::Down { why, after } => (why, after),
         };
-        if record.is_news(&why) {
+        if record.is_new_reason(&why) {
             tracing::warn!(channel = %name, why, "the channel is down; restarting it");
         } else {
             tracing::debug!(channel = %name, why, tries = record.tries, "the channel is still down");
         }
         self.health.degraded(name, &why);
-        let pause = pause::growing(FIRST_PAUSE, LONGEST_PAUSE, record.tries);
+        let pause = backoff::exponential(INITIAL_BACKOFF, MAX_BACKOFF, record.tries);
         record.tries = record.tries.saturating_add(1);
         Some(pause.max(after))
     }
@@ -225,7 +229,7 @@ impl Supervisor {
         let began = Instant::now();
         let (alive, mut last) = watch::channel(began);
         let alive = Arc::new(alive);
-        let progress = Vital {
+        let progress = RunLiveness {
             name: name.clone(),
             health: self.health.clone(),
             alive: Arc::clone(&alive),
@@ -252,17 +256,17 @@ impl Supervisor {
             tokio::select! {
                 biased;
                 () = self.cancel.cancelled() => {
-                    if !stopped(&mut task).await {
+                    if !stop_or_abort(&mut task).await {
                         tracing::warn!(channel = %name, "the channel did not stop in time; aborted it");
                     }
                     break RunEnd::Cancelled;
                 }
-                ended = &mut task => break self.judge(ended),
+                ended = &mut task => break self.classify(ended),
                 // `alive` is held above, so this never fails.
                 _ = last.changed() => {}
                 () = tokio::time::sleep_until(deadline) => {
                     cancel.cancel();
-                    stopped(&mut task).await;
+                    stop_or_abort(&mut task).await;
                     break RunEnd::Broken { why: format!("it gave no sign of life for {} s", within.as_secs()) };
                 }
             }
@@ -271,7 +275,7 @@ impl Supervisor {
         RunResult { end, alive_for }
     }
 
-    fn judge(&self, ended: Result<Result<(), ChannelError>, JoinError>) -> RunEnd {
+    fn classify(&self, ended: Result<Result<(), ChannelError>, JoinError>) -> RunEnd {
         let down = |why: String| RunEnd::Down {
             why,
             after: Duration::ZERO,
@@ -301,8 +305,8 @@ impl Supervisor {
 }
 
 /// Waits for a cancelled task and aborts it on timeout. Returns `true` if it stopped in time.
-async fn stopped(task: &mut JoinHandle<Result<(), ChannelError>>) -> bool {
-    let in_time = tokio::time::timeout(STOP_WITHIN, &mut *task).await.is_ok();
+async fn stop_or_abort(task: &mut JoinHandle<Result<(), ChannelError>>) -> bool {
+    let in_time = tokio::time::timeout(STOP_TIMEOUT, &mut *task).await.is_ok();
     if !in_time {
         task.abort();
     }
@@ -310,7 +314,7 @@ async fn stopped(task: &mut JoinHandle<Result<(), ChannelError>>) -> bool {
 }
 
 /// Receives the signs of life of one run.
-struct Vital {
+struct RunLiveness {
     name: ChannelName,
     health: Health,
     alive: Arc<watch::Sender<Instant>>,
@@ -320,7 +324,7 @@ struct Vital {
     quiet_until: Option<Instant>,
 }
 
-impl Liveness for Vital {
+impl Liveness for RunLiveness {
     fn alive(&self) {
         if self.over.is_cancelled() {
             return;
@@ -334,7 +338,7 @@ impl Liveness for Vital {
             && chrono::Local::now()
                 .signed_duration_since(since)
                 .to_std()
-                .is_ok_and(|outage| outage >= STABLE)
+                .is_ok_and(|outage| outage >= STABLE_AFTER)
         {
             tracing::info!(channel = %self.name, "the channel receives again");
         }

@@ -17,21 +17,21 @@ use tokio::time::Instant;
 /// person may have settled it, but the worker may also have been busy with other chats.
 const GRACE: Duration = Duration::from_secs(5);
 /// Interval between the retries of messages queued after the head.
-const STEP: Duration = Duration::from_millis(20);
+const RETRY_SPACING: Duration = Duration::from_millis(20);
 /// Time to wait for a head inherited from before the start.
-const INHERITED: Duration = Duration::from_mins(1);
+const INHERITED_WAIT: Duration = Duration::from_mins(1);
 /// Poll interval for messages queued after an inherited or overdue head.
-const ASK_AGAIN: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Number of chats above which those past their due time are forgotten.
-const CHATS: usize = 1024;
+const MAX_CHATS: usize = 1024;
 /// Maximum number of messages remembered after the head; those beyond keep no order.
-const BEHIND: usize = 4096;
+const MAX_QUEUED: usize = 4096;
 
 /// A chat that waits for a retry.
 #[derive(Debug)]
 struct WaitingChat {
     /// Head: the message that the chat waits for.
-    first: OutboundKey,
+    head: OutboundKey,
     /// Number of failed tries of the head.
     tries: u32,
     /// Time of the head's first failed try.
@@ -43,23 +43,23 @@ struct WaitingChat {
     /// Set when the head missed its due time and gets one more grace period.
     is_overdue: bool,
     /// Messages queued after the head, in order.
-    behind: VecDeque<OutboundKey>,
+    queued: VecDeque<OutboundKey>,
 }
 
 impl WaitingChat {
     /// Makes the next queued message the head. Returns `false` if there is none.
     fn advance(&mut self) -> bool {
-        let Some(next) = self.behind.pop_front() else {
+        let Some(next) = self.queued.pop_front() else {
             return false;
         };
         let now = Instant::now();
         let until = if self.is_inherited {
-            now + INHERITED
+            now + INHERITED_WAIT
         } else {
-            self.until.max(now) + STEP
+            self.until.max(now) + RETRY_SPACING
         };
         (
-            self.first,
+            self.head,
             self.tries,
             self.since,
             self.until,
@@ -69,13 +69,13 @@ impl WaitingChat {
     }
 
     /// Returns the index of `key` in the queue after the head, and appends it if it is missing.
-    fn place(&mut self, key: &OutboundKey) -> usize {
-        let known = self.behind.iter().position(|known| known == key);
+    fn queue_position(&mut self, key: &OutboundKey) -> usize {
+        let known = self.queued.iter().position(|known| known == key);
         known.unwrap_or_else(|| {
-            if self.behind.len() < BEHIND {
-                self.behind.push_back(key.clone());
+            if self.queued.len() < MAX_QUEUED {
+                self.queued.push_back(key.clone());
             }
-            self.behind.len() - 1
+            self.queued.len() - 1
         })
     }
 }
@@ -101,7 +101,7 @@ impl WaitingChats {
     pub(crate) fn remaining_wait(&mut self, message: &OutboundMessage) -> Option<Duration> {
         let now = Instant::now();
         let chat = self.chats.get_mut(&message.chat_id)?;
-        if chat.first != message.key && now >= chat.until + GRACE {
+        if chat.head != message.key && now >= chat.until + GRACE {
             if !chat.is_overdue {
                 (chat.is_overdue, chat.until) = (true, now);
             } else if !chat.advance() {
@@ -109,23 +109,26 @@ impl WaitingChats {
                 return None;
             }
         }
-        if chat.first == message.key {
+        if chat.head == message.key {
             return None;
         }
-        let place = u32::try_from(chat.place(&message.key))
+        let queue_position = u32::try_from(chat.queue_position(&message.key))
             .unwrap_or(u32::MAX)
             .saturating_add(1);
         if chat.is_inherited || chat.is_overdue {
-            return Some(ASK_AGAIN);
+            return Some(POLL_INTERVAL);
         }
-        Some(chat.until.saturating_duration_since(now) + STEP.saturating_mul(place))
+        Some(
+            chat.until.saturating_duration_since(now)
+                + RETRY_SPACING.saturating_mul(queue_position),
+        )
     }
 
     /// Records a `message` left from before the start. Called for all of them, oldest first. A chat
     /// waits only for a message that was tried: one that never was is due now.
     pub(crate) fn inherit(&mut self, message: &OutboundMessage, was_tried: bool) {
         if let Some(chat) = self.chats.get_mut(&message.chat_id) {
-            chat.place(&message.key);
+            chat.queue_position(&message.key);
             return;
         }
         if !was_tried {
@@ -133,32 +136,32 @@ impl WaitingChats {
         }
         let now = Instant::now();
         let chat = WaitingChat {
-            first: message.key.clone(),
+            head: message.key.clone(),
             tries: 0,
             since: now,
-            until: now + INHERITED,
+            until: now + INHERITED_WAIT,
             is_inherited: true,
             is_overdue: false,
-            behind: VecDeque::new(),
+            queued: VecDeque::new(),
         };
         self.chats.insert(message.chat_id.clone(), chat);
     }
 
-    /// Queues the notice `news` about `message` directly after it, before other waiting messages.
-    pub(crate) fn follows(&mut self, message: &OutboundMessage, news: OutboundKey) {
+    /// Queues the notice `notice` about `message` directly after it, before other waiting messages.
+    pub(crate) fn queue_notice(&mut self, message: &OutboundMessage, notice: OutboundKey) {
         if let Some(chat) = self.chats.get_mut(&message.chat_id)
-            && chat.first == message.key
+            && chat.head == message.key
         {
-            chat.behind.push_front(news);
+            chat.queued.push_front(notice);
         }
     }
 
     /// Returns the failed tries of `message`, including this one.
-    pub(crate) fn failed_again(&self, message: &OutboundMessage) -> RetryRecord {
+    pub(crate) fn next_record(&self, message: &OutboundMessage) -> RetryRecord {
         match self
             .chats
             .get(&message.chat_id)
-            .filter(|chat| chat.first == message.key && chat.tries > 0)
+            .filter(|chat| chat.head == message.key && chat.tries > 0)
         {
             Some(chat) => RetryRecord {
                 tries: chat.tries.saturating_add(1),
@@ -174,25 +177,25 @@ impl WaitingChats {
     /// Makes the chat wait for `message`, which is retried after `pause`.
     pub(crate) fn wait(&mut self, message: &OutboundMessage, record: RetryRecord, pause: Duration) {
         let now = Instant::now();
-        if self.chats.len() >= CHATS {
+        if self.chats.len() >= MAX_CHATS {
             self.chats.retain(|_, chat| now < chat.until + GRACE);
         }
         let RetryRecord { tries, since } = record;
         // Messages queued after it stay queued.
-        let behind = self
+        let queued = self
             .chats
             .remove(&message.chat_id)
-            .filter(|chat| chat.first == message.key);
-        let behind = behind.map(|chat| chat.behind).unwrap_or_default();
-        let first = message.key.clone();
+            .filter(|chat| chat.head == message.key);
+        let queued = queued.map(|chat| chat.queued).unwrap_or_default();
+        let head = message.key.clone();
         let chat = WaitingChat {
-            first,
+            head,
             tries,
             since,
             until: now + pause,
             is_inherited: false,
             is_overdue: false,
-            behind,
+            queued,
         };
         self.chats.insert(message.chat_id.clone(), chat);
     }
@@ -202,12 +205,12 @@ impl WaitingChats {
         let Some(chat) = self.chats.get_mut(&message.chat_id) else {
             return;
         };
-        if chat.first == message.key {
+        if chat.head == message.key {
             if !chat.advance() {
                 self.chats.remove(&message.chat_id);
             }
         } else {
-            chat.behind.retain(|key| *key != message.key);
+            chat.queued.retain(|key| *key != message.key);
         }
     }
 }
@@ -235,15 +238,15 @@ mod tests {
     async fn waiting_messages_keep_their_order() {
         let mut waiting = WaitingChats::default();
         assert!(may_go(&mut waiting, 0));
-        let record = waiting.failed_again(&message(0));
+        let record = waiting.next_record(&message(0));
         waiting.wait(&message(0), record, Duration::from_secs(1));
         assert_eq!(
             waiting.remaining_wait(&message(1)),
-            Some(Duration::from_secs(1) + STEP)
+            Some(Duration::from_secs(1) + RETRY_SPACING)
         );
         assert_eq!(
             waiting.remaining_wait(&message(2)),
-            Some(Duration::from_secs(1) + 2 * STEP)
+            Some(Duration::from_secs(1) + 2 * RETRY_SPACING)
         );
         waiting.settled(&message(0));
         // A newer message comes before the second one is due.
@@ -268,16 +271,16 @@ mod tests {
             waiting.inherit(&message(position), position == 0);
         }
         assert!(!may_go(&mut waiting, 1) && may_go(&mut waiting, 0));
-        for (first, second) in [(1, 2), (2, 3)] {
-            tokio::time::advance(INHERITED + GRACE).await;
+        for (head, second) in [(1, 2), (2, 3)] {
+            tokio::time::advance(INHERITED_WAIT + GRACE).await;
             assert!(
-                !may_go(&mut waiting, second) && !may_go(&mut waiting, first),
+                !may_go(&mut waiting, second) && !may_go(&mut waiting, head),
                 "it is noticed"
             );
             tokio::time::advance(GRACE).await;
-            assert!(!may_go(&mut waiting, second) && may_go(&mut waiting, first));
+            assert!(!may_go(&mut waiting, second) && may_go(&mut waiting, head));
         }
-        tokio::time::advance(INHERITED + GRACE).await;
+        tokio::time::advance(INHERITED_WAIT + GRACE).await;
         assert!(!may_go(&mut waiting, 3));
         tokio::time::advance(GRACE).await;
         assert!(may_go(&mut waiting, 3));
@@ -286,7 +289,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn busy_worker_keeps_the_order() {
         let mut waiting = WaitingChats::default();
-        let record = waiting.failed_again(&message(0));
+        let record = waiting.next_record(&message(0));
         waiting.wait(&message(0), record, Duration::from_secs(1));
         // The worker was busy with another chat all the time and already held the second message.
         tokio::time::advance(Duration::from_mins(1)).await;

@@ -7,7 +7,7 @@
 //! have been lost. The number of chats is bounded; chats beyond it show no indicator, which is
 //! harmless.
 
-mod alive;
+mod activity;
 mod resumed;
 
 use std::collections::HashMap;
@@ -24,24 +24,24 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::alive::Life;
+use self::activity::TurnActivity;
 use crate::ChannelSettings;
 
 /// Maximum number of chats of a channel that show an indicator at a time.
-const CHATS: usize = 64;
+const MAX_CHATS: usize = 64;
 /// Maximum number of turns tracked per chat.
-const TURNS: usize = 64;
+const MAX_TURNS: usize = 64;
 /// Silence after which a turn counts as over.
-const LONGEST_SILENCE: Duration = Duration::from_mins(10);
+const SILENCE_LIMIT: Duration = Duration::from_mins(10);
 /// Slot of the notices that a turn is still at work.
-const SLOT: OutboundSlot = OutboundSlot::Notice(NoticeKind::Working);
+const NOTICE_SLOT: OutboundSlot = OutboundSlot::Notice(NoticeKind::Working);
 /// Interval between checks of the setting while notices are switched off.
-const LOOK_AGAIN: Duration = Duration::from_mins(1);
+const SETTING_POLL_INTERVAL: Duration = Duration::from_mins(1);
 
 /// A chat, or a thread of it.
 type ChatThread = (ChatId, Option<String>);
 
-fn place(chat: &ChatId, delivery: &DeliveryContext) -> ChatThread {
+fn chat_thread(chat: &ChatId, delivery: &DeliveryContext) -> ChatThread {
     (chat.clone(), delivery.thread.clone())
 }
 
@@ -51,7 +51,7 @@ struct ChatWork {
     /// The turns in progress, oldest first.
     turns: Vec<TraceId>,
     /// Signs of life of the oldest turn.
-    life: Life,
+    activity: TurnActivity,
     /// Ends the task.
     token: CancellationToken,
 }
@@ -92,37 +92,37 @@ impl WorkKeeper {
     /// Starts the turn of an accepted message.
     pub(crate) fn begin(&self, message: &InboundMessage) {
         let turn = message.turn_id();
-        let place = place(&message.chat_id, &message.delivery);
+        let chat_thread = chat_thread(&message.chat_id, &message.delivery);
         let token = self.cancel.child_token();
         {
             let mut shown = self.shown();
-            if let Some(work) = shown.get_mut(&place) {
-                if work.turns.len() < TURNS && !work.turns.contains(&turn) {
+            if let Some(work) = shown.get_mut(&chat_thread) {
+                if work.turns.len() < MAX_TURNS && !work.turns.contains(&turn) {
                     work.turns.push(turn);
                 }
                 return;
             }
-            if shown.len() >= CHATS {
+            if shown.len() >= MAX_CHATS {
                 return;
             }
             let work = ChatWork {
                 turns: vec![turn.clone()],
-                life: Life::begin(&message.content),
+                activity: TurnActivity::begin(&message.content),
                 token: token.clone(),
             };
-            shown.insert(place.clone(), work);
+            shown.insert(chat_thread.clone(), work);
         }
-        let key = OutboundKey::new(turn, SLOT);
+        let key = OutboundKey::new(turn, NOTICE_SLOT);
         let notice =
             OutboundMessage::in_reply_to(message, key, OutboundKind::Progress, String::new());
         let keeper = self.clone();
         self.tasks.spawn(async move {
             if token
-                .run_until_cancelled(keeper.keep(&place, &notice))
+                .run_until_cancelled(keeper.run_indicators(&chat_thread, &notice))
                 .await
                 .is_some()
             {
-                keeper.shown().remove(&place);
+                keeper.shown().remove(&chat_thread);
             }
         });
     }
@@ -130,67 +130,71 @@ impl WorkKeeper {
     /// Ends a turn when it is over or its reply was sent.
     pub(crate) fn end(&self, message: &OutboundMessage) {
         self.end_turn(
-            &place(&message.chat_id, &message.delivery),
+            &chat_thread(&message.chat_id, &message.delivery),
             &message.key.turn,
         );
     }
 
-    fn end_turn(&self, place: &ChatThread, turn: &TraceId) {
+    fn end_turn(&self, chat_thread: &ChatThread, turn: &TraceId) {
         let mut shown = self.shown();
-        let Some(work) = shown.get_mut(place) else {
+        let Some(work) = shown.get_mut(chat_thread) else {
             return;
         };
         let was_oldest = work.turns.first() == Some(turn);
         work.turns.retain(|other| other != turn);
         if was_oldest {
-            work.life.begin_again();
+            work.activity.restart();
         }
         if work.turns.is_empty()
-            && let Some(work) = shown.remove(place)
+            && let Some(work) = shown.remove(chat_thread)
         {
             work.token.cancel();
         }
     }
 
     /// Records a message of a turn; `seen` is `true` if the message is shown.
-    pub(crate) fn saw(&self, message: &OutboundMessage, seen: bool) {
-        if message.key.position == SLOT.position() {
+    pub(crate) fn record(&self, message: &OutboundMessage, seen: bool) {
+        if message.key.position == NOTICE_SLOT.position() {
             return;
         }
-        let place = place(&message.chat_id, &message.delivery);
+        let chat_thread = chat_thread(&message.chat_id, &message.delivery);
         if let Some(work) = self
             .shown()
-            .get_mut(&place)
+            .get_mut(&chat_thread)
             .filter(|work| work.turns.contains(&message.key.turn))
         {
-            work.life.saw(message, seen);
+            work.activity.record(message, seen);
         }
     }
 
     /// Shows that a chat is worked for, until the turn was silent for too long.
-    async fn keep(&self, place: &ChatThread, notice: &OutboundMessage) {
+    async fn run_indicators(&self, chat_thread: &ChatThread, notice: &OutboundMessage) {
         tokio::select! {
-            () = self.type_on(notice) => {}
-            () = self.say_so(place, notice) => {}
-            () = self.wait_for_silence(place) => {}
+            () = self.refresh_typing(notice) => {}
+            () = self.send_alive_notices(chat_thread, notice) => {}
+            () = self.wait_for_silence(chat_thread) => {}
         }
     }
 
     /// Waits until the turn has been silent for too long.
-    async fn wait_for_silence(&self, place: &ChatThread) {
+    async fn wait_for_silence(&self, chat_thread: &ChatThread) {
         loop {
-            let Some(heard) = self.shown().get(place).map(|work| work.life.heard()) else {
+            let Some(last_activity) = self
+                .shown()
+                .get(chat_thread)
+                .map(|work| work.activity.last_activity())
+            else {
                 return;
             };
-            if heard.elapsed() >= LONGEST_SILENCE {
+            if last_activity.elapsed() >= SILENCE_LIMIT {
                 return;
             }
-            tokio::time::sleep_until(heard + LONGEST_SILENCE).await;
+            tokio::time::sleep_until(last_activity + SILENCE_LIMIT).await;
         }
     }
 
     /// Keeps the typing indicator alive if the channel has one.
-    async fn type_on(&self, notice: &OutboundMessage) {
+    async fn refresh_typing(&self, notice: &OutboundMessage) {
         loop {
             let Some(typing) = self.channel.typing() else {
                 return std::future::pending().await;
@@ -204,7 +208,7 @@ impl WorkKeeper {
     }
 
     /// Sends a notice now and then that the turn is alive, while nothing else shows it.
-    async fn say_so(&self, place: &ChatThread, notice: &OutboundMessage) {
+    async fn send_alive_notices(&self, chat_thread: &ChatThread, notice: &OutboundMessage) {
         loop {
             let after = {
                 let settings = self.settings.borrow();
@@ -214,20 +218,24 @@ impl WorkKeeper {
                     .filter(|_| settings.delivery.send_progress)
             };
             let Some(after) = after else {
-                tokio::time::sleep(LOOK_AGAIN).await;
+                tokio::time::sleep(SETTING_POLL_INTERVAL).await;
                 continue;
             };
-            let Some(due) = self.shown().get(place).map(|work| work.life.due(after)) else {
+            let Some(next_due) = self
+                .shown()
+                .get(chat_thread)
+                .map(|work| work.activity.next_due(after))
+            else {
                 return;
             };
-            if Instant::now() < due {
-                tokio::time::sleep_until(due).await;
+            if Instant::now() < next_due {
+                tokio::time::sleep_until(next_due).await;
                 continue;
             }
-            let said = self.shown().get_mut(place).and_then(|work| {
+            let said = self.shown().get_mut(chat_thread).and_then(|work| {
                 let turn = work.turns.first()?.clone();
-                let (kind, content) = work.life.say();
-                Some((OutboundKey::new(turn, SLOT), kind, content))
+                let (kind, content) = work.activity.next_notice();
+                Some((OutboundKey::new(turn, NOTICE_SLOT), kind, content))
             });
             let Some((key, kind, content)) = said else {
                 return;

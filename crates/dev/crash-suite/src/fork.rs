@@ -32,14 +32,14 @@ pub(crate) async fn fork(
     let mut copies = Vec::new();
     for _ in 0..COPIES {
         copy_folder(&kept, home).map_err(SuiteError::file("copy", &kept))?;
-        copies.push(go_on(stage, system, home, chats).await?);
+        copies.push(continue_fork(stage, system, home, chats).await?);
         remove_folder(home).map_err(SuiteError::file("remove", home))?;
     }
     fs::rename(&kept, home).map_err(SuiteError::file("move", &kept))?;
     Ok(copies)
 }
 
-async fn go_on(
+async fn continue_fork(
     stage: &Stage,
     system: &Arc<dyn System>,
     home: &Path,

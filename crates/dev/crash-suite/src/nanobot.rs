@@ -288,12 +288,12 @@ fn steps(view: &SessionView) -> Vec<SystemStep> {
 
 /// Opens a copy of the database as a program does after a crash, and checks its integrity.
 fn audit(path: &Path) -> Result<Vec<StateRow>, String> {
-    let look = || -> rusqlite::Result<(String, Vec<StateRow>)> {
+    let check_and_read = || -> rusqlite::Result<(String, Vec<StateRow>)> {
         let connection = Connection::open(path)?;
         let verdict = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
         Ok((verdict, rows(&connection)?))
     };
-    match look() {
+    match check_and_read() {
         Ok((verdict, rows)) if verdict == "ok" => Ok(rows),
         Ok((verdict, _)) => Err(verdict),
         Err(error) => Err(error.to_string()),

@@ -8,7 +8,7 @@ use crate::system::{LedgerState, StateRow};
 /// Timeout for the program to finish all its work.
 pub(crate) const REST_LIMIT: Duration = Duration::from_secs(120);
 /// Poll interval of the ledger meanwhile.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// `true` if an entry is not finished.
 pub(crate) fn is_open(row: &StateRow) -> bool {
@@ -42,7 +42,7 @@ pub(crate) async fn wait_until(limit: Duration, mut probe: impl FnMut() -> bool)
         if begun.elapsed() > limit {
             return false;
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     true
 }

@@ -60,9 +60,9 @@ pub(crate) async fn run_round(
     let mut round = Round::begin(stage, system, plan).await?;
     round.measure().await?;
     for _ in 0..plan.kills {
-        round.live_and_die().await?;
+        round.live_until_killed().await?;
     }
-    round.come_to_rest().await?;
+    round.run_until_idle().await?;
     round.history.finish(&plan.folder.join(HISTORY))
 }
 
@@ -120,7 +120,7 @@ impl Round {
     async fn measure(&mut self) -> Result<(), SuiteError> {
         let begun = Instant::now();
         let mut process = self.start(1).await?.ok_or_else(|| SuiteError::Unfit {
-            what: self.last_words(),
+            what: self.stderr_tail(),
         })?;
         self.start_span = begun.elapsed();
         for (plan, chat) in (0..u64::from(MEASURED)).zip(CHATS) {
@@ -128,7 +128,7 @@ impl Round {
             self.push(chat, plan);
             if !self.wait_for_rest().await {
                 return Err(SuiteError::Unfit {
-                    what: format!("turn not finished; {}", self.last_words()),
+                    what: format!("turn not finished; {}", self.stderr_tail()),
                 });
             }
             self.span = self.span.max(begun.elapsed());
@@ -141,10 +141,10 @@ impl Round {
     }
 
     /// Starts the program, sends it messages, and kills it.
-    async fn live_and_die(&mut self) -> Result<(), SuiteError> {
+    async fn live_until_killed(&mut self) -> Result<(), SuiteError> {
         let begun = Instant::now();
         if self.random.one_in(IN_START) {
-            self.push_somewhere();
+            self.push_to_a_chat();
             let mut process = self.spawn(0)?;
             self.history.add(|life| HistoryEvent::Started {
                 life,
@@ -156,19 +156,19 @@ impl Round {
         }
         let racers = if self.random.one_in(RACE) { RACERS } else { 1 };
         let Some(mut process) = self.start(racers).await? else {
-            return self.end_life().await;
+            return self.finish_process().await;
         };
         if !self.random.one_in(IN_RECOVERY) && !self.wait_for_rest().await {
             self.report_stuck();
         }
         let begun = Instant::now();
-        self.push_somewhere();
+        self.push_to_a_chat();
         tokio::time::sleep(self.random.within(self.span)).await;
         self.kill(&mut process, begun).await
     }
 
     /// Runs the last life, in which all remaining work is finished.
-    async fn come_to_rest(&mut self) -> Result<(), SuiteError> {
+    async fn run_until_idle(&mut self) -> Result<(), SuiteError> {
         let begun = Instant::now();
         if let Some(mut process) = self.start(1).await? {
             if !self.wait_for_rest().await {
@@ -176,7 +176,7 @@ impl Round {
             }
             return self.kill(&mut process, begun).await;
         }
-        self.end_life().await
+        self.finish_process().await
     }
 
     fn report_stuck(&self) {
@@ -186,7 +186,7 @@ impl Round {
             .into_iter()
             .filter(is_open)
             .collect();
-        let what = format!("unsettled: {left:?}; {}", self.last_words());
+        let what = format!("unsettled: {left:?}; {}", self.stderr_tail());
         self.history.add(|life| HistoryEvent::Stuck { life, what });
     }
 
@@ -199,7 +199,7 @@ impl Round {
             .join(format!("stderr-{:04}-{number}.log", self.life))
     }
 
-    fn last_words(&self) -> String {
+    fn stderr_tail(&self) -> String {
         fs::read_to_string(self.stderr(0)).unwrap_or_default()
     }
 
@@ -245,7 +245,7 @@ impl Round {
             .find(|process| Some(process.pid()) == owner))
     }
 
-    fn push_somewhere(&mut self) {
+    fn push_to_a_chat(&mut self) {
         let busy: Vec<i64> = self.open.values().copied().collect();
         let free: Vec<i64> = CHATS.filter(|chat| !busy.contains(chat)).collect();
         let choice = self
@@ -302,11 +302,11 @@ impl Round {
             .add(|life| HistoryEvent::Killed { life, micros });
         // Data that it had sent before it was killed belongs to its life.
         self.world.settled().await?;
-        self.end_life().await
+        self.finish_process().await
     }
 
     /// Saves the state at the end of a life, and sometimes continues copies of it.
-    async fn end_life(&mut self) -> Result<(), SuiteError> {
+    async fn finish_process(&mut self) -> Result<(), SuiteError> {
         let name = format!("checkpoint-{:04}", self.life);
         let saved = self.folder.join(&name);
         self.system.save(&self.home, &saved)?;

@@ -38,7 +38,7 @@ pub struct Options {
     pub keep: bool,
 }
 
-/// Runs rounds until the number of kills is reached, and calls `tell` with the report so far after
+/// Runs rounds until the number of kills is reached, and calls `on_report` with the report so far after
 /// every round.
 ///
 /// # Errors
@@ -46,7 +46,7 @@ pub struct Options {
 pub async fn run(
     system: Arc<dyn System>,
     options: &Options,
-    mut tell: impl FnMut(&SuiteReport),
+    mut on_report: impl FnMut(&SuiteReport),
 ) -> Result<SuiteReport, SuiteError> {
     let mut progress = SuiteProgress::open(options.resume.as_deref(), options.seed)?;
     let stage = Arc::new(Stage::open().await?);
@@ -70,7 +70,7 @@ pub async fn run(
     running.extend(waiting.by_ref().take(options.jobs.max(1)).map(begin));
     while let Some((round, report)) = running.next().await {
         progress.finish(round, report?)?;
-        tell(&progress.report());
+        on_report(&progress.report());
         running.extend(waiting.next().map(begin));
     }
     Ok(progress.report())

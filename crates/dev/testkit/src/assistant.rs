@@ -93,13 +93,13 @@ impl Assistant {
     }
 
     /// Sets the text that strangers are sent.
-    pub fn will_ask_strangers(&self, text: &str) {
+    pub fn will_pair_strangers(&self, text: &str) {
         self.scene
             .change(|scene| scene.strangers_are_asked = Some(text.to_owned()));
     }
 
     /// Queues the transcript of one recording. Recordings beyond the queue cannot be transcribed.
-    pub fn will_hear(&self, words: &str) {
+    pub fn will_transcribe(&self, words: &str) {
         self.scene
             .change(|scene| scene.words.push_back(words.to_owned()));
     }
@@ -221,7 +221,7 @@ impl MediaStore for Assistant {
         FILE_LIMIT
     }
 
-    async fn keep(
+    async fn store(
         &self,
         id: &str,
         name: &str,

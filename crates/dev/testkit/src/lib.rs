@@ -15,10 +15,10 @@ mod notes;
 mod peak;
 mod port;
 mod proxy;
+mod proxy_route;
 mod reply;
 mod script;
 mod sync;
-mod way;
 mod websocket;
 
 pub mod assistant;
@@ -49,8 +49,8 @@ pub use peak::{PEAK_LIMIT, TIME_LIMIT, check_bounded, peak_of, peak_of_programs,
 pub use port::ReservedPort;
 pub use provider::ScriptedProvider;
 pub use proxy::Proxy;
+pub use proxy_route::check_proxy_routes;
 pub use reply::{Reply, ScriptedCall};
 pub use speech::SpeechFake;
 pub use sync::{WAIT_LIMIT, Watched};
-pub use way::check_ways;
 pub use websocket::WebSocketClient;

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use nanobot_channel::{LONGEST_ASIDE, LONGEST_NOTE, NoteError, Notes, Quarantined, async_trait};
+use nanobot_channel::{
+    MAX_NOTE_BYTES, MAX_QUARANTINED_BYTES, NoteError, Notes, Quarantined, async_trait,
+};
 
 /// In-memory storage for the notes of a channel. Passing it to a second run simulates a restart.
 #[derive(Debug, Default)]
@@ -21,7 +23,7 @@ impl NoteBook {
 
     /// Returns the bytes that were set aside, by key.
     #[must_use]
-    pub fn all_aside(&self) -> BTreeMap<String, Vec<u8>> {
+    pub fn all_quarantined(&self) -> BTreeMap<String, Vec<u8>> {
         self.aside
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -29,7 +31,7 @@ impl NoteBook {
     }
 
     /// Removes bytes that were set aside, as an operator does after inspecting them.
-    pub fn remove_aside(&self, key: &str) {
+    pub fn remove_quarantined(&self, key: &str) {
         self.aside
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -48,7 +50,7 @@ impl Notes for NoteBook {
     }
 
     async fn write(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
-        if text.len() > LONGEST_NOTE {
+        if text.len() > MAX_NOTE_BYTES {
             return Err(NoteError::TooLong);
         }
         self.notes().insert(name, text.to_owned());
@@ -60,12 +62,12 @@ impl Notes for NoteBook {
         Ok(())
     }
 
-    async fn jot(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
+    async fn write_unsynced(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
         self.write(name, text).await
     }
 
-    async fn set_aside(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError> {
-        let bytes = bytes.get(..LONGEST_ASIDE).unwrap_or(bytes).to_vec();
+    async fn quarantine(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError> {
+        let bytes = bytes.get(..MAX_QUARANTINED_BYTES).unwrap_or(bytes).to_vec();
         self.aside
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -73,10 +75,10 @@ impl Notes for NoteBook {
         Ok(())
     }
 
-    async fn aside(&self) -> Result<Quarantined, NoteError> {
+    async fn quarantined(&self) -> Result<Quarantined, NoteError> {
         Ok(Quarantined {
-            count: self.all_aside().len(),
-            place: "memory".to_owned(),
+            count: self.all_quarantined().len(),
+            folder: "memory".to_owned(),
         })
     }
 }

@@ -81,17 +81,17 @@ impl SpeechFake {
     }
 
     /// Sets the transcript of every later recording.
-    pub fn says(&self, text: &str) {
+    pub fn set_transcript(&self, text: &str) {
         self.state.change(|state| text.clone_into(&mut state.says));
     }
 
     /// Sets the number of polls that find a job unfinished, from now on.
-    pub fn takes_polls(&self, polls: usize) {
+    pub fn set_polls(&self, polls: usize) {
         self.state.change(|state| state.polls = polls);
     }
 
     /// Answers the next requests with these responses, whatever the requests are.
-    pub fn answers_next(&self, responses: impl IntoIterator<Item = Response>) {
+    pub fn push_responses(&self, responses: impl IntoIterator<Item = Response>) {
         self.state.change(|state| state.instead.extend(responses));
     }
 
@@ -103,7 +103,7 @@ impl SpeechFake {
 
     /// Returns the recordings received so far, in order.
     #[must_use]
-    pub fn heard(&self) -> Vec<ReceivedRecording> {
+    pub fn recordings(&self) -> Vec<ReceivedRecording> {
         self.state.read(|state| state.heard.clone())
     }
 }
@@ -142,7 +142,7 @@ impl SpeechState {
                 return Ok(Response::json(200, &json!({ "upload_url": place })));
             }
             RequestFormat::Job => shape::job(request, &self.uploads)?,
-            RequestFormat::Look => return Ok(Response::json(200, &self.look(request)?)),
+            RequestFormat::Look => return Ok(Response::json(200, &self.poll_job(request)?)),
         };
         self.heard.push(heard);
         Ok(match shape {
@@ -165,7 +165,7 @@ impl SpeechState {
     }
 
     /// Counts a poll and returns the state of a job.
-    fn look(&mut self, request: &Request) -> Result<Value, String> {
+    fn poll_job(&mut self, request: &Request) -> Result<Value, String> {
         let known = format!("/transcript/job-{}", self.heard.len());
         if !request.path().ends_with(&known) {
             return Err("there is no such transcript".to_owned());

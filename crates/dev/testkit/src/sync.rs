@@ -60,20 +60,20 @@ impl<T> Watched<T> {
     }
 
     /// Reads the value, without announcing a change.
-    pub fn read<R>(&self, look: impl FnOnce(&T) -> R) -> R {
-        look(&lock(&self.inner.value))
+    pub fn read<R>(&self, read_value: impl FnOnce(&T) -> R) -> R {
+        read_value(&lock(&self.inner.value))
     }
 
     /// Changes the value and wakes all waiters.
-    pub fn change<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
-        let result = act(&mut lock(&self.inner.value));
+    pub fn change<R>(&self, apply: impl FnOnce(&mut T) -> R) -> R {
+        let result = apply(&mut lock(&self.inner.value));
         self.inner.changed.send_replace(());
         result
     }
 
     /// Changes the value without waking the waiters, for changes that no one waits for.
-    pub fn change_quietly<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
-        act(&mut lock(&self.inner.value))
+    pub fn change_quietly<R>(&self, apply: impl FnOnce(&mut T) -> R) -> R {
+        apply(&mut lock(&self.inner.value))
     }
 
     /// Returns a receiver of change notifications, for loops with their own condition to stop.

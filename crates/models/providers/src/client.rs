@@ -139,7 +139,7 @@ fn innermost(error: &reqwest::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nanobot_testkit::check_ways;
+    use nanobot_testkit::check_proxy_routes;
 
     use super::*;
 
@@ -173,7 +173,7 @@ mod tests {
     fn environment_proxy_is_used_only_without_a_configured_one() {
         let test = "client::tests::environment_proxy_is_used_only_without_a_configured_one";
         // HTTPS, because plain HTTP to this machine never uses a proxy.
-        check_ways(test, "https", |own, server| {
+        check_proxy_routes(test, "https", |own, server| {
             drop(rustls::crypto::ring::default_provider().install_default());
             let (clients, server) = (HttpClients::new(own).unwrap(), Url::parse(server).unwrap());
             let runtime = tokio::runtime::Builder::new_current_thread()

@@ -329,7 +329,7 @@ impl Discord {
 
 #[cfg(test)]
 mod tests {
-    use nanobot_channel::{LONGEST_NOTE, Notes as _};
+    use nanobot_channel::{MAX_NOTE_BYTES, Notes as _};
     use nanobot_testkit::NoteBook;
     use serde_json::json;
 
@@ -370,6 +370,6 @@ mod tests {
             marks.add(&channel, Some(guild), newest - number);
         }
         marks.write(&notes).await;
-        assert!(notes.all()[SeenNote::NAME].len() < LONGEST_NOTE);
+        assert!(notes.all()[SeenNote::NAME].len() < MAX_NOTE_BYTES);
     }
 }

@@ -125,7 +125,7 @@ pub(crate) async fn keep_all(
             Some(refusal) => refusal,
             None => match context
                 .media
-                .keep(
+                .store(
                     &format!("{id}-{index}"),
                     &file.name,
                     Some(&file.mime),

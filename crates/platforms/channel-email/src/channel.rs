@@ -120,7 +120,7 @@ impl Channel for EmailChannel {
         Some(self)
     }
 
-    fn lesson(&self) -> Option<&dyn KeyDiscovery> {
+    fn key_discovery(&self) -> Option<&dyn KeyDiscovery> {
         Some(self)
     }
 }

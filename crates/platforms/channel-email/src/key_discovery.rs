@@ -35,7 +35,7 @@ impl KeyDiscovery for EmailChannel {
         })
     }
 
-    async fn learn(&self, code: &str) -> Result<String, ChannelError> {
+    async fn discover(&self, code: &str) -> Result<String, ChannelError> {
         let name = self.discover(code).await?;
         name.ok_or_else(|| {
             let message = "cannot be learned: the mail arrived, but the uppermost header Authentication-Results in it \

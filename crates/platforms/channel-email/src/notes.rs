@@ -68,7 +68,7 @@ impl<'a> MailboxNotes<'a> {
     /// Writes a note without waiting for the disk.
     pub(crate) async fn jot(&self, name: &'static str, text: &str) -> Result<(), MailError> {
         let text = format!("{} {text}", self.mailbox);
-        let written = self.notes.jot(name, &text).await;
+        let written = self.notes.write_unsynced(name, &text).await;
         written.map_err(MailError::Notes)
     }
 

@@ -138,7 +138,7 @@ fn trust(config: &EmailConfig) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nanobot_channel::LONGEST_NOTE;
+    use nanobot_channel::MAX_NOTE_BYTES;
 
     use super::*;
 
@@ -157,7 +157,7 @@ mod tests {
         for uid in (first..).take(9000) {
             text = unproven.insert(mail(uid));
         }
-        assert!(text.len() + 64 < LONGEST_NOTE, "{}", text.len());
+        assert!(text.len() + 64 < MAX_NOTE_BYTES, "{}", text.len());
         let read = UnprovenMails::parse(&text).unwrap();
         assert_eq!((&read, read.uids.len()), (&unproven, KEPT));
         assert!(

@@ -116,7 +116,7 @@ impl Attachment {
         let mime = self.mime.as_deref();
         Ok(context
             .media
-            .keep(&self.id, &self.name, mime, &bytes)
+            .store(&self.id, &self.name, mime, &bytes)
             .await?)
     }
 }

@@ -177,7 +177,7 @@ pub async fn body_within(
 
 #[cfg(test)]
 mod tests {
-    use nanobot_testkit::check_ways;
+    use nanobot_testkit::check_proxy_routes;
 
     use super::*;
 
@@ -218,7 +218,7 @@ mod tests {
     fn only_without_a_word_about_it_the_proxy_of_the_environment_is_asked() {
         let test =
             "http::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
-        check_ways(test, "http", |own, server| {
+        check_proxy_routes(test, "http", |own, server| {
             let client = client(&Way::new(own, None).unwrap()).build().unwrap();
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()

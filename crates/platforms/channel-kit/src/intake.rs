@@ -373,7 +373,7 @@ mod tests {
     #[tokio::test]
     async fn a_message_is_composed_of_its_pieces_in_order() {
         let (platform, assistant) = (platform(), Arc::new(Assistant::new("eve")));
-        assistant.will_hear(" spoken ");
+        assistant.will_transcribe(" spoken ");
         let large = Attachment {
             size: Some(1 << 40),
             ..file("file", "large")
@@ -406,7 +406,7 @@ mod tests {
     #[tokio::test]
     async fn a_stranger_is_told_in_a_direct_chat_alone_and_nothing_is_fetched() {
         let (platform, assistant) = (platform(), Arc::new(Assistant::new("eve")));
-        assistant.will_ask_strangers("who are you?");
+        assistant.will_pair_strangers("who are you?");
         for arrival in [Arrival::direct(), Arrival::group(true)] {
             let pieces = vec![Piece::File(file("image", "a"))];
             let candidate = candidate("eve", arrival, pieces);

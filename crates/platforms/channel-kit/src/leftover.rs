@@ -288,15 +288,15 @@ pub(crate) mod tests {
             self.set(None)
         }
 
-        async fn jot(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
+        async fn write_unsynced(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
             self.write(name, text).await
         }
 
-        async fn set_aside(&self, _key: &str, _bytes: &[u8]) -> Result<(), NoteError> {
+        async fn quarantine(&self, _key: &str, _bytes: &[u8]) -> Result<(), NoteError> {
             Err(NoteError::TooLong)
         }
 
-        async fn aside(&self) -> Result<Quarantined, NoteError> {
+        async fn quarantined(&self) -> Result<Quarantined, NoteError> {
             Ok(Quarantined::default())
         }
     }

@@ -196,7 +196,7 @@ impl Quarantine {
             return;
         };
         let mut tries = 0;
-        while let Err(error) = notes.set_aside(&bounded(key), bytes).await {
+        while let Err(error) = notes.quarantine(&bounded(key), bytes).await {
             progress.degraded(&format!(
                 "a message that ended the program cannot be set aside: {error}"
             ));
@@ -256,7 +256,7 @@ impl Quarantine {
             known.is_written = true;
             (notes, known.text())
         };
-        if let Err(error) = notes.jot(NOTE, &text).await {
+        if let Err(error) = notes.write_unsynced(NOTE, &text).await {
             tracing::warn!(channel = %self.channel, %error, "a try cannot be noted and does not count");
             self.known().is_written = false;
         }
@@ -372,7 +372,7 @@ fn bounded(key: &str) -> String {
 
 /// Finds out whether something is set aside, and where.
 async fn look(channel: &ChannelName, notes: &dyn Notes, trouble: &Trouble) {
-    let why = match notes.aside().await {
+    let why = match notes.quarantined().await {
         Ok(aside) if aside.count == 0 => None,
         Ok(aside) => {
             let which = if aside.count == 1 {
@@ -382,7 +382,7 @@ async fn look(channel: &ChannelName, notes: &dyn Notes, trouble: &Trouble) {
             };
             Some(format!(
                 "{which} set aside after ending the program {TRIES} times; look at what is in {} and remove it",
-                aside.place
+                aside.folder
             ))
         }
         Err(error) => {
@@ -472,7 +472,7 @@ mod tests {
         let process = process(&notes).await;
         assert!(process.admit("bad", b"{}", &progress).await.is_none());
         assert_eq!(
-            notes.all_aside().into_iter().collect::<Vec<_>>(),
+            notes.all_quarantined().into_iter().collect::<Vec<_>>(),
             [("bad".to_owned(), b"{}".to_vec())]
         );
         process
@@ -586,7 +586,7 @@ mod tests {
         quarantine.begin(&keys(&["two\nlines"])).await;
         let text = noted(&notes);
         assert_eq!(text.lines().count(), COUNTED);
-        assert!(text.len() < nanobot_channel::LONGEST_NOTE && read(&text).len() == COUNTED);
+        assert!(text.len() < nanobot_channel::MAX_NOTE_BYTES && read(&text).len() == COUNTED);
         assert!(
             !process(&notes).await.is_suspect(&long(0))
                 && process(&notes).await.is_suspect("two\nlines")
@@ -620,7 +620,7 @@ mod tests {
             Arc::<NoteBook>::clone(&notes),
             Arc::clone(&quarantine.trouble),
         );
-        notes.remove_aside("bad");
+        notes.remove_quarantined("bad");
         assert!(
             tokio::time::timeout(LOOK_EVERY * 2, looking).await.is_err(),
             "it goes on looking"

@@ -314,7 +314,7 @@ fn ago(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nanobot_channel::{LONGEST_NOTE, Notes as _};
+    use nanobot_channel::{MAX_NOTE_BYTES, Notes as _};
     use nanobot_testkit::NoteBook;
     use serde_json::json;
 
@@ -369,7 +369,7 @@ mod tests {
             marks.add(&place(&chat, Some(&ts)), (), ts);
         }
         marks.write(&notes).await;
-        assert!(notes.all()[HeardNote::NAME].len() < LONGEST_NOTE);
+        assert!(notes.all()[HeardNote::NAME].len() < MAX_NOTE_BYTES);
         marks.open_gap(&String::new());
         let lags = marks.lags();
         assert_eq!(lags.len(), 2 * MARKED);

@@ -154,7 +154,7 @@ fn excerpt(me: &str, messages: &[ThreadMessage], before: &str, limit: usize) -> 
 
 #[cfg(test)]
 mod tests {
-    use nanobot_channel::LONGEST_NOTE;
+    use nanobot_channel::MAX_NOTE_BYTES;
     use nanobot_testkit::NoteBook;
 
     use super::*;
@@ -193,7 +193,7 @@ mod tests {
             assert!(!threads.update(|threads| threads.0.insert(thread(1.min(number)))));
         }
         threads.write(&notes).await;
-        assert!(notes.all()[ThreadNames::NAME].len() < LONGEST_NOTE);
+        assert!(notes.all()[ThreadNames::NAME].len() < MAX_NOTE_BYTES);
         let restarted = ThreadsWithContext::default();
         restarted.open(&notes).await;
         assert_eq!(

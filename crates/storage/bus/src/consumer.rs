@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use crate::{BusError, Queue, SettleOutcome};
 
 /// Maximum number of lossy messages queued for one consumer.
-const OFFERS: usize = 256;
+const MAX_OFFERS: usize = 256;
 
 /// One hand-out of one entry. It distinguishes what an earlier holder reports about the entry from
 /// what the present holder reports.
@@ -219,7 +219,7 @@ impl<T> Consumer<T> {
 
     fn offer(&self, after: u64, message: T) {
         let mut waiting = lock(&self.waiting);
-        if waiting.live && waiting.offers.len() < OFFERS {
+        if waiting.live && waiting.offers.len() < MAX_OFFERS {
             waiting.offers.push_back((after, message));
             self.wake.notify_one();
         }
@@ -290,14 +290,14 @@ pub struct ConsumerSeat<T> {
 }
 
 impl<T> ConsumerSeat<T> {
-    /// Returns the next action; `at_hand` is the entry number of a delivery that was already
+    /// Returns the next action; `fetched` is the entry number of a delivery that was already
     /// fetched.
-    pub(crate) fn step(&self, at_hand: Option<u64>) -> ConsumerStep<T> {
+    pub(crate) fn step(&self, fetched: Option<u64>) -> ConsumerStep<T> {
         let mut waiting = lock(&self.consumer.waiting);
         if waiting.closed {
             return ConsumerStep::Closed;
         }
-        match at_hand {
+        match fetched {
             Some(entry) => match waiting.offers.pop_front_if(|(after, _)| *after < entry) {
                 Some((_, message)) => ConsumerStep::Offer(message),
                 None => ConsumerStep::Ready,
@@ -316,12 +316,12 @@ impl<T> ConsumerSeat<T> {
     }
 
     /// Keeps handouts for the next query of the backlog, because this one failed.
-    pub(crate) fn keep(&self, returned: Vec<Handout>) {
+    pub(crate) fn return_later(&self, returned: Vec<Handout>) {
         lock(&self.consumer.waiting).returned.extend(returned);
     }
 
     /// Makes the next step query the backlog.
-    pub(crate) fn look_again(&self) {
+    pub(crate) fn mark_stale(&self) {
         lock(&self.consumer.waiting).stale = true;
     }
 

@@ -28,7 +28,7 @@ pub const LONGEST_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 pub const MOST_HANDED_OUT: usize = 32;
 
 /// Pause after a failed query of the backlog.
-const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// Result of one query of a backlog.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl<T: Send + 'static> ConsumerSeat<T> {
         let feed = SubscriptionState {
             seat: self,
             backlog,
-            at_hand: VecDeque::new(),
+            fetched: VecDeque::new(),
             next_due: None,
         };
         Subscription::new(stream::unfold(feed, |mut feed| async move {
@@ -74,7 +74,7 @@ struct SubscriptionState<T, B> {
     seat: ConsumerSeat<T>,
     backlog: B,
     /// Fetched deliveries. Lossy messages that were offered before one of them are passed on first.
-    at_hand: VecDeque<(u64, Delivery<T>)>,
+    fetched: VecDeque<(u64, Delivery<T>)>,
     next_due: Option<Instant>,
 }
 
@@ -83,11 +83,11 @@ impl<T, B: Backlog<T>> SubscriptionState<T, B> {
         loop {
             match self
                 .seat
-                .step(self.at_hand.front().map(|(entry, _)| *entry))
+                .step(self.fetched.front().map(|(entry, _)| *entry))
             {
                 ConsumerStep::Offer(message) => return Some(Delivery::lossy(message)),
                 ConsumerStep::Ready => {
-                    return self.at_hand.pop_front().map(|(_, delivery)| delivery);
+                    return self.fetched.pop_front().map(|(_, delivery)| delivery);
                 }
                 ConsumerStep::Take(returned) => self.take(returned).await?,
                 ConsumerStep::Wait => self.wait().await,
@@ -101,9 +101,9 @@ impl<T, B: Backlog<T>> SubscriptionState<T, B> {
         match self.backlog.take(&returned).await {
             Ok(look) => {
                 if !look.deliveries.is_empty() {
-                    self.seat.look_again();
+                    self.seat.mark_stale();
                 }
-                self.at_hand = look.deliveries.into();
+                self.fetched = look.deliveries.into();
                 self.next_due = look.next_due;
             }
             Err(BusError::Closed) => return None,
@@ -112,8 +112,8 @@ impl<T, B: Backlog<T>> SubscriptionState<T, B> {
                     error = &error as &dyn std::error::Error,
                     "messages cannot be handed out for now"
                 );
-                self.seat.keep(returned);
-                self.next_due = Some(Instant::now() + PAUSE_AFTER_FAILURE);
+                self.seat.return_later(returned);
+                self.next_due = Some(Instant::now() + RETRY_PAUSE);
             }
         }
         Some(())
@@ -127,7 +127,7 @@ impl<T, B: Backlog<T>> SubscriptionState<T, B> {
             () = self.seat.woken() => {}
             () = tokio::time::sleep_until(due) => {
                 self.next_due = None;
-                self.seat.look_again();
+                self.seat.mark_stale();
             }
         }
     }

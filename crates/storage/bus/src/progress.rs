@@ -209,16 +209,16 @@ mod tests {
         ];
         for (outcome, inbound, outbound) in table {
             for (queue, expected) in [(Queue::Inbound, inbound), (Queue::Outbound, outbound)] {
-                let mut standing = EntryProgress::accepted();
-                assert!(standing.settle(queue, &outcome, 1), "{outcome:?}");
-                assert_eq!(standing.state, expected, "{queue} {outcome:?}");
+                let mut progress = EntryProgress::accepted();
+                assert!(progress.settle(queue, &outcome, 1), "{outcome:?}");
+                assert_eq!(progress.state, expected, "{queue} {outcome:?}");
                 if !expected.is_open() {
-                    let settled = standing.clone();
+                    let settled = progress.clone();
                     assert!(
-                        !standing.settle(queue, &SettleOutcome::Begin, 1),
+                        !progress.settle(queue, &SettleOutcome::Begin, 1),
                         "{queue} {outcome:?} is terminal"
                     );
-                    assert_eq!(standing, settled);
+                    assert_eq!(progress, settled);
                 }
             }
         }
@@ -226,24 +226,24 @@ mod tests {
 
     #[test]
     fn lost_delivery_is_in_doubt_until_a_part_is_sent() {
-        let told = |attempt, parts_sent, in_doubt| DeliveryProgress {
+        let delivery = |attempt, parts_sent, in_doubt| DeliveryProgress {
             attempt,
             parts_sent,
             in_doubt,
         };
-        let mut standing = EntryProgress::accepted();
-        assert_eq!(standing.hand_out(), told(1, 0, false));
-        standing.give_back();
-        assert_eq!(standing.hand_out(), told(1, 0, false));
-        assert!(standing.settle(Queue::Outbound, &SettleOutcome::Begin, 1));
-        standing.give_back();
-        assert_eq!(standing.hand_out(), told(2, 0, true));
-        assert!(standing.settle(Queue::Outbound, &SettleOutcome::Begin, 2));
-        assert!(standing.settle(Queue::Outbound, &SettleOutcome::RetryIn(Duration::ZERO), 2));
-        assert_eq!(standing.hand_out(), told(3, 0, true));
-        assert!(standing.settle(Queue::Outbound, &SettleOutcome::PartSent(0), 3));
-        assert!(standing.settle(Queue::Outbound, &SettleOutcome::RetryIn(Duration::ZERO), 3));
-        assert_eq!(standing.hand_out(), told(4, 1, false));
+        let mut progress = EntryProgress::accepted();
+        assert_eq!(progress.hand_out(), delivery(1, 0, false));
+        progress.give_back();
+        assert_eq!(progress.hand_out(), delivery(1, 0, false));
+        assert!(progress.settle(Queue::Outbound, &SettleOutcome::Begin, 1));
+        progress.give_back();
+        assert_eq!(progress.hand_out(), delivery(2, 0, true));
+        assert!(progress.settle(Queue::Outbound, &SettleOutcome::Begin, 2));
+        assert!(progress.settle(Queue::Outbound, &SettleOutcome::RetryIn(Duration::ZERO), 2));
+        assert_eq!(progress.hand_out(), delivery(3, 0, true));
+        assert!(progress.settle(Queue::Outbound, &SettleOutcome::PartSent(0), 3));
+        assert!(progress.settle(Queue::Outbound, &SettleOutcome::RetryIn(Duration::ZERO), 3));
+        assert_eq!(progress.hand_out(), delivery(4, 1, false));
     }
 
     #[test]
@@ -274,33 +274,33 @@ mod tests {
             ),
         ];
         for (outcomes, attempts) in table {
-            let mut standing = EntryProgress {
+            let mut progress = EntryProgress {
                 attempts: 2,
                 ..EntryProgress::accepted()
             };
-            let DeliveryProgress { attempt, .. } = standing.hand_out();
+            let DeliveryProgress { attempt, .. } = progress.hand_out();
             for outcome in outcomes {
                 assert!(
-                    standing.settle(Queue::Inbound, outcome, attempt),
+                    progress.settle(Queue::Inbound, outcome, attempt),
                     "{outcomes:?}"
                 );
             }
-            assert_eq!(standing.attempts, attempts, "{outcomes:?}");
+            assert_eq!(progress.attempts, attempts, "{outcomes:?}");
         }
     }
 
     #[test]
     fn retry_reopens_failed_entries_only() {
         for state in EntryState::ALL {
-            let mut standing = EntryProgress {
+            let mut progress = EntryProgress {
                 state,
                 why: Some("because".into()),
                 attempts: 4,
                 parts_sent: 2,
                 in_doubt: true,
             };
-            let before = standing.clone();
-            let reopened = standing.retry();
+            let before = progress.clone();
+            let reopened = progress.retry();
             let expected = if reopened {
                 EntryProgress {
                     parts_sent: 2,
@@ -309,7 +309,7 @@ mod tests {
             } else {
                 before
             };
-            assert_eq!(standing, expected, "{state}");
+            assert_eq!(progress, expected, "{state}");
             let open_or_done =
                 state.is_open() || matches!(state, EntryState::Answered | EntryState::Sent);
             assert_eq!(reopened, !open_or_done, "{state}");
@@ -319,17 +319,17 @@ mod tests {
     #[test]
     fn discard_accepts_open_uncertain_and_failed_entries() {
         for state in EntryState::ALL {
-            let mut standing = EntryProgress {
+            let mut progress = EntryProgress {
                 state,
                 ..EntryProgress::accepted()
             };
-            let given_up = standing.discard(Queue::Outbound);
+            let given_up = progress.discard(Queue::Outbound);
             let expected = if given_up {
                 (EntryState::Expired, Some(DISCARDED))
             } else {
                 (state, None)
             };
-            assert_eq!((standing.state, standing.why.as_deref()), expected);
+            assert_eq!((progress.state, progress.why.as_deref()), expected);
             let may_be =
                 state.is_open() || matches!(state, EntryState::Uncertain | EntryState::Failed);
             assert_eq!(given_up, may_be, "{state}");

@@ -4,7 +4,7 @@ use nanobot_bus::{Bus as _, BusError, Ledger as _, LedgerFilter, MemoryBus, Queu
 use nanobot_testkit::conformance;
 use nanobot_types::InboundMessage;
 
-fn said(id: &str) -> InboundMessage {
+fn inbound_message(id: &str) -> InboundMessage {
     let mut message = InboundMessage::text("cli", "user", "direct", "hi");
     message.id = Some(id.into());
     message
@@ -18,9 +18,9 @@ async fn conforms_to_the_bus_contract() -> anyhow::Result<()> {
 #[tokio::test]
 async fn full_queue_refuses_until_a_delivery_is_settled() -> anyhow::Result<()> {
     let bus = MemoryBus::bounded(2);
-    bus.publish_inbound(said("1")).await?;
-    bus.publish_inbound(said("2")).await?;
-    let refused = bus.publish_inbound(said("3")).await;
+    bus.publish_inbound(inbound_message("1")).await?;
+    bus.publish_inbound(inbound_message("2")).await?;
+    let refused = bus.publish_inbound(inbound_message("3")).await;
     assert!(
         matches!(
             refused,
@@ -35,7 +35,7 @@ async fn full_queue_refuses_until_a_delivery_is_settled() -> anyhow::Result<()> 
     if let Some(delivery) = subscription.next().await {
         delivery.ack().await?;
     }
-    bus.publish_inbound(said("3")).await?;
+    bus.publish_inbound(inbound_message("3")).await?;
     assert_eq!(
         bus.list(Queue::Inbound, LedgerFilter::Open, 10)
             .await?
@@ -48,7 +48,7 @@ async fn full_queue_refuses_until_a_delivery_is_settled() -> anyhow::Result<()> 
 #[tokio::test]
 async fn close_ends_subscriptions_and_keeps_the_ledger() -> anyhow::Result<()> {
     let bus = MemoryBus::new();
-    bus.publish_inbound(said("1")).await?;
+    bus.publish_inbound(inbound_message("1")).await?;
     let mut subscription = bus.inbound().await?;
     let mut replies = bus.outbound(&"cli".into()).await?;
     bus.close();

@@ -31,7 +31,7 @@ use rows::QueueKey;
 
 /// Longest remaining wait of a delayed message after a restart, so that a clock that was set back
 /// does not hold it for days.
-const LONGEST_WAIT_ACROSS_RESTART: Duration = Duration::from_secs(60 * 60);
+const MAX_WAIT_ACROSS_RESTART: Duration = Duration::from_secs(60 * 60);
 
 /// Maximum number of settled entries pruned in one transaction, so that other work does not have to
 /// wait for long.
@@ -54,7 +54,7 @@ impl SqliteBus {
     /// `db` is closed.
     pub async fn open(db: StateDb) -> Result<Self, StateError> {
         let now = db.clock().now();
-        let latest_due = now.saturating_add(millis(LONGEST_WAIT_ACROSS_RESTART));
+        let latest_due = now.saturating_add(millis(MAX_WAIT_ACROSS_RESTART));
         let latest = db
             .write(Durability::Process, move |connection| {
                 rows::resume(connection, latest_due)

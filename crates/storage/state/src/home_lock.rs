@@ -19,9 +19,9 @@ use crate::database::private;
 /// File name of the lock in a home.
 const FILE: &str = "gateway.lock";
 /// Time to wait for a lock whose named owner is not alive.
-const OWNERLESS: Duration = Duration::from_secs(10);
+const ORPHAN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between attempts while waiting.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Ownership of a home, until it is dropped.
 #[derive(Debug)]
@@ -65,10 +65,10 @@ impl HomeLock {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) => {
                     let pid = read_pid(&mut file);
-                    if begun.elapsed() > OWNERLESS || owner::may_live(pid) {
+                    if begun.elapsed() > ORPHAN_TIMEOUT || owner::may_be_alive(pid) {
                         return Err(StateError::Owned { path, pid });
                     }
-                    std::thread::park_timeout(LOOK_EVERY);
+                    std::thread::park_timeout(POLL_INTERVAL);
                 }
                 Err(TryLockError::Error(source)) => return Err(fault("lock")(source)),
             }
@@ -143,7 +143,7 @@ mod owner {
     use nix::unistd::Pid;
 
     /// Returns `true` if process `pid` is alive; `false` for `None`.
-    pub(super) fn may_live(pid: Option<u32>) -> bool {
+    pub(super) fn may_be_alive(pid: Option<u32>) -> bool {
         let pid = pid
             .and_then(|pid| i32::try_from(pid).ok())
             .filter(|pid| *pid > 0);
@@ -154,7 +154,7 @@ mod owner {
 #[cfg(not(unix))]
 mod owner {
     /// Always returns `true`: a locked file cannot be read here, so its owner is unknown.
-    pub(super) fn may_live(_: Option<u32>) -> bool {
+    pub(super) fn may_be_alive(_: Option<u32>) -> bool {
         true
     }
 }

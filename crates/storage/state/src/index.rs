@@ -28,7 +28,7 @@ use database::Corpus;
 use query::{Match, SearchHit, SearchScope};
 
 /// Maximum number of hits of one search.
-const MOST_HITS: usize = 100;
+const MAX_HITS: usize = 100;
 
 /// Search over the memory and the conversations of one workspace. Nothing is opened before the
 /// first search. Clones share the index.
@@ -73,7 +73,7 @@ impl SearchIndex {
 impl IndexInner {
     /// Brings the index of the folders up to date and queries it. A damaged index is recreated
     /// once.
-    fn ask(
+    fn run_query(
         &self,
         family: Corpus,
         folders: &[PathBuf],
@@ -81,7 +81,7 @@ impl IndexInner {
         within: &SearchScope,
         limit: usize,
     ) -> rusqlite::Result<Vec<SearchHit>> {
-        let terms = terms::asked(query);
+        let terms = terms::query_terms(query);
         if terms.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
@@ -89,7 +89,7 @@ impl IndexInner {
             .connection
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let ask = |slot: &mut Option<Connection>| {
+        let attempt = |slot: &mut Option<Connection>| {
             let mut connection = match slot.take() {
                 Some(connection) => connection,
                 None => database::open(&self.path)?,
@@ -97,20 +97,20 @@ impl IndexInner {
             for folder in folders {
                 sync::bring_up_to_date(&mut connection, family, folder)?;
             }
-            let places = query::places(&connection, family, &terms, within, limit.min(MOST_HITS))?;
+            let places = query::places(&connection, family, &terms, within, limit.min(MAX_HITS))?;
             *slot = Some(connection);
             Ok(places)
         };
-        let places = match ask(&mut slot) {
+        let places = match attempt(&mut slot) {
             Err(error) if database::is_damaged(&error) => {
                 tracing::info!(%error, "recreating the damaged search index");
                 database::remove(&self.path);
-                ask(&mut slot)?
+                attempt(&mut slot)?
             }
-            asked => asked?,
+            found => found?,
         };
         drop(slot);
-        Ok(excerpt::of_places(places, &terms, limit.min(MOST_HITS)))
+        Ok(excerpt::of_places(places, &terms, limit.min(MAX_HITS)))
     }
 }
 
@@ -127,11 +127,11 @@ impl MemorySearch for SearchIndex {
             .map(|scope| self.shared.memory.of(scope))
             .collect::<Result<Vec<_>, _>>()?;
         let query = query.to_owned();
-        let asked = self.blocking(move |shared| {
+        let search = self.blocking(move |shared| {
             let within = SearchScope::Folders(folders.clone());
-            shared.ask(Corpus::Memory, &folders, &query, &within, limit)
+            shared.run_query(Corpus::Memory, &folders, &query, &within, limit)
         });
-        let found = asked.await.map_err(MemoryError::Search)?;
+        let found = search.await.map_err(MemoryError::Search)?;
         Ok(found
             .into_iter()
             .map(
@@ -162,15 +162,15 @@ impl SessionSearch for SearchIndex {
         limit: usize,
     ) -> Result<Vec<SessionHit>, SessionSearchError> {
         let (reach, query) = (reach.clone(), query.to_owned());
-        let asked = self.blocking(move |shared| {
+        let search = self.blocking(move |shared| {
             let folders = shared.sessions.searched();
             let within = SearchScope::Sessions {
                 folders: folders.clone(),
                 reach,
             };
-            shared.ask(Corpus::Sessions, &folders, &query, &within, limit)
+            shared.run_query(Corpus::Sessions, &folders, &query, &within, limit)
         });
-        let found = asked.await.map_err(SessionSearchError)?;
+        let found = search.await.map_err(SessionSearchError)?;
         let hit = |found: SearchHit| {
             let SearchHit {
                 place,

@@ -31,7 +31,7 @@ async fn open(path: &Path) -> SqliteBus {
         .unwrap()
 }
 
-fn said(id: &str) -> InboundMessage {
+fn inbound_message(id: &str) -> InboundMessage {
     let mut message = InboundMessage::text("telegram", "7", "42", id);
     message.id = Some(id.into());
     message
@@ -43,7 +43,7 @@ fn reply(turn: &str, position: u32) -> OutboundMessage {
         position,
     };
     OutboundMessage::in_reply_to(
-        &said(turn),
+        &inbound_message(turn),
         key,
         OutboundKind::Final,
         "an answer".to_owned(),

@@ -14,7 +14,7 @@ struct Talk {
     unacknowledged: Vec<Value>,
     /// Number of them that were sent on this connection.
     sent: usize,
-    heard: Vec<(Value, String)>,
+    received: Vec<(Value, String)>,
 }
 
 /// A client that runs until it is dropped.
@@ -54,11 +54,11 @@ impl Friend {
         self.cut.notify_one();
     }
 
-    pub(super) fn heard(&self) -> Vec<String> {
+    pub(super) fn received(&self) -> Vec<String> {
         self.talk
             .lock()
             .unwrap()
-            .heard
+            .received
             .iter()
             .map(|(_, text)| text.clone())
             .collect()
@@ -103,7 +103,7 @@ async fn converse(client: &mut WebSocketClient, talk: &Mutex<Talk>, news: &Notif
         tokio::select! {
             () = news.notified() => {}
             event = client.receive() => match event {
-                Ok(event) => talk.lock().unwrap().hear(&event),
+                Ok(event) => talk.lock().unwrap().receive(&event),
                 Err(nanobot_testkit::TestkitError::TimedOut { .. }) => {}
                 Err(_) => return,
             },
@@ -112,7 +112,7 @@ async fn converse(client: &mut WebSocketClient, talk: &Mutex<Talk>, news: &Notif
 }
 
 impl Talk {
-    fn hear(&mut self, event: &Value) {
+    fn receive(&mut self, event: &Value) {
         match event["event"].as_str() {
             Some("ack") => {
                 let Some(at) = self
@@ -126,8 +126,8 @@ impl Talk {
                 self.sent -= usize::from(at < self.sent);
             }
             Some("error") if event["retry"] == json!(true) => self.sent = 0,
-            Some("message") if self.heard.iter().all(|(id, _)| *id != event["id"]) => {
-                self.heard.push((
+            Some("message") if self.received.iter().all(|(id, _)| *id != event["id"]) => {
+                self.received.push((
                     event["id"].clone(),
                     event["text"].as_str().unwrap_or_default().to_owned(),
                 ));

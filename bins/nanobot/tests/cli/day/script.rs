@@ -60,7 +60,7 @@ enum Platform {
 
 /// A failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum PlannedFault {
     TelegramDown,
     TelegramSilent,
     TelegramBusy,
@@ -90,7 +90,7 @@ pub(super) enum Trouble {
     Killed,
 }
 
-impl Trouble {
+impl PlannedFault {
     /// `true` if the gateway is killed at its end.
     pub(super) fn kills(self) -> bool {
         matches!(self, Self::TelegramRevoked | Self::Killed)
@@ -128,7 +128,7 @@ impl Trouble {
 /// A part of the day.
 #[derive(Debug)]
 pub(super) struct Hour {
-    pub(super) troubles: Vec<Trouble>,
+    pub(super) troubles: Vec<PlannedFault>,
     pub(super) messages: Vec<Message>,
 }
 
@@ -144,7 +144,7 @@ const MESSAGES: usize = 9;
 
 /// Makes the day of a seed: every trouble occurs, two or three at a time.
 pub(super) fn day(seed: u64) -> Vec<Hour> {
-    use Trouble as T;
+    use PlannedFault as T;
     let mut random = Random(seed.max(1));
     // Each list has the troubles of one platform one after the other, so that several platforms are
     // in trouble at a time and none has two troubles.
@@ -184,7 +184,7 @@ pub(super) fn day(seed: u64) -> Vec<Hour> {
     random.shuffle(&mut slack);
     random.shuffle(&mut others);
     let mut number = 0;
-    let mut hour = |troubles: Vec<Trouble>, places: Vec<Place>| {
+    let mut hour = |troubles: Vec<PlannedFault>, places: Vec<Place>| {
         let message = |place| {
             number += 1;
             Message { place, number }
@@ -202,14 +202,14 @@ pub(super) fn day(seed: u64) -> Vec<Hour> {
     // First everyone writes once.
     let mut hours = vec![hour(Vec::new(), Place::ALL.to_vec())];
     for index in 0..telegram.len() {
-        let lists: [&[Trouble]; 4] = [&telegram, &discord, &slack, &others];
+        let lists: [&[PlannedFault]; 4] = [&telegram, &discord, &slack, &others];
         let troubles = lists
             .iter()
             .filter_map(|list| list.get(index).copied())
             .collect();
         hours.push(hour(troubles, somewhere()));
         if index == 1 || index == 4 {
-            hours.push(hour(vec![Trouble::Killed], somewhere()));
+            hours.push(hour(vec![PlannedFault::Killed], somewhere()));
         }
     }
     hours.push(hour(Vec::new(), somewhere()));

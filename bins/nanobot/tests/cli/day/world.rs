@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::friend::Friend;
 use super::judge::{DONE, Judge, tokens, uncertain_tokens};
-use super::script::{Message, Place, Trouble};
+use super::script::{Message, Place, PlannedFault};
 use crate::gateway::Running;
 use crate::support::{DEADLINE, Home};
 
@@ -27,10 +27,10 @@ const SLACK_ROOM: &str = "C0ROOM";
 /// Log text for credentials that the platform refuses.
 const REFUSED: &str = "refuses the credentials";
 /// Maximum time for any single wait.
-const PATIENCE: Duration = DEADLINE;
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = DEADLINE;
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Number of checks for each check of the inbox.
-const INBOX_EVERY: usize = 20;
+const INBOX_INTERVAL: usize = 20;
 /// Time between setting a reminder and its due time, in seconds: setting it may be slow.
 const SET_BEFORE: u64 = 25;
 /// Pause that platforms ask for, in seconds.
@@ -57,7 +57,7 @@ pub(super) struct World {
     port: ReservedPort,
     repeats: bool,
     slack_repeats: bool,
-    noise: u32,
+    send_noise: u32,
 }
 
 impl World {
@@ -88,7 +88,7 @@ impl World {
             port,
             repeats: false,
             slack_repeats: false,
-            noise: 0,
+            send_noise: 0,
         };
         world.configure();
         world
@@ -206,9 +206,9 @@ impl World {
     }
 
     /// Starts a trouble that needs no waiting.
-    pub(super) fn begin_trouble(&mut self, trouble: Trouble) {
-        use Trouble as T;
-        match trouble {
+    pub(super) fn start_fault(&mut self, fault: PlannedFault) {
+        use PlannedFault as T;
+        match fault {
             T::TelegramSilent => self.telegram.server().stall(),
             T::TelegramBusy => {
                 self.fail_telegram(&[
@@ -260,10 +260,10 @@ impl World {
     }
 
     /// Takes a platform down and waits until it cannot be reached.
-    pub(super) async fn begin_outage(&self, trouble: Trouble) {
-        match trouble {
-            Trouble::TelegramDown => self.telegram.server().go_down().await.unwrap(),
-            Trouble::TelegramRevoked => {
+    pub(super) async fn begin_outage(&self, fault: PlannedFault) {
+        match fault {
+            PlannedFault::TelegramDown => self.telegram.server().go_down().await.unwrap(),
+            PlannedFault::TelegramRevoked => {
                 let before = self.log_count(REFUSED);
                 self.telegram.revoke_token();
                 self.telegram.end_poll();
@@ -278,16 +278,16 @@ impl World {
                 })
                 .await;
             }
-            Trouble::DiscordDown => self.discord.go_down().await.unwrap(),
-            Trouble::SlackDown => self.slack.go_down().await.unwrap(),
-            Trouble::MailDown => self.mail.go_down().await.unwrap(),
+            PlannedFault::DiscordDown => self.discord.go_down().await.unwrap(),
+            PlannedFault::SlackDown => self.slack.go_down().await.unwrap(),
+            PlannedFault::MailDown => self.mail.go_down().await.unwrap(),
             _ => {}
         }
     }
 
-    pub(super) async fn end_trouble(&mut self, trouble: Trouble) {
-        use Trouble as T;
-        match trouble {
+    pub(super) async fn end_fault(&mut self, fault: PlannedFault) {
+        use PlannedFault as T;
+        match fault {
             T::TelegramDown => self.telegram.server().come_back().await.unwrap(),
             T::TelegramSilent => self.telegram.server().recover(),
             T::TelegramRepeats => self.repeats = false,
@@ -337,9 +337,9 @@ impl World {
                     .push(telegram::Incoming::private(&person(id), &text)),
             ),
             Place::TelegramGroup => {
-                let noise = self.noise(judge);
+                let send_noise = self.send_noise(judge);
                 self.telegram
-                    .push(telegram::Incoming::group(GROUP, &person(7), noise));
+                    .push(telegram::Incoming::group(GROUP, &person(7), send_noise));
                 let text = format!("@{} {text}", telegram::BOT_USERNAME);
                 self.telegram
                     .push(telegram::Incoming::group(GROUP, &person(7), text));
@@ -353,9 +353,9 @@ impl World {
     }
 
     /// Returns the text of a message that is not for the assistant.
-    fn noise(&mut self, judge: &mut Judge) -> String {
-        self.noise += 1;
-        let token = format!("n-{:04}", self.noise);
+    fn send_noise(&mut self, judge: &mut Judge) -> String {
+        self.send_noise += 1;
+        let token = format!("n-{:04}", self.send_noise);
         let text = format!("between us: {token}");
         judge.ignored(token);
         text
@@ -363,9 +363,9 @@ impl World {
 
     /// Delivers one message three times, with an older one in between.
     fn repeat_on_telegram(&mut self, judge: &mut Judge, id: i64, token: String) {
-        self.noise += 1;
-        let older = format!("q-9{:03}", self.noise);
-        let number = i64::from(50_000 + 2 * self.noise);
+        self.send_noise += 1;
+        let older = format!("q-9{:03}", self.send_noise);
+        let number = i64::from(50_000 + 2 * self.send_noise);
         let update = |message: i64, token: &str| {
             json!({
                 "message_id": message, "date": chrono::Utc::now().timestamp(), "text": format!("please look into {token}"),
@@ -388,9 +388,9 @@ impl World {
         if place == Place::Discord {
             self.discord.push(discord::Incoming::direct(&ann, text));
         } else {
-            let noise = self.noise(judge);
+            let send_noise = self.send_noise(judge);
             self.discord
-                .push(discord::Incoming::in_channel(room, &ann, &noise));
+                .push(discord::Incoming::in_channel(room, &ann, &send_noise));
             let text = format!("<@{}> {text}", discord::BOT_ID);
             self.discord
                 .push(discord::Incoming::in_channel(room, &ann, &text));
@@ -402,9 +402,9 @@ impl World {
         let pushed = if place == Place::Slack {
             self.slack.push(slack::Incoming::direct(&ann, text))
         } else {
-            let noise = self.noise(judge);
+            let send_noise = self.send_noise(judge);
             self.slack
-                .push(slack::Incoming::to(SLACK_ROOM, &ann, &noise));
+                .push(slack::Incoming::to(SLACK_ROOM, &ann, &send_noise));
             self.slack.push(slack::Incoming::to(
                 SLACK_ROOM,
                 &ann,
@@ -426,7 +426,7 @@ impl World {
             Place::DiscordRoom => self.discord.texts_in(discord::CHANNELS[0]),
             Place::Slack => self.slack.texts_in(&slack_ann().direct()),
             Place::SlackRoom => self.slack.texts_in(SLACK_ROOM),
-            Place::WebSocket(index) => self.friends[index].heard(),
+            Place::WebSocket(index) => self.friends[index].received(),
             Place::Mail(address) => {
                 let sent = self
                     .mail
@@ -465,7 +465,7 @@ impl World {
         self.wait("answers", async |world| {
             let open = judge.unanswered(world, &BTreeSet::new(), &is_meant, with_reminders);
             if open.is_empty()
-                || looks.fetch_add(1, Ordering::Relaxed) % INBOX_EVERY != INBOX_EVERY - 1
+                || looks.fetch_add(1, Ordering::Relaxed) % INBOX_INTERVAL != INBOX_INTERVAL - 1
             {
                 return open;
             }
@@ -484,11 +484,11 @@ impl World {
                 return;
             }
             assert!(
-                begun.elapsed() < PATIENCE,
+                begun.elapsed() < TIMEOUT,
                 "waited in vain for {what}: {missing:#?}\n{}",
                 last_lines(&self.home.read("logs/gateway.log"))
             );
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 

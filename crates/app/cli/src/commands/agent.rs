@@ -71,8 +71,8 @@ pub(crate) fn agent(
     let runtime = program.build()?;
     let config = runtime.config();
     serve::warn_of_findings(config);
-    if let Some(said) = nanobot_runtime::tighten(config) {
-        output::note(&format!("Warning: {said}"));
+    if let Some(warning) = nanobot_runtime::tighten(config) {
+        output::note(&format!("Warning: {warning}"));
     }
     let is_prompt = arguments.message.is_none() && output::is_interactive();
     if is_prompt && config.is_first_run() {

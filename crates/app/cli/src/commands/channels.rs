@@ -16,7 +16,7 @@ use crate::signals::Signals;
 use crate::{ask, serve};
 
 /// Maximum time to wait for an action that the user takes elsewhere.
-const LESSON: Duration = Duration::from_mins(15);
+const DISCOVERY_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// Subcommands of `nanobot channels`.
 #[derive(Debug, Subcommand)]
@@ -88,12 +88,12 @@ fn status(runtime: &Runtime, probe: bool, json: bool) -> Result<ExitCode, Comman
             .collect();
         output::line(&lines.join("\n"))?;
     }
-    let is_well = !probe
+    let is_healthy = !probe
         || reports
             .iter()
             .filter(|report| report.enabled)
-            .all(nanobot_runtime::ChannelReport::is_well);
-    Ok(if is_well {
+            .all(nanobot_runtime::ChannelReport::is_healthy);
+    Ok(if is_healthy {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(FAILED)
@@ -132,7 +132,9 @@ fn test(runtime: &Runtime, name: &str, to: Option<&str>) -> Result<ExitCode, Com
         match test.send(chat).await? {
             TestOutcome::Sent => output::line(&format!("Sent to {chat}."))?,
             TestOutcome::Refused(why) => return Err(refused(&why)),
-            TestOutcome::Told(entry) => told(&entry, chat).map_err(|why| refused(&why))?,
+            TestOutcome::ByGateway(entry) => {
+                report_test(&entry, chat).map_err(|why| refused(&why))?
+            }
         }
         Ok(ExitCode::SUCCESS)
     })
@@ -140,7 +142,7 @@ fn test(runtime: &Runtime, name: &str, to: Option<&str>) -> Result<ExitCode, Com
 
 /// Reports the state of a test message in the gateway's ledger. An error is the reason why it was
 /// not sent.
-fn told(entry: &LedgerEntry, chat: &str) -> Result<(), String> {
+fn report_test(entry: &LedgerEntry, chat: &str) -> Result<(), String> {
     let why = entry
         .why
         .clone()
@@ -206,7 +208,7 @@ async fn set_up(
             }
         }
     }
-    learn(name, &mut login, probe).await?;
+    discover_key(name, &mut login, probe).await?;
     let (file, backup) = login.save(runtime)?;
     output::line(&format!(
         "Written to {}: channel {name} is on.",
@@ -223,26 +225,30 @@ async fn set_up(
 
 /// Learns a key that only the platform knows, from an action of the user. Without the key, the
 /// channel reports that it is missing.
-async fn learn(name: &str, login: &mut ChannelLogin, probe: bool) -> Result<(), CommandFailure> {
-    let Some(lesson) = login.lesson() else {
+async fn discover_key(
+    name: &str,
+    login: &mut ChannelLogin,
+    probe: bool,
+) -> Result<(), CommandFailure> {
+    let Some(pending_key) = login.pending_key() else {
         return Ok(());
     };
     let missing = || {
-        let key = lesson.key();
+        let key = pending_key.key();
         output::note(&format!(
             "channels.{name}.{key} is not set yet: log in again to learn it, or write it by hand."
         ));
     };
-    if !probe || !ask::is_person() {
+    if !probe || !ask::can_ask() {
         missing();
         return Ok(());
     }
-    output::note(lesson.text());
+    output::note(pending_key.text());
     tokio::select! {
-        learned = lesson.learn() => match learned {
+        discovered = pending_key.discover() => match discovered {
             Ok(value) => {
-                output::line(&format!("\nLearned: {} is {}", lesson.key(), harmless(&value)))?;
-                login.learned(&lesson, &value);
+                output::line(&format!("\nLearned: {} is {}", pending_key.key(), harmless(&value)))?;
+                login.set_discovered(&pending_key, &value);
             }
             Err(why) => {
                 output::note(&format!("\n{}", harmless(&why)));
@@ -253,7 +259,7 @@ async fn learn(name: &str, login: &mut ChannelLogin, probe: bool) -> Result<(), 
             skipped?;
             missing();
         }
-        () = tokio::time::sleep(LESSON) => missing(),
+        () = tokio::time::sleep(DISCOVERY_TIMEOUT) => missing(),
     }
     Ok(())
 }
@@ -264,7 +270,7 @@ async fn ask_for_credentials(name: &str, login: &mut ChannelLogin) -> Result<(),
         output::note("This platform needs no credentials; the channel is switched on.");
     }
     for credential in login.credentials() {
-        let has_one = login.has(credential);
+        let has_one = login.has_credential(credential);
         let keep = if has_one {
             " (Enter keeps what is set)"
         } else {
@@ -277,14 +283,14 @@ async fn ask_for_credentials(name: &str, login: &mut ChannelLogin) -> Result<(),
             ask::line(&question).await?
         };
         match answer.filter(|answer| !answer.is_empty()) {
-            Some(answer) => login.give(credential, &answer),
+            Some(answer) => login.set_credential(credential, &answer),
             None if has_one => {}
             None => {
                 let what = format!(
                     "channels.{name}.{} is needed, and nothing was given",
                     credential.key
                 );
-                let remedy = if ask::is_person() {
+                let remedy = if ask::can_ask() {
                     "Ask again when you have it."
                 } else {
                     "Give a line of input for each of them, in the order in which they are asked for."

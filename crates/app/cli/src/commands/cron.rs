@@ -127,7 +127,7 @@ pub(crate) fn cron(
                 next(&job, zone)
             )
         }
-        CronCommand::List { all } => listed(&scheduling, all)?,
+        CronCommand::List { all } => format_list(&scheduling, all)?,
         CronCommand::Show { id } => {
             let job = find(&scheduling, &id)?;
             let json = crate::commands::json(&job).unwrap_or_default();
@@ -283,7 +283,7 @@ fn find(scheduling: &JobScheduling, id: &str) -> Result<Job, CommandFailure> {
     found.ok_or_else(|| failed(&CronError::Unknown { id: id.into() }))
 }
 
-fn listed(scheduling: &JobScheduling, all: bool) -> Result<String, CommandFailure> {
+fn format_list(scheduling: &JobScheduling, all: bool) -> Result<String, CommandFailure> {
     let jobs = scheduling.store.read().map_err(|error| failed(&error))?;
     let mut shown: Vec<&Job> = jobs.iter().filter(|job| all || job.enabled).collect();
     shown.sort_by_key(|job| job.state.next_run_at_ms.unwrap_or(i64::MAX));

@@ -60,7 +60,7 @@ pub(crate) enum InboxCommand {
 }
 
 /// Length of a message in a list, in characters.
-const EXCERPT: usize = 60;
+const EXCERPT_LENGTH: usize = 60;
 
 /// Lists, shows, retries or drops messages.
 ///
@@ -76,7 +76,7 @@ pub(crate) fn inbox(
     serve::warn_of_findings(config);
     let text = block_on(async {
         let inbox = Inbox::open(config).await?;
-        let done = act(&inbox, arguments).await;
+        let done = execute(&inbox, arguments).await;
         inbox.close().await;
         done
     })?;
@@ -84,7 +84,7 @@ pub(crate) fn inbox(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn act(inbox: &Inbox, arguments: &InboxArguments) -> Result<String, CommandFailure> {
+async fn execute(inbox: &Inbox, arguments: &InboxArguments) -> Result<String, CommandFailure> {
     let ledger = inbox.ledger();
     let failed = |error| CommandFailure::from(RuntimeError::from(error));
     match arguments.command.as_ref().unwrap_or(&InboxCommand::List) {
@@ -93,7 +93,7 @@ async fn act(inbox: &Inbox, arguments: &InboxArguments) -> Result<String, Comman
             if arguments.json {
                 as_json(crate::commands::json(&entries))
             } else {
-                Ok(listed(&entries))
+                Ok(format_list(&entries))
             }
         }
         InboxCommand::Show { id } => {
@@ -101,7 +101,7 @@ async fn act(inbox: &Inbox, arguments: &InboxArguments) -> Result<String, Comman
             if arguments.json {
                 as_json(crate::commands::json(&entry))
             } else {
-                Ok(shown(&entry))
+                Ok(format_entry(&entry))
             }
         }
         InboxCommand::Retry { id } => {
@@ -139,7 +139,7 @@ fn as_json(written: serde_json::Result<String>) -> Result<String, CommandFailure
     Ok(written.map_err(std::io::Error::from)? + "\n")
 }
 
-fn listed(entries: &[LedgerEntry]) -> String {
+fn format_list(entries: &[LedgerEntry]) -> String {
     if entries.is_empty() {
         return "Nothing.\n".to_owned();
     }
@@ -151,8 +151,8 @@ fn line(entry: &LedgerEntry) -> String {
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
-    let mut excerpt: String = harmless(&text).chars().take(EXCERPT).collect();
-    if excerpt.chars().count() == EXCERPT {
+    let mut excerpt: String = harmless(&text).chars().take(EXCERPT_LENGTH).collect();
+    if excerpt.chars().count() == EXCERPT_LENGTH {
         excerpt.push('…');
     }
     let at = entry.accepted_at.format("%Y-%m-%d %H:%M");
@@ -165,16 +165,16 @@ fn line(entry: &LedgerEntry) -> String {
         "{}  {}  {}  {at}  {excerpt}{why}",
         entry.id,
         entry.state,
-        harmless(&place(entry))
+        harmless(&format_address(entry))
     )
 }
 
-fn shown(entry: &LedgerEntry) -> String {
+fn format_entry(entry: &LedgerEntry) -> String {
     let mut text = format!(
         "Entry {}: {}\n{}\nAccepted: {}\nHanded out: {} time(s)\n",
         entry.id,
         entry.state,
-        harmless(&place(entry)),
+        harmless(&format_address(entry)),
         entry.accepted_at.format("%Y-%m-%d %H:%M:%S %:z"),
         entry.attempts
     );
@@ -199,7 +199,7 @@ fn content(entry: &LedgerEntry) -> &str {
         .unwrap_or("(unreadable)")
 }
 
-fn place(entry: &LedgerEntry) -> String {
+fn format_address(entry: &LedgerEntry) -> String {
     match (&entry.inbound, &entry.outbound) {
         (Some(message), _) => format!(
             "from {}:{} ({})",

@@ -86,14 +86,14 @@ pub(crate) fn memory(
                     .record_changes(&scope, &Reason::Found)
                     .await
                     .map_err(|error| failed(&error))?;
-                Ok(listed(
+                Ok(format_log(
                     &store.log(&scope).await.map_err(|error| failed(&error))?,
                 ))
             })?
         }
         MemoryCommand::Show { number, whose } => {
             let scope = scope(whose);
-            shown(&block_on(async {
+            format_version(&block_on(async {
                 store
                     .version(&scope, number)
                     .await
@@ -138,7 +138,7 @@ fn failed(error: &MemoryError) -> CommandFailure {
     CommandFailure::new(chain(error), remedy)
 }
 
-fn listed(log: &[Version]) -> String {
+fn format_log(log: &[Version]) -> String {
     if log.is_empty() {
         return "Nothing was changed yet.\n".to_owned();
     }
@@ -162,20 +162,20 @@ fn listed(log: &[Version]) -> String {
     text
 }
 
-fn shown(found: &VersionText) -> String {
-    let version = &found.version;
-    let mut shown = format!(
+fn format_version(format_hits: &VersionText) -> String {
+    let version = &format_hits.version;
+    let mut format_version = format!(
         "Version {} of {}, {}\n{}\n\n",
         version.number,
         harmless(&version.file),
         version.at.format("%Y-%m-%d %H:%M:%S %:z"),
         harmless(&version.reason.to_string())
     );
-    match found.difference() {
-        Some(difference) => shown.push_str(&harmless(&difference)),
-        None => shown.push_str("The text is the same as before.\n"),
+    match format_hits.difference() {
+        Some(difference) => format_version.push_str(&harmless(&difference)),
+        None => format_version.push_str("The text is the same as before.\n"),
     }
-    shown
+    format_version
 }
 
 fn search(
@@ -186,7 +186,7 @@ fn search(
     json: bool,
 ) -> Result<ExitCode, CommandFailure> {
     let index = search_index(config)?;
-    let (memory, said) = block_on(async {
+    let (memory, sessions) = block_on(async {
         let scopes = store.folders().existing();
         let broken = |error: &dyn std::error::Error| {
             CommandFailure::new(
@@ -197,31 +197,31 @@ fn search(
         let memory = MemorySearch::search(&index, &scopes, query, limit)
             .await
             .map_err(|error| broken(&error))?;
-        let said = SessionSearch::search(&index, &SessionReach::All, query, limit).await;
-        Ok((memory, said.map_err(|error| broken(&error))?))
+        let sessions = SessionSearch::search(&index, &SessionReach::All, query, limit).await;
+        Ok((memory, sessions.map_err(|error| broken(&error))?))
     })?;
     let text = match json {
-        true => as_json(&memory, &said)?,
-        false => found(&memory, &said),
+        true => as_json(&memory, &sessions)?,
+        false => format_hits(&memory, &sessions),
     };
     output::write(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn found(memory: &[MemoryHit], said: &[SessionHit]) -> String {
-    if memory.is_empty() && said.is_empty() {
+fn format_hits(memory: &[MemoryHit], sessions: &[SessionHit]) -> String {
+    if memory.is_empty() && sessions.is_empty() {
         return "Nothing was found.\n".to_owned();
     }
     let mut text = String::new();
     for hit in memory {
         text.push_str(&format!(
             "{}:{}\n    {}\n",
-            place(&hit.path),
+            display_path(&hit.path),
             hit.line,
             harmless(&hit.excerpt)
         ));
     }
-    for hit in said {
+    for hit in sessions {
         let at = hit
             .at
             .map(|at| at.format(", %Y-%m-%d %H:%M").to_string())
@@ -237,24 +237,24 @@ fn found(memory: &[MemoryHit], said: &[SessionHit]) -> String {
     text
 }
 
-fn as_json(memory: &[MemoryHit], said: &[SessionHit]) -> Result<String, CommandFailure> {
+fn as_json(memory: &[MemoryHit], sessions: &[SessionHit]) -> Result<String, CommandFailure> {
     let memory: Vec<serde_json::Value> = memory
         .iter()
-        .map(|hit| serde_json::json!({"file": place(&hit.path), "line": hit.line, "excerpt": hit.excerpt}))
+        .map(|hit| serde_json::json!({"file": display_path(&hit.path), "line": hit.line, "excerpt": hit.excerpt}))
         .collect();
-    let said: Vec<serde_json::Value> = said
+    let sessions: Vec<serde_json::Value> = sessions
         .iter()
         .map(|hit| {
             serde_json::json!({
                 "session": hit.session, "message": hit.seq.next(), "role": hit.role, "at": hit.at,
-                "file": place(&hit.path), "line": hit.line, "excerpt": hit.excerpt,
+                "file": display_path(&hit.path), "line": hit.line, "excerpt": hit.excerpt,
             })
         })
         .collect();
-    let text = crate::commands::json(&serde_json::json!({"memory": memory, "sessions": said}));
+    let text = crate::commands::json(&serde_json::json!({"memory": memory, "sessions": sessions}));
     Ok(text.map_err(std::io::Error::from)? + "\n")
 }
 
-fn place(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     harmless(&path.display().to_string())
 }

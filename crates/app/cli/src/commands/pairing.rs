@@ -55,18 +55,18 @@ pub(crate) fn pairing(
             if json {
                 as_json(&pairings)?
             } else {
-                listed(&pairings, now)
+                format_list(&pairings, now)
             }
         }
         PairingCommand::Approve { code } => {
             let person = store
                 .approve(&code, None, now)
                 .map_err(RuntimeError::from)?;
-            approved(&access, &person)?
+            approval_message(&access, &person)?
         }
         PairingCommand::Deny { code } => {
             let person = store.deny(&code, None, now).map_err(RuntimeError::from)?;
-            format!("{} is not let in.\n", named(&person))
+            format!("{} is not let in.\n", display_name(&person))
         }
         PairingCommand::Revoke { channel, id } => {
             let person = Person {
@@ -80,9 +80,9 @@ pub(crate) fn pairing(
     Ok(ExitCode::SUCCESS)
 }
 
-fn approved(access: &HomeAccess, person: &Person) -> Result<String, CommandFailure> {
-    let name = named(person);
-    Ok(match access.is_let_in(person, true)? {
+fn approval_message(access: &HomeAccess, person: &Person) -> Result<String, CommandFailure> {
+    let name = display_name(person);
+    Ok(match access.is_admitted(person, true)? {
         Some(true) => format!("{name} is let in from now on.\n"),
         Some(false) => format!(
             "{name} is approved, but channels.{} still keeps them out: see its allowFrom and dm.\n",
@@ -93,7 +93,7 @@ fn approved(access: &HomeAccess, person: &Person) -> Result<String, CommandFailu
 }
 
 fn revoke(access: &HomeAccess, person: &Person) -> Result<String, CommandFailure> {
-    let name = named(person);
+    let name = display_name(person);
     match access.revoke(person)? {
         Revoked::Done => Ok(format!("{name} is not let in any more.\n")),
         Revoked::StillLetIn => {
@@ -109,7 +109,7 @@ fn revoke(access: &HomeAccess, person: &Person) -> Result<String, CommandFailure
     }
 }
 
-fn named(person: &Person) -> String {
+fn display_name(person: &Person) -> String {
     format!(
         "{} on {}",
         harmless(person.sender.as_str()),
@@ -121,7 +121,7 @@ fn as_json(pairings: &Pairings) -> Result<String, CommandFailure> {
     Ok(crate::commands::json(&pairings).map_err(std::io::Error::from)? + "\n")
 }
 
-fn listed(pairings: &Pairings, now: DateTime<Utc>) -> String {
+fn format_list(pairings: &Pairings, now: DateTime<Utc>) -> String {
     if pairings.pending.is_empty() && pairings.approved.is_empty() {
         return "No one has an open code, and no one is approved.\n".to_owned();
     }
@@ -135,11 +135,11 @@ fn listed(pairings: &Pairings, now: DateTime<Utc>) -> String {
         text.push_str(&format!(
             "{}  waits: {} (at most {minutes} min more)\n",
             pending.code,
-            named(&pending.person)
+            display_name(&pending.person)
         ));
     }
     for person in &pairings.approved {
-        text.push_str(&format!("approved   {}\n", named(person)));
+        text.push_str(&format!("approved   {}\n", display_name(person)));
     }
     text
 }

@@ -12,7 +12,7 @@ use nanobot_runtime::{
 };
 
 use super::block_on;
-use super::sessions::{find, named, write_new};
+use super::sessions::{find, session_key_of, write_new};
 use crate::failure::{CommandFailure, FAILED, USAGE, chain};
 use crate::output;
 
@@ -54,8 +54,8 @@ pub(crate) fn replay(
     arguments: &ReplayArguments,
 ) -> Result<ExitCode, CommandFailure> {
     let replays = match &arguments.from {
-        Some(file) => of_bundle(file, arguments)?,
-        None => of_session(program, arguments)?,
+        Some(file) => replay_bundle(file, arguments)?,
+        None => replay_stored(program, arguments)?,
     };
     if replays.is_empty() {
         return Err(CommandFailure::new(
@@ -74,7 +74,7 @@ pub(crate) fn replay(
     })
 }
 
-fn of_session(
+fn replay_stored(
     program: &RuntimeBuilder,
     arguments: &ReplayArguments,
 ) -> Result<Vec<TurnReplay>, CommandFailure> {
@@ -83,7 +83,10 @@ fn of_session(
     let store = session_store(config)?;
     let name = arguments.session.as_deref().unwrap_or_default();
     let (info, view) = block_on(find(&store, name))?;
-    let turns = arguments.turn.as_deref().map_or(TurnChoice::All, turn_of);
+    let turns = arguments
+        .turn
+        .as_deref()
+        .map_or(TurnChoice::All, parse_turn);
     let (options, specs) = replay_options(&runtime, info.key, turns)?;
     let Some(file) = &arguments.bundle else {
         return block_on(async { Ok(replay_session(&view, &options, &specs).await) });
@@ -103,7 +106,10 @@ fn of_session(
     block_on(async { Ok(bundle.replay().await) })
 }
 
-fn of_bundle(file: &Path, arguments: &ReplayArguments) -> Result<Vec<TurnReplay>, CommandFailure> {
+fn replay_bundle(
+    file: &Path,
+    arguments: &ReplayArguments,
+) -> Result<Vec<TurnReplay>, CommandFailure> {
     let text = std::fs::read_to_string(file).map_err(|error| {
         CommandFailure::new(
             format!("cannot read {}: {error}", file.display()),
@@ -117,7 +123,7 @@ fn of_bundle(file: &Path, arguments: &ReplayArguments) -> Result<Vec<TurnReplay>
         )
     })?;
     if let Some(turn) = turn_in_bundle(&bundle.options.session, arguments)? {
-        bundle.options.turns = turn_of(turn);
+        bundle.options.turns = parse_turn(turn);
     }
     block_on(async { Ok(bundle.replay().await) })
 }
@@ -131,7 +137,7 @@ fn turn_in_bundle<'a>(
     let Some(first) = arguments.session.as_deref() else {
         return Ok(None);
     };
-    if *session == SessionKey::from(first) || *session == named(first) {
+    if *session == SessionKey::from(first) || *session == session_key_of(first) {
         return Ok(arguments.turn.as_deref());
     }
     match &arguments.turn {
@@ -146,7 +152,7 @@ fn turn_in_bundle<'a>(
     }
 }
 
-fn turn_of(text: &str) -> TurnChoice {
+fn parse_turn(text: &str) -> TurnChoice {
     text.parse()
         .map_or_else(|_| TurnChoice::Id(text.into()), TurnChoice::Number)
 }

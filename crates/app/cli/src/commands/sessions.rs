@@ -13,7 +13,7 @@ use nanobot_config::Config;
 use nanobot_runtime::session::{ReadFrom, Seq, SessionInfo, SessionStore, SessionView};
 use nanobot_runtime::types::{SessionKey, Timestamp};
 use nanobot_runtime::{
-    RuntimeBuilder, SessionEditError, cuts, is_subagent_session, last_miss, session_store,
+    RuntimeBuilder, SessionEditError, is_subagent_session, last_miss, session_editor, session_store,
 };
 
 use super::{block_on, transcript};
@@ -97,7 +97,7 @@ pub(crate) fn sessions(
                 let (info, view) = find(&store, &key).await?;
                 Ok((view, last_miss(config, &info.key).await))
             })?;
-            output::write(&transcript::for_people(&view))?;
+            output::write(&transcript::as_text(&view))?;
             if let Some(miss) = miss {
                 output::line(&format!(
                     "\nLast break of the prompt cache: {}",
@@ -122,14 +122,14 @@ pub(crate) fn sessions(
             }
         }
         SessionsCommand::Fork { key, at, to } => {
-            let copy = block_on(fork_of(config, &key, at, to))?;
+            let copy = block_on(fork(config, &key, at, to))?;
             output::line(&format!(
                 "Copied to {0}. Go on with it: nanobot agent -s '{0}'",
                 output::harmless(&copy)
             ))?;
         }
         SessionsCommand::Rewind { key, to } => {
-            block_on(rewound(config, &key, to))?;
+            block_on(rewind(config, &key, to))?;
             output::line(&format!(
                 "The conversation stands as it was after message {to}; what followed stays in its file."
             ))?;
@@ -138,31 +138,31 @@ pub(crate) fn sessions(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn fork_of(
+async fn fork(
     config: &Config,
     name: &str,
     at: Option<u64>,
     to: Option<String>,
 ) -> Result<String, CommandFailure> {
     let from = find(&session_store(config)?, name).await?.0.key;
-    let to = to.map(|to| named(&to));
-    let copied = cuts(config)
+    let to = to.map(|to| session_key_of(&to));
+    let copied = session_editor(config)
         .await?
         .fork(from.as_str(), at, to.as_ref().map(SessionKey::as_str))
         .await;
-    copied.map_err(|error| cut_failed(&error))
+    copied.map_err(|error| edit_failed(&error))
 }
 
-async fn rewound(config: &Config, name: &str, to: u64) -> Result<(), CommandFailure> {
+async fn rewind(config: &Config, name: &str, to: u64) -> Result<(), CommandFailure> {
     let key = find(&session_store(config)?, name).await?.0.key;
-    cuts(config)
+    session_editor(config)
         .await?
         .rewind(key.as_str(), to)
         .await
-        .map_err(|error| cut_failed(&error))
+        .map_err(|error| edit_failed(&error))
 }
 
-fn cut_failed(error: &SessionEditError) -> CommandFailure {
+fn edit_failed(error: &SessionEditError) -> CommandFailure {
     let remedy = match error {
         SessionEditError::OutOfReach { first: 1.., .. } => {
             "What lies before is summarised or was left by /new; `nanobot sessions fork KEY --at N` copies from there."
@@ -184,7 +184,7 @@ fn cut_failed(error: &SessionEditError) -> CommandFailure {
 }
 
 /// Returns the session key for a name; a name without a colon is a chat of the terminal.
-pub(super) fn named(name: &str) -> SessionKey {
+pub(super) fn session_key_of(name: &str) -> SessionKey {
     if name.contains(':') {
         SessionKey::from(name)
     } else {
@@ -208,7 +208,7 @@ pub(super) async fn find(
 ) -> Result<(SessionInfo, SessionView), CommandFailure> {
     let sessions = list(store).await?;
     let exact = SessionKey::from(name);
-    let info = [exact, named(name)]
+    let info = [exact, session_key_of(name)]
         .iter()
         .find_map(|key| sessions.iter().find(|info| info.key == *key))
         .cloned();

@@ -59,9 +59,9 @@ pub(crate) enum SkillsCommand {
 }
 
 /// Length of a description in the list, in characters.
-const DESCRIPTION: usize = 100;
+const DESCRIPTION_LENGTH: usize = 100;
 /// Length of a skill that is shown when the user is asked about it, in characters.
-const SHOWN: usize = 2000;
+const PREVIEW_LENGTH: usize = 2000;
 
 /// Runs a subcommand.
 ///
@@ -92,9 +92,9 @@ fn list(skills: &Skills) -> Result<(), CommandFailure> {
         .unwrap_or_default();
     for found in &survey {
         let name = output::harmless(&found.name);
-        let said = output::harmless(&standing(found));
+        let description = output::harmless(&describe_use(found));
         output::line(&format!(
-            "{name:width$}  {:9}  {said}",
+            "{name:width$}  {:9}  {description}",
             found.origin.to_string()
         ))?;
         for note in notes(skills, found) {
@@ -109,7 +109,7 @@ fn list(skills: &Skills) -> Result<(), CommandFailure> {
 }
 
 /// Describes how a skill is used.
-fn standing(found: &SkillEntry) -> String {
+fn describe_use(found: &SkillEntry) -> String {
     match &found.status {
         SkillStatus::InUse(skill) if !skill.is_available() => {
             format!("not available: {}", one_line(&skill.requires()))
@@ -134,7 +134,7 @@ fn notes(skills: &Skills, found: &SkillEntry) -> Vec<String> {
 
 fn one_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(DESCRIPTION) {
+    match line.char_indices().nth(DESCRIPTION_LENGTH) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or(&line)),
         None => line,
     }
@@ -142,12 +142,12 @@ fn one_line(text: &str) -> String {
 
 fn show(skills: &Skills, name: &str) -> Result<(), CommandFailure> {
     let survey = skills.scan();
-    let named: Vec<&SkillEntry> = survey.iter().filter(|found| found.name == name).collect();
+    let candidates: Vec<&SkillEntry> = survey.iter().filter(|found| found.name == name).collect();
     // Prefer the skill that is in use over others of the same name.
-    let in_use = named
+    let in_use = candidates
         .iter()
         .find(|found| matches!(found.status, SkillStatus::InUse(_)));
-    let Some(found) = in_use.or(named.first()) else {
+    let Some(found) = in_use.or(candidates.first()) else {
         return Err(failed(&SkillsError::Unknown {
             name: name.to_owned(),
         }));
@@ -167,7 +167,7 @@ fn show(skills: &Skills, name: &str) -> Result<(), CommandFailure> {
             };
             format!("{state}\n\n{}\n\n{}\n", skill.description, skill.body)
         }
-        _ => format!("{}\n", standing(found)),
+        _ => format!("{}\n", describe_use(found)),
     };
     for note in &found.remarks() {
         text += &format!("! {note}\n");
@@ -193,7 +193,7 @@ fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, CommandFailure
     if wanted.is_empty() {
         output::line("There is nothing to check: no skills but the built-in ones.")?;
     }
-    let mut is_well = true;
+    let mut is_fine = true;
     for found in wanted {
         let mut findings = skills.check_found(found).map_err(|error| failed(&error))?;
         findings.sort_by_key(|finding| !finding.is_error);
@@ -202,7 +202,7 @@ fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, CommandFailure
             output::line(&format!("{name}: fine{}", in_prompts(found)))?;
         }
         for finding in findings {
-            is_well = false;
+            is_fine = false;
             let weight = if finding.is_error { "error" } else { "remark" };
             output::line(&format!(
                 "{name}: {weight}: {}",
@@ -210,7 +210,7 @@ fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, CommandFailure
             ))?;
         }
     }
-    Ok(if is_well {
+    Ok(if is_fine {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(FAILED)
@@ -233,14 +233,14 @@ fn in_prompts(found: &SkillEntry) -> &'static str {
 
 /// Shows the skills that ask to be in every prompt, and records the user's consent to each.
 fn agree_to(skills: &Skills, names: &[String], yes: bool) -> Result<(), CommandFailure> {
-    let asking: Vec<String> = match names {
-        [] => asking(skills),
+    let needing_consent: Vec<String> = match names {
+        [] => needing_consent(skills),
         names => names.to_vec(),
     };
-    if asking.is_empty() {
+    if needing_consent.is_empty() {
         output::line("There is nothing to approve: all skills in every prompt are approved.")?;
     }
-    for name in asking {
+    for name in needing_consent {
         let plan = skills.plan_consent(&name).map_err(|error| failed(&error))?;
         show_plan(&plan)?;
         agree(
@@ -253,7 +253,7 @@ fn agree_to(skills: &Skills, names: &[String], yes: bool) -> Result<(), CommandF
 }
 
 /// Returns the names of skills that ask to be in every prompt and may not.
-fn asking(skills: &Skills) -> Vec<String> {
+fn needing_consent(skills: &Skills) -> Vec<String> {
     skills
         .scan()
         .into_iter()
@@ -271,8 +271,8 @@ fn show_plan(plan: &ConsentPlan) -> Result<(), CommandFailure> {
         body,
     } = plan;
     let body = body.trim();
-    let shown: String = body.chars().take(SHOWN).collect();
-    let more = body.chars().count().saturating_sub(SHOWN);
+    let shown: String = body.chars().take(PREVIEW_LENGTH).collect();
+    let more = body.chars().count().saturating_sub(PREVIEW_LENGTH);
     let more = if more > 0 {
         format!("\n… {more} more characters: nanobot skills show \"{name}\"")
     } else {
@@ -305,7 +305,7 @@ fn record(skills: &Skills, plan: &ConsentPlan) -> Result<(), CommandFailure> {
 /// Returns an error if the terminal cannot be written to, or consent cannot be recorded.
 pub(crate) fn ask_at_first_run(runtime: &Runtime) -> Result<(), CommandFailure> {
     let skills = skills_of(runtime)?;
-    for name in asking(&skills) {
+    for name in needing_consent(&skills) {
         let plan = match skills.plan_consent(&name) {
             Ok(plan) => plan,
             Err(error) => {
@@ -317,7 +317,7 @@ pub(crate) fn ask_at_first_run(runtime: &Runtime) -> Result<(), CommandFailure> 
             }
         };
         show_plan(&plan)?;
-        if says_yes(&format!(
+        if confirm(&format!(
             "Let {name} stand in every prompt with these files?"
         ))? {
             record(&skills, &plan)?;
@@ -375,7 +375,7 @@ fn agree(yes: bool, question: &str) -> Result<(), CommandFailure> {
             "Say --yes when you agree to what is listed above.",
         ));
     }
-    if says_yes(question)? {
+    if confirm(question)? {
         return Ok(());
     }
     Err(CommandFailure::new(
@@ -384,7 +384,7 @@ fn agree(yes: bool, question: &str) -> Result<(), CommandFailure> {
     ))
 }
 
-fn says_yes(question: &str) -> Result<bool, CommandFailure> {
+fn confirm(question: &str) -> Result<bool, CommandFailure> {
     output::write(&output::harmless(&format!("{question} [y/N] ")))?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;

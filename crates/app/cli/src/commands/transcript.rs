@@ -12,9 +12,9 @@ use crate::output::harmless;
 const RESULT_LINES: usize = 12;
 
 /// Formats the conversation for a terminal, with the number of each message.
-pub(super) fn for_people(view: &SessionView) -> String {
+pub(super) fn as_text(view: &SessionView) -> String {
     let numbered = |(seq, entry): (Seq, &MessageEntry)| {
-        harmless(&shown(entry, &format!("{}  ", seq.next()))) + "\n"
+        harmless(&format_message(entry, &format!("{}  ", seq.next()))) + "\n"
     };
     messages(view).into_iter().map(numbered).collect()
 }
@@ -23,7 +23,7 @@ pub(super) fn for_people(view: &SessionView) -> String {
 pub(super) fn as_markdown(info: &SessionInfo, view: &SessionView) -> String {
     let parts: String = messages(view)
         .into_iter()
-        .map(|(_, entry)| shown(entry, "## ") + "\n")
+        .map(|(_, entry)| format_message(entry, "## ") + "\n")
         .collect();
     format!("# {}\n\n{parts}", info.key)
 }
@@ -94,7 +94,7 @@ fn timestamp(at: &Timestamp) -> String {
         .to_string()
 }
 
-fn shown(entry: &MessageEntry, heading: &str) -> String {
+fn format_message(entry: &MessageEntry, heading: &str) -> String {
     let message = &*entry.message;
     let who = match message {
         ChatMessage::System { .. } => "System".to_owned(),
@@ -110,7 +110,7 @@ fn shown(entry: &MessageEntry, heading: &str) -> String {
     let time = entry.at.format("%Y-%m-%d %H:%M:%S");
     let mut text = format!("{heading}{who}  {time}\n");
     let content = match message {
-        ChatMessage::Tool(_) => shortened(&visible_text(message)),
+        ChatMessage::Tool(_) => truncate_lines(&visible_text(message)),
         ChatMessage::System { .. } | ChatMessage::User(_) | ChatMessage::Assistant(_) => {
             visible_text(message)
         }
@@ -137,11 +137,11 @@ fn shown(entry: &MessageEntry, heading: &str) -> String {
     text
 }
 
-fn shortened(text: &str) -> String {
+fn truncate_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
-    let shown: Vec<&str> = lines.iter().take(RESULT_LINES).copied().collect();
+    let format_message: Vec<&str> = lines.iter().take(RESULT_LINES).copied().collect();
     match lines.len().saturating_sub(RESULT_LINES) {
-        0 => shown.join("\n"),
-        more => format!("{}\n… ({more} more lines)", shown.join("\n")),
+        0 => format_message.join("\n"),
+        more => format!("{}\n… ({more} more lines)", format_message.join("\n")),
     }
 }

@@ -40,9 +40,9 @@ pub(crate) async fn ask_once(
             .unwrap_or_else(PoisonError::into_inner)
             .show(event);
     };
-    let on_start = |model: &ModelChoice, visit: Option<&FirstRun>| {
-        if let Some(visit) = visit {
-            output::note(&visit.to_string());
+    let on_start = |model: &ModelChoice, first_run: Option<&FirstRun>| {
+        if let Some(first_run) = first_run {
+            output::note(&first_run.to_string());
         }
         if let Some(notice) = model_notice(model) {
             output::note(&notice);

@@ -28,8 +28,8 @@ pub(crate) async fn answer_lines(
 ) -> Result<ExitCode, CommandFailure> {
     let shows = TerminalProgress::of(runtime.config())?;
     let terminal = Terminal::start(runtime, options).await?;
-    if let Some(visit) = terminal.first_run() {
-        output::note(&visit.to_string());
+    if let Some(first_run) = terminal.first_run() {
+        output::note(&first_run.to_string());
     }
     if let Some(notice) = model_notice(terminal.model()) {
         output::note(&notice);
@@ -57,7 +57,7 @@ pub(super) async fn answer(
         shows,
     );
     let outcome = tokio::select! {
-        outcome = exchange(&mut terminal, &mut view, &mut lines) => outcome,
+        outcome = answer_each(&mut terminal, &mut view, &mut lines) => outcome,
         code = signals.next() => return Ok(ExitCode::from(code)),
     };
     tokio::select! {
@@ -66,7 +66,7 @@ pub(super) async fn answer(
     }
 }
 
-async fn exchange(
+async fn answer_each(
     terminal: &mut Terminal,
     view: &mut View,
     lines: &mut mpsc::Receiver<String>,
@@ -79,7 +79,7 @@ async fn exchange(
         if is_farewell(&line) {
             return Ok(code);
         }
-        terminal.say(&line).await?;
+        terminal.send(&line).await?;
         if !print_replies(terminal, view, is_command(&line)).await? {
             code = ExitCode::from(FAILED);
         }

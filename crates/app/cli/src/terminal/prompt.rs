@@ -20,7 +20,7 @@ use crate::output;
 use crate::signals::Signals;
 
 /// Maximum time for the end of a conversation.
-const FAREWELL: Duration = Duration::from_secs(2);
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Talks at a prompt until the user leaves.
 ///
@@ -72,7 +72,7 @@ pub(crate) async fn converse(
     };
     tokio::select! {
         () = conversation.terminal.shut_down() => {}
-        () = tokio::time::sleep(FAREWELL) => {}
+        () = tokio::time::sleep(END_TIMEOUT) => {}
         _ = signals.next() => {}
     }
     code
@@ -80,8 +80,8 @@ pub(crate) async fn converse(
 
 fn banner(terminal: &Terminal) -> String {
     let mut lines = Vec::new();
-    if let Some(visit) = terminal.first_run() {
-        lines.push(visit.to_string());
+    if let Some(first_run) = terminal.first_run() {
+        lines.push(first_run.to_string());
     }
     lines.push(format!(
         "🐈 nanobot {} · {}",
@@ -120,8 +120,8 @@ impl PromptSession {
                     None => return Err(ended()),
                 },
                 typed = input.recv() => match typed {
-                    Some(Input::Line(line)) => self.say(&line).await,
-                    Some(Input::Stop) => self.say("/stop").await,
+                    Some(Input::Line(line)) => self.submit(&line).await,
+                    Some(Input::Stop) => self.submit("/stop").await,
                     Some(Input::Leave) | None => return Ok(()),
                 },
             }
@@ -130,20 +130,23 @@ impl PromptSession {
 
     /// Waits for running subagents and shows their results. A signal stops them.
     async fn end_subagents(&mut self, signals: &mut Signals) -> ExitCode {
-        let who = match self.terminal.unfinished() {
+        let subagents = match self.terminal.unfinished() {
             0 => return ExitCode::SUCCESS,
             1 => "1 subagent still works".to_owned(),
             several => format!("{several} subagents still work"),
         };
         self.print(format!(
-            "{who}. Waiting for what comes of it; Ctrl-C stops it and leaves.\n\n"
+            "{subagents}. Waiting for what comes of it; Ctrl-C stops it and leaves.\n\n"
         ));
         let code = tokio::select! {
             () = self.show_unfinished() => return ExitCode::SUCCESS,
             code = signals.next() => code,
         };
         // Through a command, so that the conversation has a record of it when it continues.
-        if tokio::time::timeout(FAREWELL, self.stop()).await.is_err() {
+        if tokio::time::timeout(END_TIMEOUT, self.stop())
+            .await
+            .is_err()
+        {
             tracing::warn!("subagents did not stop in time");
         }
         ExitCode::from(code)
@@ -157,7 +160,7 @@ impl PromptSession {
 
     /// Stops everything in this conversation, and shows the answer.
     async fn stop(&mut self) {
-        self.say("/stop").await;
+        self.submit("/stop").await;
         while self.commands > 0
             && let Some(event) = self.terminal.next().await
         {
@@ -165,14 +168,14 @@ impl PromptSession {
         }
     }
 
-    async fn say(&mut self, text: &str) {
+    async fn submit(&mut self, text: &str) {
         if is_command(text) {
             self.commands += 1;
         } else {
             // An earlier turn may have ended since the line was typed.
             self.work.begin();
         }
-        if let Err(error) = self.terminal.say(text).await {
+        if let Err(error) = self.terminal.send(text).await {
             self.print(format!("{}\n", CommandFailure::from(error)));
         }
     }

@@ -95,16 +95,16 @@ impl View {
         };
         self.run.push_str(text);
         let shown = stream.push(text);
-        self.under_heading(shown)
+        self.with_heading(shown)
     }
 
     fn reply(&mut self, text: &str, streamed: bool) -> Vec<ViewPiece> {
         let mut pieces = self.end_run();
-        let unseen = if streamed { self.unseen(text) } else { text };
-        if !unseen.is_empty() {
+        let unshown = if streamed { self.unshown(text) } else { text };
+        if !unshown.is_empty() {
             let mut whole = TextStream::new(self.style);
-            let shown = whole.push(unseen) + &whole.finish();
-            pieces.extend(self.under_heading(shown));
+            let shown = whole.push(unshown) + &whole.finish();
+            pieces.extend(self.with_heading(shown));
         }
         self.run.clear();
         self.is_under_heading = false;
@@ -113,7 +113,7 @@ impl View {
 
     /// Returns the part of a reply that was not shown piece by piece: an added paragraph, or all of
     /// it.
-    fn unseen<'a>(&self, text: &'a str) -> &'a str {
+    fn unshown<'a>(&self, text: &'a str) -> &'a str {
         let shown = self.run.trim();
         let rest = text
             .trim()
@@ -134,10 +134,10 @@ impl View {
             .as_mut()
             .map(TextStream::finish)
             .unwrap_or_default();
-        self.under_heading(rest)
+        self.with_heading(rest)
     }
 
-    fn under_heading(&mut self, text: String) -> Vec<ViewPiece> {
+    fn with_heading(&mut self, text: String) -> Vec<ViewPiece> {
         if text.is_empty() {
             return Vec::new();
         }

@@ -367,7 +367,7 @@ fn explanation_lists_every_layer_without_secrets() {
     )
     .variable("NANOBOT_AGENTS__DEFAULTS__MODEL", "n");
     let config = home.load().unwrap();
-    let told = |key: &str| {
+    let explanation_of = |key: &str| {
         let lines: Vec<String> = config
             .explain(key)
             .unwrap()
@@ -377,17 +377,17 @@ fn explanation_lists_every_layer_without_secrets() {
         lines.join("\n")
     };
     assert_eq!(
-        told("agents.defaults.model"),
+        explanation_of("agents.defaults.model"),
         "agents.defaults.model = \"n\"\n  set by     environment variable NANOBOT_AGENTS__DEFAULTS__MODEL\n  default    \"anthropic/claude-opus-4-5\"\n  overrides  \"m\" from ~/config.json:3:27"
     );
     assert_eq!(
-        told("providers.openai"),
+        explanation_of("providers.openai"),
         "providers.openai.apiBase = null\n  set by     built-in default\n  default    null\n  blank      ~/config.json:2:45 (counts as absent)\n\
          providers.openai.apiKey = \"***\"\n  set by     ~/config.json:2:28\n  default    \"\"\n\
          providers.openai.extraHeaders = null\n  set by     built-in default\n  default    null"
     );
     assert_eq!(
-        told("agents.defaults.bot_name"),
+        explanation_of("agents.defaults.bot_name"),
         "agents.defaults.botName = \"Bo\"\n  set by     ~/config.json:3:41\n  default    (not set)\n  note       kept, but not read by this version"
     );
     let error = config.explain("agents.defaults.maxToken").unwrap_err();

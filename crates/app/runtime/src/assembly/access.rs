@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nanobot_channel::{Arrival, ChannelName, ChatId, SenderId};
 use nanobot_channels::{AccessRules, AccessVerdict, PairingStore, Person};
 
-use crate::assembly::channels::wanted;
+use crate::assembly::channels::configured_channels;
 use crate::{Runtime, RuntimeError};
 
 /// Outcome of revoking an approval.
@@ -47,7 +47,7 @@ impl HomeAccess {
     /// # Errors
     /// Returns [`RuntimeError::Config`] if the configuration cannot be used.
     pub fn rules(&self) -> Result<BTreeMap<ChannelName, AccessRules>, RuntimeError> {
-        let settings = wanted(&self.runtime.reload()?)?.into_iter();
+        let settings = configured_channels(&self.runtime.reload()?)?.into_iter();
         let settings = settings.filter_map(|channel| {
             channel
                 .settings()
@@ -64,7 +64,11 @@ impl HomeAccess {
     ///
     /// # Errors
     /// Returns [`RuntimeError::Config`] if the configuration cannot be used.
-    pub fn is_let_in(&self, person: &Person, approved: bool) -> Result<Option<bool>, RuntimeError> {
+    pub fn is_admitted(
+        &self,
+        person: &Person,
+        approved: bool,
+    ) -> Result<Option<bool>, RuntimeError> {
         let chat = ChatId::from(person.sender.as_str());
         let rules = self.rules()?;
         let verdict =
@@ -80,11 +84,11 @@ impl HomeAccess {
     /// Returns [`RuntimeError::Pairing`] if the file of pairings cannot be used,
     /// [`RuntimeError::Config`] if the configuration cannot be used.
     pub fn revoke(&self, person: &Person) -> Result<Revoked, RuntimeError> {
-        let mut meant = self.store.revoke(person)?;
-        let was_approved = !meant.is_empty();
-        meant.push(person.clone());
-        for person in &meant {
-            if self.is_let_in(person, false)? == Some(true) {
+        let mut people = self.store.revoke(person)?;
+        let was_approved = !people.is_empty();
+        people.push(person.clone());
+        for person in &people {
+            if self.is_admitted(person, false)? == Some(true) {
                 return Ok(Revoked::StillLetIn);
             }
         }
@@ -111,7 +115,7 @@ impl HomeAccess {
             .rules()?
             .get(channel)
             .is_some_and(|rules| rules.names(sender));
-        Ok((is_approved || is_named) && self.is_let_in(&person, is_approved)? == Some(true))
+        Ok((is_approved || is_named) && self.is_admitted(&person, is_approved)? == Some(true))
     }
 }
 
@@ -216,14 +220,14 @@ mod tests {
             channel: "telegram".into(),
             sender: "7|ann".into(),
         };
-        assert_eq!(access.is_let_in(&ann, false).unwrap(), Some(true));
+        assert_eq!(access.is_admitted(&ann, false).unwrap(), Some(true));
         home(folder.path(), &json!({"allowFrom": ["8"]}));
-        assert_eq!(access.is_let_in(&ann, false).unwrap(), Some(false));
+        assert_eq!(access.is_admitted(&ann, false).unwrap(), Some(false));
         assert_eq!(access.revoke(&ann).unwrap(), Revoked::WasNotApproved);
         let other = Person {
             channel: "other".into(),
             ..ann
         };
-        assert_eq!(access.is_let_in(&other, true).unwrap(), None);
+        assert_eq!(access.is_admitted(&other, true).unwrap(), None);
     }
 }

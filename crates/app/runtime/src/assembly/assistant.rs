@@ -90,14 +90,14 @@ impl Assistant {
             max_concurrent: defaults.max_concurrent_subagents,
             ..SubagentSettings::default()
         };
-        let own = AgentSettings {
+        let subagent_settings = AgentSettings {
             options: TurnOptions {
                 token_budget,
                 ..defaults.subagent_options()
             },
             ..settings.clone()
         };
-        let subagents = Arc::new(Subagents::new(parts.clone(), own, bounds));
+        let subagents = Arc::new(Subagents::new(parts.clone(), subagent_settings, bounds));
         let spawner = (defaults.max_concurrent_subagents > 0).then(|| spawner(subagents.clone()));
         let registry = tools.for_assistant(outbox, spawner);
         let context = Arc::new(contexts.for_assistant(&registry));
@@ -128,11 +128,11 @@ pub(crate) fn prepare(workspace: &Path) -> Result<Vec<PathBuf>, RuntimeError> {
 }
 
 fn concurrency(config: &Config, defaults: &AgentDefaults) -> usize {
-    let said = config
+    let configured = config
         .environment()
         .variable(CONCURRENCY_VARIABLE)
         .and_then(|text| text.trim().parse::<i64>().ok());
-    said.map_or(defaults.max_concurrent_turns, |count| {
+    configured.map_or(defaults.max_concurrent_turns, |count| {
         usize::try_from(count).unwrap_or(0)
     })
 }
@@ -152,7 +152,7 @@ impl Contexts {
     ) -> Result<Self, RuntimeError> {
         let config = runtime.config();
         let skills = skills::skills(runtime)?;
-        skills::lay_out(&skills);
+        skills::write_built_in_skills(&skills);
         let settings = ContextSettings {
             bot_name: defaults.bot_name.clone(),
             session_folders: config.section::<ToolsConfig>("tools")?.session_folders,

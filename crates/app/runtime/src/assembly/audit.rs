@@ -23,7 +23,7 @@ use crate::RuntimeError;
 use crate::assembly::rotating_file::RotatingFile;
 
 /// Maximum time that a turn waits for a line to be written.
-const PATIENCE: Duration = Duration::from_secs(1);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum length of one string among the arguments, in characters.
 const TEXT_LIMIT: usize = 500;
 /// Maximum length of all arguments, in characters.
@@ -52,7 +52,7 @@ impl AuditLog {
         })
     }
 
-    fn judge(&self, failure: Option<&(dyn std::error::Error + 'static)>) {
+    fn log_transition(&self, failure: Option<&(dyn std::error::Error + 'static)>) {
         let was_failing = self.is_failing.swap(failure.is_some(), Ordering::Relaxed);
         match failure {
             Some(error) if !was_failing => {
@@ -75,7 +75,7 @@ impl ToolWatch for AuditLog {
         let secrets = self.secrets.clone();
         let writing = tokio::task::spawn_blocking(move || {
             let line = serde_json::to_string(&AuditRecord {
-                arguments: bounded(&arguments, &secrets),
+                arguments: redact_and_truncate(&arguments, &secrets),
                 ..record
             })?;
             let line = visible_json(&line)
@@ -85,11 +85,11 @@ impl ToolWatch for AuditLog {
                 .unwrap_or_else(PoisonError::into_inner)
                 .append(line.as_bytes())
         });
-        match tokio::time::timeout(PATIENCE, writing).await {
-            Ok(Ok(Ok(()))) => self.judge(None),
-            Ok(Ok(Err(error))) => self.judge(Some(&error)),
-            Ok(Err(error)) => self.judge(Some(&error)),
-            Err(late) => self.judge(Some(&late)),
+        match tokio::time::timeout(WRITE_TIMEOUT, writing).await {
+            Ok(Ok(Ok(()))) => self.log_transition(None),
+            Ok(Ok(Err(error))) => self.log_transition(Some(&error)),
+            Ok(Err(error)) => self.log_transition(Some(&error)),
+            Err(timeout) => self.log_transition(Some(&timeout)),
         }
     }
 }
@@ -155,23 +155,23 @@ fn digest(text: &str) -> String {
 }
 
 /// Redacts and truncates arguments. Arguments that are not JSON become a string.
-fn bounded(arguments: &str, secrets: &Secrets) -> Value {
+fn redact_and_truncate(arguments: &str, secrets: &Secrets) -> Value {
     // Redact before truncating: half a secret is no longer recognised as one.
-    let text = |plain: &str| cut(&without_secrets(&secrets.hide(plain)), TEXT_LIMIT);
+    let text = |plain: &str| truncate(&without_secrets(&secrets.hide(plain)), TEXT_LIMIT);
     let Ok(value) = serde_json::from_str::<Value>(arguments) else {
         return text(arguments).into();
     };
     let value = redacted(&secrets.hide_in(&value), &text);
     let whole = value.to_string();
     if whole.chars().count() > ARGUMENTS_LIMIT {
-        cut(&whole, ARGUMENTS_LIMIT).into()
+        truncate(&whole, ARGUMENTS_LIMIT).into()
     } else {
         value
     }
 }
 
 /// Truncates `text` to `limit` characters and appends its full length.
-fn cut(text: &str, limit: usize) -> String {
+fn truncate(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => {
             format!(
@@ -197,7 +197,7 @@ mod tests {
     fn audited_arguments_are_redacted_and_truncated() {
         let secrets = Secrets::new(["open sesame".to_owned()]);
         let long = "x".repeat(600);
-        let cut = format!("{}… (600 characters)", "x".repeat(500));
+        let truncate = format!("{}… (600 characters)", "x".repeat(500));
         for (arguments, expected) in [
             (
                 json!({"path": "a", "n": 3}).to_string(),
@@ -213,15 +213,21 @@ mod tests {
             ),
             (
                 json!({"content": long}).to_string(),
-                json!({"content": cut}),
+                json!({"content": truncate}),
             ),
             ("{\"apiKey\": \"abc".to_owned(), json!("{\"apiKey\": \"***")),
             (String::new(), json!("")),
         ] {
-            assert_eq!(bounded(&arguments, &secrets), expected, "{arguments}");
+            assert_eq!(
+                redact_and_truncate(&arguments, &secrets),
+                expected,
+                "{arguments}"
+            );
         }
         let many: Vec<String> = (0..1000).map(|number| format!("word {number}")).collect();
-        let Value::String(text) = bounded(&json!({"words": many}).to_string(), &secrets) else {
+        let Value::String(text) =
+            redact_and_truncate(&json!({"words": many}).to_string(), &secrets)
+        else {
             panic!("not cut")
         };
         assert!(

@@ -25,7 +25,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
 use super::extensions::Extensions;
-use super::noted_secrets::RedactingNotes;
+use super::redacting_notes::RedactingNotes;
 use crate::Runtime;
 use crate::error::chain;
 
@@ -60,7 +60,9 @@ pub(crate) struct ConfiguredChannel {
 }
 
 /// Returns the channels of a configuration, ordered by name.
-pub(crate) fn wanted(runtime: &Runtime) -> Result<Vec<ConfiguredChannel>, ConfigError> {
+pub(crate) fn configured_channels(
+    runtime: &Runtime,
+) -> Result<Vec<ConfiguredChannel>, ConfigError> {
     let names = runtime.config().names("channels")?;
     names
         .iter()
@@ -147,24 +149,24 @@ impl ConfiguredChannel {
     }
 
     /// Makes tokens that the channel saves in its notes known to `secrets`.
-    pub(crate) fn teaching(mut self, secrets: &Secrets) -> Self {
-        let learning = |inner| {
+    pub(crate) fn registering_tokens(mut self, secrets: &Secrets) -> Self {
+        let redacting = |inner| {
             Arc::new(RedactingNotes {
                 inner,
                 secrets: secrets.clone(),
             }) as Arc<dyn Notes>
         };
-        self.raw.notes = self.raw.notes.map(learning);
+        self.raw.notes = self.raw.notes.map(redacting);
         self
     }
 
     /// Makes the channel and opens no connection.
-    pub(crate) fn make(&self) -> Result<BuiltChannel, ChannelsError> {
+    pub(crate) fn build(&self) -> Result<BuiltChannel, ChannelsError> {
         let (settings, receiver) = watch::channel(self.settings()?);
-        let again = self.clone();
+        let configured = self.clone();
         let managed =
             ManagedChannel::new(self.channel()?, receiver).pairing_by(self.pairing.clone());
-        let managed = managed.made_by(move || again.channel().map_err(unmakeable));
+        let managed = managed.made_by(move || configured.channel().map_err(rebuild_error));
         let managed = match &self.claim {
             Some(lock) => managed.claiming(lock.clone()),
             None => managed,
@@ -214,12 +216,12 @@ impl ConfiguredChannel {
     pub(crate) fn is_same_channel(&self, other: &Self) -> bool {
         self.kind == other.kind
             && self.raw.proxy == other.raw.proxy
-            && own_part(&self.raw) == own_part(&other.raw)
+            && own_section(&self.raw) == own_section(&other.raw)
     }
 }
 
 /// Returns the part of a section that the channel itself reads.
-fn own_part(raw: &RawConfig) -> Value {
+fn own_section(raw: &RawConfig) -> Value {
     let mut section = raw.section.clone();
     if let Some(keys) = section.as_object_mut() {
         for key in shared_keys() {
@@ -249,35 +251,35 @@ pub(crate) type BuiltChannels =
 
 /// Makes the enabled channels. A channel that cannot be made, or that receives for the account of
 /// another one, has an error instead.
-pub(crate) fn make_all(wanted: Vec<ConfiguredChannel>) -> BuiltChannels {
+pub(crate) fn build_all(configured: Vec<ConfiguredChannel>) -> BuiltChannels {
     let mut accounts: BTreeMap<PathBuf, ChannelName> = BTreeMap::new();
-    let make = |wanted: ConfiguredChannel| {
-        let made = match wanted.claim.clone().map(|claim| accounts.entry(claim)) {
+    let build = |configured: ConfiguredChannel| {
+        let built = match configured.claim.clone().map(|claim| accounts.entry(claim)) {
             Some(Entry::Occupied(first)) => {
-                let (kind, first) = (&wanted.kind, first.get());
+                let (kind, first) = (&configured.kind, first.get());
                 Err(format!(
                     "channels.{first} receives with the same {kind} credentials; give each an account of its own, \
                      or disable one of the two"
                 ))
             }
             Some(Entry::Vacant(account)) => {
-                account.insert(wanted.name.clone());
-                wanted.make().map_err(|error| chain(&error))
+                account.insert(configured.name.clone());
+                configured.build().map_err(|error| chain(&error))
             }
-            None => wanted.make().map_err(|error| chain(&error)),
+            None => configured.build().map_err(|error| chain(&error)),
         };
-        (wanted.name.clone(), (wanted, made))
+        (configured.name.clone(), (configured, built))
     };
-    wanted
+    configured
         .into_iter()
-        .filter(|wanted| wanted.is_enabled)
-        .map(make)
+        .filter(|configured| configured.is_enabled)
+        .map(build)
         .collect()
 }
 
 /// Converts the error of making a channel again. Its configuration was valid before, so any other
 /// error has a local cause.
-fn unmakeable(error: ChannelsError) -> ChannelError {
+fn rebuild_error(error: ChannelsError) -> ChannelError {
     match error {
         ChannelsError::Create { source, .. } => source,
         other => ChannelError::Unavailable(chain(&other)),
@@ -303,20 +305,20 @@ mod tests {
         )
         .unwrap();
         let environment = Environment::new([], Some(home.path().into()), "/".into());
-        wanted(&in_environment(environment, LoadOptions::default())).unwrap()
+        configured_channels(&in_environment(environment, LoadOptions::default())).unwrap()
     }
 
     #[test]
     fn channels_with_the_same_account_are_refused() {
-        let made = make_all(channels(&json!({
+        let built = build_all(channels(&json!({
             "telegram": { "enabled": true, "token": "1:a" },
             "telegram2": { "enabled": true, "kind": "telegram", "token": " 1:a" },
             "telegram3": { "enabled": true, "kind": "telegram", "token": "1:b" },
             "telegram4": { "enabled": false, "kind": "telegram", "token": "1:b" },
         })));
-        let faults: Vec<_> = made
+        let faults: Vec<_> = built
             .iter()
-            .map(|(name, (_, made))| (name.as_str(), made.as_ref().err().map(String::as_str)))
+            .map(|(name, (_, built))| (name.as_str(), built.as_ref().err().map(String::as_str)))
             .collect();
         let same = "channels.telegram receives with the same telegram credentials; give each an account of its own, \
                     or disable one of the two";
@@ -333,8 +335,8 @@ mod tests {
     #[test]
     fn channel_named_like_the_terminal_is_refused() {
         let section = json!({ "cli": { "enabled": true, "kind": "telegram", "token": "1:a" } });
-        let made = make_all(channels(&section)).remove(&ChannelName::from("cli"));
-        let why = made.and_then(|(_, made)| made.err()).unwrap();
+        let built = build_all(channels(&section)).remove(&ChannelName::from("cli"));
+        let why = built.and_then(|(_, built)| built.err()).unwrap();
         assert!(
             why.contains("name of the terminal") && why.contains("\"kind\": \"telegram\""),
             "{why}"

@@ -22,7 +22,7 @@ use crate::RuntimeError;
 use crate::assembly::settings::AgentDefaults;
 
 /// Maximum number of ledger entries that are searched.
-const LOOKED_AT: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 /// `cron`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,10 +71,11 @@ impl JobScheduling {
             settings,
         } = config.section("cron")?;
         let AgentDefaults {
-            timezone: usual, ..
+            timezone: agent_timezone,
+            ..
         } = config.section("agents.defaults")?;
         let zone = timezone
-            .or(usual)
+            .or(agent_timezone)
             .as_deref()
             .map_or_else(|| Ok(host_zone()), zone_named)?;
         Ok(Self {
@@ -152,10 +153,10 @@ impl JobRuns {
     ) -> Option<Option<LedgerEntry>> {
         let entries = self
             .ledger
-            .list(Queue::Inbound, filter, LOOKED_AT)
+            .list(Queue::Inbound, filter, MAX_ENTRIES)
             .await
             .ok()?;
-        let is_meant = |entry: &LedgerEntry| {
+        let matches = |entry: &LedgerEntry| {
             entry
                 .inbound
                 .as_ref()
@@ -163,7 +164,7 @@ impl JobRuns {
                 .as_ref()
                 == Some(message)
         };
-        Some(entries.into_iter().find(is_meant))
+        Some(entries.into_iter().find(matches))
     }
 }
 
@@ -190,7 +191,7 @@ impl RunOutcomes for JobRuns {
                 _ => None,
             });
         if let Some(end) = ends.into_iter().find(|end| end.inbound.contains(message)) {
-            return Some(told(end));
+            return Some(outcome(end));
         }
         if view.answered.contains(message) {
             return Some(Ok(()));
@@ -203,7 +204,7 @@ impl RunOutcomes for JobRuns {
     }
 }
 
-fn told(end: &TurnEnd) -> Result<(), String> {
+fn outcome(end: &TurnEnd) -> Result<(), String> {
     match end.outcome {
         TurnOutcome::Replied | TurnOutcome::Suppressed => Ok(()),
         TurnOutcome::Stopped => Err("stopped".to_owned()),

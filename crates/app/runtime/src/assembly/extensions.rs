@@ -75,14 +75,14 @@ impl Extensions {
         &self,
         defaults: &'a AgentDefaults,
     ) -> Option<(&Arc<dyn ProviderFactory>, &'a str)> {
-        let (model, wanted) = (defaults.model.as_str(), defaults.provider.as_str());
+        let (model, provider) = (defaults.model.as_str(), defaults.provider.as_str());
         let prefixed = |name: &str| model.strip_prefix(name)?.strip_prefix('/');
-        let is_automatic = wanted.is_empty() || wanted == "auto";
+        let is_automatic = provider.is_empty() || provider == "auto";
         self.providers.iter().find_map(|factory| {
             let name = factory.name();
             let is_selected = match is_automatic {
                 true => prefixed(name).is_some(),
-                false => wanted == name,
+                false => provider == name,
             };
             is_selected.then(|| (factory, prefixed(name).unwrap_or(model)))
         })
@@ -93,7 +93,7 @@ impl Extensions {
     pub(crate) fn observe(self: Arc<Self>, events: &EventFeed) -> Observation {
         let (tasks, end) = (TaskTracker::new(), CancellationToken::new());
         if !self.observers.is_empty() {
-            tasks.spawn(self.hand_over(events.subscribe(), end.clone()));
+            tasks.spawn(self.forward_events(events.subscribe(), end.clone()));
         }
         tasks.close();
         Observation {
@@ -102,12 +102,13 @@ impl Extensions {
         }
     }
 
-    async fn hand_over(self: Arc<Self>, mut events: Receiver<Event>, end: CancellationToken) {
-        let hand_over = |event: &Event| self.observers.iter().for_each(|observer| observer(event));
+    async fn forward_events(self: Arc<Self>, mut events: Receiver<Event>, end: CancellationToken) {
+        let forward_events =
+            |event: &Event| self.observers.iter().for_each(|observer| observer(event));
         let all = async {
             loop {
                 match events.recv().await {
-                    Ok(event) => hand_over(&event),
+                    Ok(event) => forward_events(&event),
                     // Too slow: the oldest events are lost.
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return,
@@ -118,7 +119,7 @@ impl Extensions {
         // The last turn may have ended just now.
         loop {
             match events.try_recv() {
-                Ok(event) => hand_over(&event),
+                Ok(event) => forward_events(&event),
                 Err(TryRecvError::Lagged(_)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return,
             }

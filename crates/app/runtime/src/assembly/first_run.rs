@@ -52,7 +52,7 @@ impl FirstRun {
         if paths.state_db.exists() {
             return Ok(None);
         }
-        let visit = match config.is_first_run() {
+        let first_run = match config.is_first_run() {
             true => Some(Self {
                 report: ImportReport::new(config)?,
                 running: running_python_program(Path::new("/proc"), std::process::id(), paths),
@@ -62,6 +62,6 @@ impl FirstRun {
             false => None,
         };
         StateDb::open(&paths.state_db).await?.close().await;
-        Ok(visit)
+        Ok(first_run)
     }
 }

@@ -117,13 +117,13 @@ fn channel_sections(extensions: &Extensions) -> Vec<(&'static str, Value)> {
         .filter_map(|(_, section)| section.as_object_mut())
     {
         for key in shared_keys() {
-            let nothing = match key.as_str() {
+            let default = match key.as_str() {
                 // The keys of `groups` are group ids, so any key is allowed.
                 "groups" => json!({}),
                 "dm" => json!({ "enabled": null, "policy": null, "allowFrom": null }),
                 _ => Value::Null,
             };
-            section.entry(key).or_insert(nothing);
+            section.entry(key).or_insert(default);
         }
     }
     sections

@@ -106,7 +106,7 @@ pub(crate) fn tools(config: &Config) -> Result<Vec<Arc<dyn Tool>>, RuntimeError>
 
 /// Rolls up and expires old day notes as configured. A failure is logged and tried again the next
 /// time.
-pub(crate) async fn apply_retention(memory: &MarkdownStore) {
+pub(crate) async fn roll_up_day_notes(memory: &MarkdownStore) {
     match memory
         .apply_retention(chrono::Local::now().date_naive())
         .await
@@ -119,11 +119,11 @@ pub(crate) async fn apply_retention(memory: &MarkdownStore) {
     }
 }
 
-/// Does the same as [`tend`] for an assistant that runs without a gateway.
+/// Does the same as [`roll_up_day_notes`] for an assistant that runs without a gateway.
 ///
 /// # Errors
 /// Returns the errors of [`memory_store`].
-pub(crate) async fn look_after(config: &Config) -> Result<(), RuntimeError> {
-    apply_retention(&memory_store(config)?).await;
+pub(crate) async fn roll_up_without_gateway(config: &Config) -> Result<(), RuntimeError> {
+    roll_up_day_notes(&memory_store(config)?).await;
     Ok(())
 }

@@ -198,17 +198,18 @@ pub(crate) fn router(
         model: connection.model.clone(),
         generation: defaults.generation(),
     });
-    ProviderRouter::new(candidates, patience(config))
+    ProviderRouter::new(candidates, retry_policy(config))
 }
 
-fn patience(config: &Config) -> RetryPolicy {
-    let seconds = |name: &str, longest: u64| {
-        let said = config
+fn retry_policy(config: &Config) -> RetryPolicy {
+    let seconds = |name: &str, max: u64| {
+        let configured_seconds = config
             .environment()
             .variable(name)
             .and_then(|text| text.trim().parse::<u64>().ok());
-        said.filter(|seconds| *seconds > 0)
-            .map(|seconds| Duration::from_secs(seconds.min(longest)))
+        configured_seconds
+            .filter(|seconds| *seconds > 0)
+            .map(|seconds| Duration::from_secs(seconds.min(max)))
     };
     let policy = RetryPolicy::default();
     RetryPolicy {

@@ -17,7 +17,7 @@ use crate::error::chain;
 /// File name, in the data folder.
 const FILE: &str = "tasks.json";
 /// Maximum size of the file, in bytes.
-const LONGEST: u64 = 4 << 20;
+const MAX_SIZE: u64 = 4 << 20;
 
 /// Planned or completed import of a `tasks.json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,16 +77,16 @@ impl fmt::Display for OlderTasks {
 
 impl OlderTasks {
     /// Plans the import and changes nothing; `None` if there is nothing to import.
-    pub(crate) fn look(config: &Config) -> Option<Self> {
-        let (store, jobs) = match found(config) {
-            Ok(found) => found?,
+    pub(crate) fn plan(config: &Config) -> Option<Self> {
+        let (store, jobs) = match importable(config) {
+            Ok(importable) => importable?,
             Err(why) => return Some(Self::LeftAlone(why)),
         };
         match store.read() {
-            Ok(mut there) => {
+            Ok(mut existing) => {
                 let known = jobs
                     .iter()
-                    .filter(|job| there.find(job.id.as_str()).is_some())
+                    .filter(|job| existing.find(job.id.as_str()).is_some())
                     .count();
                 Some(Self::Importable {
                     new: jobs.len() - known,
@@ -99,18 +99,18 @@ impl OlderTasks {
 
     /// Imports the jobs whose ids do not exist yet; `None` if there is nothing to import.
     pub(crate) fn import(config: &Config) -> Option<Self> {
-        let (store, jobs) = match found(config) {
-            Ok(found) => found?,
+        let (store, jobs) = match importable(config) {
+            Ok(importable) => importable?,
             Err(why) => return Some(Self::LeftAlone(why)),
         };
         let count = jobs.len();
-        let added = store.edit(|there| {
+        let added = store.edit(|existing| {
             let new: Vec<Job> = jobs
                 .into_iter()
-                .filter(|job| there.find(job.id.as_str()).is_none())
+                .filter(|job| existing.find(job.id.as_str()).is_none())
                 .collect();
             let added = new.len();
-            new.into_iter().for_each(|job| there.add(job));
+            new.into_iter().for_each(|job| existing.add(job));
             added
         });
         Some(match added {
@@ -124,7 +124,7 @@ impl OlderTasks {
 }
 
 /// Returns the jobs of the file and the store to import them into; `None` if there are none.
-fn found(config: &Config) -> Result<Option<(JobStore, Vec<Job>)>, String> {
+fn importable(config: &Config) -> Result<Option<(JobStore, Vec<Job>)>, String> {
     let jobs = match read(&config.paths().data_dir.join(FILE))? {
         Some(jobs) if !jobs.is_empty() => jobs,
         _ => return Ok(None),
@@ -139,10 +139,10 @@ fn read(path: &Path) -> Result<Option<Vec<Job>>, String> {
     let unreadable = |error: io::Error| format!("it cannot be read: {error}");
     let length = match std::fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        found => found.map_err(unreadable)?.len(),
+        importable => importable.map_err(unreadable)?.len(),
     };
-    if length > LONGEST {
-        return Err(format!("it has more than {LONGEST} bytes"));
+    if length > MAX_SIZE {
+        return Err(format!("it has more than {MAX_SIZE} bytes"));
     }
     let bytes = std::fs::read(path).map_err(unreadable)?;
     let value: Value =

@@ -66,9 +66,9 @@ pub(crate) fn path_rules(
     read_only_roots.push(paths.logs.clone());
     let mut rules = tools.path_rules(workspace);
     // A workspace that is or contains the data folder opens only the default workspace in it.
-    let usual = paths.data_dir.join("workspace");
-    if !rules.restrict || usual.starts_with(workspace) {
-        rules.allowed_paths.push(usual);
+    let default_workspace = paths.data_dir.join("workspace");
+    if !rules.restrict || default_workspace.starts_with(workspace) {
+        rules.allowed_paths.push(default_workspace);
     }
     rules.protected_paths.push(paths.logs.clone());
     rules.protected_paths.push(skills::protected(&skills));

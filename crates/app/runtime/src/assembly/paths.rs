@@ -40,7 +40,7 @@ pub fn session_store(config: &Config) -> Result<Arc<dyn SessionStore>, RuntimeEr
 }
 
 /// Failures that the ledger of a gateway survives: the same as its sessions.
-pub(crate) fn ledger_survives(config: &Config) -> Result<CommitDurability, RuntimeError> {
+pub(crate) fn ledger_durability(config: &Config) -> Result<CommitDurability, RuntimeError> {
     Ok(
         match config.section::<SessionsConfig>("sessions")?.durability {
             Durability::Disk => CommitDurability::PowerCut,

@@ -61,7 +61,7 @@ mod unix {
 
     /// Folders in the data folder that hold only the program's own files; `logs` and `media` are
     /// added to them.
-    const OWN: [&str; 7] = [
+    const OWN_FOLDERS: [&str; 7] = [
         "channels",
         "cron",
         "history",
@@ -77,17 +77,17 @@ mod unix {
     /// Tightens the modes and returns the paths whose modes were too wide.
     pub(super) fn tighten(paths: &Paths) -> Vec<PathBuf> {
         let mut tightened = Vec::new();
-        let mut left = MAX_ENTRIES;
+        let mut remaining = MAX_ENTRIES;
         if paths.data_dir == paths.home {
             tighten_one(&paths.home, &mut tightened);
         }
         let is_state = |name: &str| name.starts_with("state.db") || name.starts_with("config.json");
-        let kept = [
+        let private_files = [
             paths.config_file.clone(),
             paths.data_dir.join("pairing.json"),
             paths.data_dir.join("restart.json"),
         ];
-        for path in kept {
+        for path in private_files {
             tighten_one(&path, &mut tightened);
         }
         for entry in paths.data_dir.read_dir().into_iter().flatten().flatten() {
@@ -95,21 +95,21 @@ mod unix {
                 tighten_one(&entry.path(), &mut tightened);
             }
         }
-        let own = OWN.map(|name| paths.data_dir.join(name));
+        let own_folders = OWN_FOLDERS.map(|name| paths.data_dir.join(name));
         // Inside a tightened home other users reach nothing; elsewhere a folder may belong to
         // someone else.
-        for folder in own
+        for folder in own_folders
             .into_iter()
             .chain([paths.logs.clone(), paths.media.clone()])
         {
             if paths.data_dir == paths.home {
-                tighten_below(folder, &mut left, &mut tightened);
+                tighten_below(folder, &mut remaining, &mut tightened);
             }
         }
         tightened
     }
 
-    fn tighten_below(folder: PathBuf, left: &mut usize, tightened: &mut Vec<PathBuf>) {
+    fn tighten_below(folder: PathBuf, remaining: &mut usize, tightened: &mut Vec<PathBuf>) {
         let mut folders = vec![folder];
         while let Some(folder) = folders.pop() {
             if !folder
@@ -120,10 +120,10 @@ mod unix {
             }
             tighten_one(&folder, tightened);
             for entry in folder.read_dir().into_iter().flatten().flatten() {
-                let Some(rest) = left.checked_sub(1) else {
+                let Some(rest) = remaining.checked_sub(1) else {
                     return;
                 };
-                *left = rest;
+                *remaining = rest;
                 match entry.file_type() {
                     Ok(kind) if kind.is_dir() => folders.push(entry.path()),
                     Ok(kind) if kind.is_file() => tighten_one(&entry.path(), tightened),
@@ -134,7 +134,7 @@ mod unix {
     }
 
     fn tighten_one(path: &Path, tightened: &mut Vec<PathBuf>) {
-        match without_others(path) {
+        match restrict_to_owner(path) {
             Ok(true) => tightened.push(path.to_owned()),
             Ok(false) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -146,7 +146,7 @@ mod unix {
 
     /// Removes the permissions of group and others. Works on the opened file, so that no link is
     /// followed.
-    fn without_others(path: &Path) -> io::Result<bool> {
+    fn restrict_to_owner(path: &Path) -> io::Result<bool> {
         let metadata = path.symlink_metadata()?;
         if metadata.permissions().mode() & 0o077 == 0 || !(metadata.is_dir() || metadata.is_file())
         {

@@ -68,21 +68,21 @@ impl RotatingFile {
             && size > 0
             && size.saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX)) > limit
         {
-            self.put_aside()?;
+            self.rotate()?;
         }
         self.current()?.write_all(line)
     }
 
     /// Returns the open file; opens it again if another process rotated it.
     fn current(&mut self) -> io::Result<&mut File> {
-        let kept = match self.file.take() {
-            Some(file) if is_at(&file, &self.path) => file,
+        let current = match self.file.take() {
+            Some(file) if is_same_file(&file, &self.path) => file,
             _ => open(&self.path)?,
         };
-        Ok(self.file.insert(kept))
+        Ok(self.file.insert(current))
     }
 
-    fn put_aside(&mut self) -> io::Result<()> {
+    fn rotate(&mut self) -> io::Result<()> {
         self.file = None;
         let name = |number: u32| {
             let mut name = self.path.clone().into_os_string();
@@ -135,7 +135,7 @@ fn open(path: &Path) -> io::Result<File> {
 
 /// `true` if the open file is still the one of that name.
 #[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> bool {
+fn is_same_file(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let (Ok(open), Ok(named)) = (file.metadata(), fs::metadata(path)) else {
@@ -146,7 +146,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 
 /// On other systems an open file cannot be renamed.
 #[cfg(not(unix))]
-fn is_at(_: &File, path: &Path) -> bool {
+fn is_same_file(_: &File, path: &Path) -> bool {
     path.exists()
 }
 

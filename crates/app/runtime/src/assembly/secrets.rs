@@ -8,7 +8,7 @@ use nanobot_redact::{SHORTEST, Secrets, is_secret_name};
 use serde_json::Value;
 
 /// Maximum size of a channel's note that is searched for tokens, in bytes; larger ones hold none.
-const LONGEST_NOTE: u64 = 256 << 10;
+const MAX_NOTE_SIZE: u64 = 256 << 10;
 
 /// Environment variables with API keys for search, used if none is configured.
 const SEARCH_KEYS: [&str; 3] = ["BRAVE_API_KEY", "TAVILY_API_KEY", "JINA_API_KEY"];
@@ -34,7 +34,7 @@ pub(crate) fn values(config: &Config) -> Vec<String> {
         .chain(SEARCH_KEYS)
         .filter_map(|name| config.environment().variable(name));
     values.extend(variables.map(str::to_owned));
-    noted(&config.paths().channel_notes, &mut values);
+    collect_noted(&config.paths().channel_notes, &mut values);
     values
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn short_warning(key: &str) -> String {
 }
 
 /// Adds tokens in the notes of channels: string values under secret names.
-fn noted(root: &Path, values: &mut Vec<String>) {
+fn collect_noted(root: &Path, values: &mut Vec<String>) {
     let entries = |folder: &Path| {
         std::fs::read_dir(folder)
             .into_iter()
@@ -76,7 +76,7 @@ fn noted(root: &Path, values: &mut Vec<String>) {
     for file in entries(root).flat_map(|folder| entries(&folder.path())) {
         if file
             .metadata()
-            .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST_NOTE)
+            .is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_NOTE_SIZE)
             && let Ok(text) = std::fs::read_to_string(file.path())
         {
             values.extend(tokens_in(&text));

@@ -56,7 +56,7 @@ pub fn unagreed_skills(runtime: &Runtime) -> Vec<String> {
 
 /// Writes the built-in skills to a folder that file tools can read. If that fails, only file tools
 /// are affected.
-pub(crate) fn lay_out(skills: &Skills) {
+pub(crate) fn write_built_in_skills(skills: &Skills) {
     if let Err(error) = skills.write_built_in() {
         let path = &skills.settings().built_in;
         tracing::warn!(path = %path.display(), %error, "could not write the built-in skills for file tools");

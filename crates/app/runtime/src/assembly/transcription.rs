@@ -57,7 +57,7 @@ impl TranscriptionConfig {
             (2..=3).contains(&language.len())
                 && language.bytes().all(|letter| letter.is_ascii_lowercase())
         };
-        let language = said(self.language.as_ref());
+        let language = non_blank(self.language.as_ref());
         let known = language.filter(is_language).cloned();
         if known.is_none() && language.is_some() {
             tracing::warn!(
@@ -65,7 +65,7 @@ impl TranscriptionConfig {
             );
         }
         SpeechSettings {
-            model: said(self.model.as_ref()).cloned(),
+            model: non_blank(self.model.as_ref()).cloned(),
             language: known,
             max_seconds: self.max_duration_sec.clamp(1, 600),
             max_bytes: u64::from(self.max_upload_mb.clamp(1, 100)) << 20,
@@ -83,7 +83,7 @@ pub(crate) fn transcriber(config: &Config) -> Result<Option<Arc<dyn Transcriber>
     if !section.enabled {
         return Ok(None);
     }
-    let speech = match said(section.provider.as_ref()) {
+    let speech = match non_blank(section.provider.as_ref()) {
         Some(vendor) => Some(speech(config, &section, vendor)),
         None => Speech::vendors()
             .find(|vendor| model::has_key(config, vendor))
@@ -107,7 +107,7 @@ fn speech(
     vendor: &str,
 ) -> Result<Speech, RuntimeError> {
     let (selection, mut provider) = model::settings_of(config, vendor)?;
-    if let Some(base) = said(section.api_base.as_ref()) {
+    if let Some(base) = non_blank(section.api_base.as_ref()) {
         provider.api_base = Some(base.clone());
     }
     Ok(Speech::new(
@@ -119,7 +119,7 @@ fn speech(
 }
 
 /// Treats a blank string as not set.
-fn said(text: Option<&String>) -> Option<&String> {
+fn non_blank(text: Option<&String>) -> Option<&String> {
     text.filter(|text| !text.trim().is_empty())
 }
 

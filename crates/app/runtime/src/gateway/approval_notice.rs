@@ -9,14 +9,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nanobot_bus::Bus;
-use nanobot_channels::{Asker, Person, Untold};
+use nanobot_channels::{Asker, Person, UnnotifiedPeople};
 use nanobot_types::{
     ChatAddress, OutboundKey, OutboundKind, OutboundMessage, OutboundSlot, TraceId,
 };
 use nanobot_watch::FileWatch;
 use tokio_util::sync::CancellationToken;
 
-use super::channel_reload::{SectionStamp, stamp};
+use super::channel_reload::{FileStamp, stamp};
 use crate::RuntimeError;
 use crate::assembly::access::HomeAccess;
 
@@ -31,7 +31,7 @@ type Approved = Vec<(Asker, Option<bool>)>;
 pub(crate) struct ApprovalNotices {
     access: HomeAccess,
     bus: Arc<dyn Bus>,
-    stamp: Option<SectionStamp>,
+    stamp: Option<FileStamp>,
     /// People with a code when the file was last read.
     waiting: Vec<Asker>,
 }
@@ -52,10 +52,10 @@ impl ApprovalNotices {
         let mut changes = watch.follow(&file);
         let following = async {
             loop {
-                let seen = stamp(&file);
-                if seen != self.stamp {
-                    self.stamp = seen;
-                    self.look().await;
+                let current = stamp(&file);
+                if current != self.stamp {
+                    self.stamp = current;
+                    self.send_notices().await;
                 }
                 changes.changed().await;
             }
@@ -63,7 +63,7 @@ impl ApprovalNotices {
         cancel.run_until_cancelled(following).await;
     }
 
-    async fn look(&mut self) {
+    async fn send_notices(&mut self) {
         let (access, waited) = (self.access.clone(), self.waiting.clone());
         let read = match tokio::task::spawn_blocking(move || read(&access, &waited)).await {
             Ok(read) => read,
@@ -78,25 +78,25 @@ impl ApprovalNotices {
         };
         self.waiting = waiting;
         let mut done = Vec::new();
-        for (asker, is_let_in) in approved {
-            let is_told = match is_let_in {
-                Some(true) => self.tell(&asker).await,
+        for (asker, is_admitted) in approved {
+            let is_done = match is_admitted {
+                Some(true) => self.publish_notice(&asker).await,
                 // The configuration keeps them out: there is nothing to notify them of.
                 Some(false) => true,
                 // The channel may be configured again later.
                 None => false,
             };
-            if is_told {
+            if is_done {
                 done.push(asker);
             }
         }
         if !done.is_empty() {
-            self.note(done).await;
+            self.mark_notified(done).await;
         }
     }
 
     /// Publishes the notice; `true` if it is durable.
-    async fn tell(&self, asker: &Asker) -> bool {
+    async fn publish_notice(&self, asker: &Asker) -> bool {
         let Person { channel, sender } = &asker.person;
         let address = ChatAddress::new(channel.clone(), asker.chat.clone());
         let turn = TraceId::from(format!(
@@ -114,9 +114,9 @@ impl ApprovalNotices {
         }
     }
 
-    async fn note(&self, askers: Vec<Asker>) {
+    async fn mark_notified(&self, askers: Vec<Asker>) {
         let store = self.access.pairing().clone();
-        match tokio::task::spawn_blocking(move || store.told(&askers)).await {
+        match tokio::task::spawn_blocking(move || store.mark_notified(&askers)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 let error = &error as &dyn std::error::Error;
@@ -131,10 +131,10 @@ impl ApprovalNotices {
 
 /// Returns the people to notify, and those who wait now.
 fn read(access: &HomeAccess, waited: &[Asker]) -> Result<(Approved, Vec<Asker>), RuntimeError> {
-    let Untold { approved, waiting } = access.pairing().untold(waited)?;
-    let judged = approved.into_iter().map(|asker| {
-        let is_let_in = access.is_let_in(&asker.person, true)?;
-        Ok((asker, is_let_in))
+    let UnnotifiedPeople { approved, waiting } = access.pairing().unnotified(waited)?;
+    let checked = approved.into_iter().map(|asker| {
+        let is_admitted = access.is_admitted(&asker.person, true)?;
+        Ok((asker, is_admitted))
     });
-    Ok((judged.collect::<Result<_, RuntimeError>>()?, waiting))
+    Ok((checked.collect::<Result<_, RuntimeError>>()?, waiting))
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::approval_notice::ApprovalNotices;
-use super::heartbeat::{Heartbeat, SessionPlaces};
+use super::heartbeat::{Heartbeat, SessionTargets};
 use super::lifecycle_notices::OutageNotices;
 use super::retention::Retention;
 use crate::assembly::access::HomeAccess;
@@ -25,7 +25,7 @@ use crate::{Runtime, RuntimeError, session_store};
 /// The configured background work.
 #[derive(Debug)]
 pub(crate) struct Background {
-    keeper: Retention,
+    retention: Retention,
     scheduling: JobScheduling,
     heartbeat: Heartbeat,
     lifecycle: LifecycleNotices,
@@ -54,7 +54,7 @@ impl Background {
     ) -> Result<Self, RuntimeError> {
         let config = runtime.config();
         Ok(Self {
-            keeper: Retention::new(config, bus.clone())?,
+            retention: Retention::new(config, bus.clone())?,
             scheduling: JobScheduling::of(config)?,
             heartbeat: Heartbeat::of(config, router)?,
             lifecycle: config.section(&format!("channels.{LIFECYCLE_NOTICES}"))?,
@@ -64,12 +64,12 @@ impl Background {
     }
 
     /// Returns the judge that decides which heartbeat replies are sent.
-    pub(crate) fn judge(&self) -> Arc<dyn HeartbeatFilter> {
-        self.heartbeat.judge()
+    pub(crate) fn reply_filter(&self) -> Arc<dyn HeartbeatFilter> {
+        self.heartbeat.reply_filter()
     }
 
     /// Starts all of it.
-    pub(crate) fn start(self, tasks: &TaskTracker, surroundings: &BackgroundParts<'_>) {
+    pub(crate) fn start(self, tasks: &TaskTracker, parts: &BackgroundParts<'_>) {
         let BackgroundParts {
             bus,
             agent,
@@ -77,10 +77,10 @@ impl Background {
             watch,
             cancel,
             end,
-        } = *surroundings;
+        } = *parts;
         let ledger: Arc<dyn Ledger> = Arc::new(bus.clone());
         let shared: Arc<dyn Bus> = Arc::new(bus.clone());
-        tasks.spawn(self.keeper.run(end.clone()));
+        tasks.spawn(self.retention.run(end.clone()));
         let notices = OutageNotices {
             settings: self.lifecycle,
             health: health.clone(),
@@ -90,13 +90,13 @@ impl Background {
         tasks.spawn(
             ApprovalNotices::new(self.access, shared.clone()).run(watch.clone(), cancel.clone()),
         );
-        let places = SessionPlaces {
+        let targets = SessionTargets {
             sessions: self.sessions.clone(),
             channels: health.clone(),
         };
         let heartbeat = self
             .heartbeat
-            .service(shared.clone(), ledger.clone(), Arc::new(places));
+            .service(shared.clone(), ledger.clone(), Arc::new(targets));
         tasks.spawn(heartbeat.run(cancel.clone()));
         let runs = JobRuns {
             agent: agent.clone(),

@@ -16,14 +16,16 @@ use nanobot_watch::FileWatch;
 use crate::assembly::secrets;
 
 use crate::Runtime;
-use crate::assembly::channels::{BuiltChannel, BuiltChannels, ConfiguredChannel, make_all, wanted};
+use crate::assembly::channels::{
+    BuiltChannel, BuiltChannels, ConfiguredChannel, build_all, configured_channels,
+};
 
 /// Time that the file has to stay unchanged before it is read (debounce).
-const SETTLED: Duration = Duration::from_millis(100);
+const DEBOUNCE: Duration = Duration::from_millis(100);
 
 /// Modification time and length, which identify a version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SectionStamp {
+pub(super) struct FileStamp {
     modified: Option<SystemTime>,
     length: u64,
 }
@@ -32,7 +34,7 @@ pub(super) struct SectionStamp {
 pub(crate) struct ChannelReload {
     file: PathBuf,
     runtime: Runtime,
-    stamp: Option<SectionStamp>,
+    stamp: Option<FileStamp>,
     channels: BuiltChannels,
     secrets: Secrets,
 }
@@ -57,18 +59,18 @@ impl ChannelReload {
     }
 
     /// Returns the channels that run.
-    pub(crate) fn made(&self) -> Vec<ManagedChannel> {
+    pub(crate) fn built(&self) -> Vec<ManagedChannel> {
         self.channels
             .values()
-            .filter_map(|(_, made)| made.as_ref().ok())
-            .map(|made| made.managed.clone())
+            .filter_map(|(_, built)| built.as_ref().ok())
+            .map(|built| built.managed.clone())
             .collect()
     }
 
     /// Returns the channels that cannot be made, and why.
     pub(crate) fn refused(&self) -> Vec<(ChannelName, String)> {
-        let refused = |(name, (_, made)): (&ChannelName, &(_, Result<BuiltChannel, String>))| {
-            made.as_ref().err().map(|why| (name.clone(), why.clone()))
+        let refused = |(name, (_, built)): (&ChannelName, &(_, Result<BuiltChannel, String>))| {
+            built.as_ref().err().map(|why| (name.clone(), why.clone()))
         };
         self.channels.iter().filter_map(refused).collect()
     }
@@ -77,17 +79,17 @@ impl ChannelReload {
     pub(crate) async fn run(mut self, manager: &ChannelManager, watch: &FileWatch) {
         let mut changes = watch.follow(&self.file);
         loop {
-            self.look(manager).await;
+            self.reload_if_changed(manager).await;
             changes.changed().await;
         }
     }
 
-    async fn look(&mut self, manager: &ChannelManager) {
+    async fn reload_if_changed(&mut self, manager: &ChannelManager) {
         if stamp(&self.file) == self.stamp {
             return;
         }
         // A missing file may be in the middle of being replaced.
-        let Some(stamp) = settled(&self.file).await else {
+        let Some(stamp) = wait_until_stable(&self.file).await else {
             return;
         };
         self.stamp = Some(stamp);
@@ -96,7 +98,7 @@ impl ChannelReload {
             return;
         }
         match self.read() {
-            Ok(wanted) => self.follow(wanted, manager).await,
+            Ok(configured) => self.apply(configured, manager).await,
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(
@@ -110,40 +112,40 @@ impl ChannelReload {
     fn read(&self) -> Result<Vec<ConfiguredChannel>, ConfigError> {
         let runtime = self.runtime.reload()?;
         self.secrets.learn(secrets::values(runtime.config()));
-        Ok(wanted(&runtime)?
+        Ok(configured_channels(&runtime)?
             .into_iter()
-            .map(|wanted| wanted.teaching(&self.secrets))
+            .map(|configured| configured.registering_tokens(&self.secrets))
             .collect())
     }
 
     /// Stops, starts and updates channels to match the configuration.
-    async fn follow(&mut self, wanted: Vec<ConfiguredChannel>, manager: &ChannelManager) {
-        let mut next = make_all(wanted);
-        let gone: Vec<ChannelName> = self
+    async fn apply(&mut self, configured: Vec<ConfiguredChannel>, manager: &ChannelManager) {
+        let mut next = build_all(configured);
+        let removed: Vec<ChannelName> = self
             .channels
             .keys()
             .filter(|name| !next.contains_key(*name))
             .cloned()
             .collect();
-        for name in gone {
+        for name in removed {
             tracing::info!(channel = %name, "stopping a channel that is no longer enabled");
             self.channels.remove(&name);
             manager.remove(&name).await;
         }
         // Refused channels first: one of them may give up an account that another takes over.
         let refused = next
-            .extract_if(.., |_, (_, made)| made.is_err())
+            .extract_if(.., |_, (_, built)| built.is_err())
             .collect::<BuiltChannels>();
-        for (name, (wanted, made)) in refused.into_iter().chain(next) {
-            match (self.channels.get(&name), &made) {
-                (Some((before, Ok(running))), Ok(fresh)) if before.is_same_channel(&wanted) => {
+        for (name, (configured, built)) in refused.into_iter().chain(next) {
+            match (self.channels.get(&name), &built) {
+                (Some((before, Ok(running))), Ok(fresh)) if before.is_same_channel(&configured) => {
                     let settings = fresh.settings.borrow().clone();
-                    let is_news = running.settings.send_if_modified(|current| {
-                        let is_news = *current != settings;
+                    let has_changed = running.settings.send_if_modified(|current| {
+                        let has_changed = *current != settings;
                         *current = settings;
-                        is_news
+                        has_changed
                     });
-                    if is_news {
+                    if has_changed {
                         tracing::info!(channel = %name, "the channel's settings changed");
                     }
                     continue;
@@ -158,7 +160,7 @@ impl ChannelReload {
                     manager.refuse(&name, why.clone()).await;
                 }
             }
-            self.channels.insert(name, (wanted, made));
+            self.channels.insert(name, (configured, built));
         }
     }
 }
@@ -173,21 +175,21 @@ impl std::fmt::Debug for ChannelReload {
 }
 
 /// Returns the stamp of a file once it stops changing; `None` if the file is missing.
-async fn settled(file: &Path) -> Option<SectionStamp> {
-    let mut seen = stamp(file);
+async fn wait_until_stable(file: &Path) -> Option<FileStamp> {
+    let mut last = stamp(file);
     loop {
-        tokio::time::sleep(SETTLED).await;
+        tokio::time::sleep(DEBOUNCE).await;
         let now = stamp(file);
-        if now == seen {
+        if now == last {
             return now;
         }
-        seen = now;
+        last = now;
     }
 }
 
-pub(super) fn stamp(file: &Path) -> Option<SectionStamp> {
+pub(super) fn stamp(file: &Path) -> Option<FileStamp> {
     let metadata = std::fs::metadata(file).ok()?;
-    Some(SectionStamp {
+    Some(FileStamp {
         modified: metadata.modified().ok(),
         length: metadata.len(),
     })

@@ -53,8 +53,8 @@ impl Heartbeat {
     }
 
     /// Returns the judge that decides which heartbeat replies are sent.
-    pub(crate) fn judge(&self) -> Arc<dyn HeartbeatFilter> {
-        Arc::new(HeartbeatJudge(Evaluator::new(
+    pub(crate) fn reply_filter(&self) -> Arc<dyn HeartbeatFilter> {
+        Arc::new(ReplyFilter(Evaluator::new(
             self.router.clone(),
             &self.workspace,
         )))
@@ -62,10 +62,10 @@ impl Heartbeat {
 }
 
 #[derive(Debug)]
-struct HeartbeatJudge(Evaluator);
+struct ReplyFilter(Evaluator);
 
 #[async_trait]
-impl HeartbeatFilter for HeartbeatJudge {
+impl HeartbeatFilter for ReplyFilter {
     async fn filter(&self, task: &str, answer: &str) -> Option<String> {
         // The caller stops waiting by itself when the program shuts down.
         self.0.filter(task, answer, &CancellationToken::new()).await
@@ -74,23 +74,25 @@ impl HeartbeatFilter for HeartbeatJudge {
 
 /// Finds the chats in which people talk to the assistant, from its sessions.
 #[derive(Debug)]
-pub(crate) struct SessionPlaces {
+pub(crate) struct SessionTargets {
     pub(crate) sessions: Arc<dyn SessionStore>,
     /// State of the channels: a failed one cannot be written to.
     pub(crate) channels: Health,
 }
 
 #[async_trait]
-impl HeartbeatTargets for SessionPlaces {
+impl HeartbeatTargets for SessionTargets {
     async fn latest(&self) -> Option<ChatAddress> {
         let mut sessions = self.sessions.list().await.ok()?;
         sessions.sort_by_key(|session| std::cmp::Reverse(session.updated_at));
-        sessions.iter().find_map(|session| self.place(session))
+        sessions
+            .iter()
+            .find_map(|session| self.usable_address(session))
     }
 }
 
-impl SessionPlaces {
-    fn place(&self, session: &SessionInfo) -> Option<ChatAddress> {
+impl SessionTargets {
+    fn usable_address(&self, session: &SessionInfo) -> Option<ChatAddress> {
         let address = address_of(&session.key, &session.metadata)?;
         let is_usable = match self.channels.snapshot().get(&address.channel) {
             None | Some(HealthState::Failed { .. }) => false,

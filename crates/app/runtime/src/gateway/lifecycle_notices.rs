@@ -27,7 +27,7 @@ struct Outage {
     /// Part of the idempotency keys of its notices.
     name: String,
     why: String,
-    is_told: bool,
+    is_reported: bool,
 }
 
 /// Watches the health of channels and reports outages.
@@ -47,17 +47,17 @@ impl OutageNotices {
 
     async fn watch(&self) {
         // Adding an unbounded duration to an `Instant` could overflow.
-        let patience =
+        let threshold =
             Duration::from_secs(self.settings.after_minutes.saturating_mul(60)).min(LONGEST_DELAY);
         let mut changed = self.health.subscribe();
         let mut outages = BTreeMap::new();
         loop {
             let now = changed.borrow_and_update().clone();
-            self.look(&now, &mut outages, patience).await;
+            self.update_outages(&now, &mut outages, threshold).await;
             let next = outages
                 .values()
-                .filter(|outage| !outage.is_told)
-                .map(|outage| outage.began + patience)
+                .filter(|outage| !outage.is_reported)
+                .map(|outage| outage.began + threshold)
                 .min();
             let due = async {
                 match next {
@@ -72,11 +72,11 @@ impl OutageNotices {
         }
     }
 
-    async fn look(
+    async fn update_outages(
         &self,
         now: &HealthMap,
         outages: &mut BTreeMap<ChannelName, Outage>,
-        patience: Duration,
+        threshold: Duration,
     ) {
         let mut over = Vec::new();
         for channel in outages.keys() {
@@ -87,15 +87,15 @@ impl OutageNotices {
                 Some(_) => {}
             }
         }
-        for (channel, is_back) in over {
+        for (channel, has_recovered) in over {
             let Some(outage) = outages.remove(&channel) else {
                 continue;
             };
-            if is_back && outage.is_told {
+            if has_recovered && outage.is_reported {
                 let minutes = outage.began.elapsed().as_secs() / 60;
                 let text =
                     format!("The channel {channel} receives again, after {minutes} minutes.");
-                self.tell(&channel, now, &outage, NoticeKind::OutageEnded, &text)
+                self.send_notice(&channel, now, &outage, NoticeKind::OutageEnded, &text)
                     .await;
             }
         }
@@ -107,16 +107,16 @@ impl OutageNotices {
                 began: Instant::now(),
                 name: chrono::Utc::now().timestamp_millis().to_string(),
                 why: String::new(),
-                is_told: false,
+                is_reported: false,
             });
             outage.why.clone_from(why);
-            if !outage.is_told && outage.began.elapsed() >= patience {
-                outage.is_told = true;
+            if !outage.is_reported && outage.began.elapsed() >= threshold {
+                outage.is_reported = true;
                 let text = format!(
                     "The channel {channel} has not been well for {} minutes: {why}",
-                    patience.as_secs() / 60
+                    threshold.as_secs() / 60
                 );
-                self.tell(channel, now, outage, NoticeKind::OutageBegan, &text)
+                self.send_notice(channel, now, outage, NoticeKind::OutageBegan, &text)
                     .await;
             }
         }
@@ -124,7 +124,7 @@ impl OutageNotices {
 
     /// Sends a notice to every configured chat that another channel reaches. `kind` makes the kind
     /// of the notice from the index of the chat.
-    async fn tell(
+    async fn send_notice(
         &self,
         down: &ChannelName,
         now: &HealthMap,

@@ -4,13 +4,13 @@ mod approval_notice;
 mod background;
 mod channel_reload;
 pub(crate) mod commands;
-pub(crate) mod cuts;
 mod health;
 mod heartbeat;
 pub(crate) mod lifecycle_notices;
 mod pairing;
 pub(crate) mod restart;
 pub(crate) mod retention;
+pub(crate) mod session_editor;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,19 +36,19 @@ use tokio_util::task::TaskTracker;
 
 use self::background::{Background, BackgroundParts};
 use self::channel_reload::ChannelReload;
-use self::cuts::AgentCuts;
 use self::health::GatewayHealth;
 use self::restart::Restart;
+use self::session_editor::AgentSessionEditor;
 use crate::assembly::access::HomeAccess;
 use crate::assembly::assistant::Assistant;
-use crate::assembly::channels::{make_all, wanted};
+use crate::assembly::channels::{build_all, configured_channels};
 use crate::assembly::extensions::Extensions;
 use crate::assembly::model;
 use crate::assembly::path_rules::outbox_folder;
 use crate::assembly::path_rules::path_rules;
 use crate::assembly::secrets;
 use crate::assembly::transcription;
-use crate::{FirstRun, ModelChoice, Runtime, RuntimeError, control_socket, ledger_survives};
+use crate::{FirstRun, ModelChoice, Runtime, RuntimeError, control_socket, ledger_durability};
 
 /// File in the home that records the steps in progress.
 const STEPS_FILE: &str = "steps.jsonl";
@@ -111,7 +111,7 @@ impl Gateway {
         let server_config: ServerConfig = config.section("gateway")?;
         let server = HealthServer::bind(&server_config).await?;
         let database =
-            StateDb::open_for(&config.paths().state_db, ledger_survives(config)?).await?;
+            StateDb::open_for(&config.paths().state_db, ledger_durability(config)?).await?;
         if let Some(aside) = database.moved_aside() {
             tracing::warn!(aside = %aside.display(), "moved the damaged state database aside");
         }
@@ -138,11 +138,11 @@ impl Gateway {
         };
         let control = listen(&control_socket(config)).await;
         let background = Background::of(runtime, &bus, assistant.router.clone())?;
-        let channels = wanted(runtime)?
+        let channels = configured_channels(runtime)?
             .into_iter()
-            .map(|wanted| wanted.teaching(&secrets))
+            .map(|configured| configured.registering_tokens(&secrets))
             .collect();
-        let reload = ChannelReload::new(runtime.clone(), make_all(channels), secrets);
+        let reload = ChannelReload::new(runtime.clone(), build_all(channels), secrets);
         let media = MediaSettings::below(config.paths().media.clone());
         let started = Instant::now();
         Ok(Self {
@@ -186,17 +186,17 @@ impl Gateway {
             self.reload
                 .channels()
                 .iter()
-                .map(|(name, (_, made))| match made {
+                .map(|(name, (_, built))| match built {
                     Ok(_) => format!("Channel {name}: enabled"),
                     Err(why) => format!("Channel {name}: failed ({why})"),
                 }),
         );
-        let made = self
+        let built = self
             .reload
             .channels()
             .iter()
-            .filter_map(|(name, (_, made))| Some((name, made.as_ref().ok()?)));
-        let notices = made.flat_map(|(name, made)| made.settings.borrow().access.notices(name));
+            .filter_map(|(name, (_, built))| Some((name, built.as_ref().ok()?)));
+        let notices = built.flat_map(|(name, built)| built.settings.borrow().access.notices(name));
         lines.extend(
             notices
                 .filter(AccessNotice::is_warning)
@@ -249,25 +249,25 @@ impl Gateway {
             bus: bus.clone(),
             ledger: ledger.clone(),
             channels: health.clone(),
-            cuts: Arc::new(AgentCuts {
+            session_editor: Arc::new(AgentSessionEditor {
                 agent: self.assistant.agent.clone(),
             }),
             events: self.events,
             ending: ShutdownTokens {
                 stop: cancel.clone(),
-                restart: self.restart.wanted().clone(),
+                restart: self.restart.requested().clone(),
             },
             about: self.about,
         };
         let commands = commands::table(&self.restart, self.access)?;
-        restart::tell(&self.data_dir, &*bus).await;
+        restart::send_confirmation(&self.data_dir, &*bus).await;
         let evidence = StepLog::open(self.data_dir.join(STEPS_FILE));
         // Before the channels start, so that they do not take messages that wait for terminals.
         let control = prepare(self.control, parts, cancel.clone()).await;
         let manager = ChannelManager::start(&ChannelManagerParts {
             bus: bus.clone(),
             ledger: ledger.clone(),
-            channels: self.reload.made(),
+            channels: self.reload.built(),
             refused: self.reload.refused(),
             media: self.media,
             notes: self.notes,
@@ -283,8 +283,8 @@ impl Gateway {
             tasks.spawn(control.run(end.clone()));
         }
         let watch = FileWatch::new();
-        let judge = Some(self.background.judge());
-        let surroundings = BackgroundParts {
+        let filter = Some(self.background.reply_filter());
+        let background_parts = BackgroundParts {
             bus: &self.bus,
             agent: &self.assistant.agent,
             health: &health.channels,
@@ -292,7 +292,7 @@ impl Gateway {
             cancel: &cancel,
             end: &end,
         };
-        self.background.start(&tasks, &surroundings);
+        self.background.start(&tasks, &background_parts);
         let serving = tasks.spawn(self.server.serve(health, end.child_token()));
         let turns = AgentLoop::with_commands(
             self.assistant.agent,
@@ -300,14 +300,14 @@ impl Gateway {
             ledger.clone(),
             LoopSettings::default(),
             commands,
-            judge,
+            filter,
         )
         .with_evidence(evidence);
-        let wanted = self.restart.wanted().clone();
+        let requested = self.restart.requested().clone();
         let close_intake = async {
             tokio::select! {
                 () = cancel.cancelled() => {}
-                () = wanted.cancelled() => cancel.cancel(),
+                () = requested.cancelled() => cancel.cancel(),
             }
             manager.close_intake();
         };
@@ -329,7 +329,7 @@ impl Gateway {
         }
         self.bus.close().await;
         outcome?;
-        Ok(if wanted.is_cancelled() {
+        Ok(if requested.is_cancelled() {
             GatewayEnd::ToRestart
         } else {
             GatewayEnd::Stopped

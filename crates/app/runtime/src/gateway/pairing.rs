@@ -66,28 +66,28 @@ fn answer(access: &HomeAccess, message: &InboundMessage, arguments: &str) -> Str
                 return "Only people who were approved, or are named in allowFrom, may do that."
                     .to_owned();
             }
-            Err(error) => return failed(&error),
+            Err(error) => return log_failure(&error),
         }
     }
-    match act(access, only, arguments) {
+    match execute(access, only, arguments) {
         Ok(answer) => answer,
         Err(RuntimeError::Pairing(PairingError::UnknownCode)) => {
             "Unknown code: it was mistyped, is older than ten minutes, or was used already. \
              /pairing lists the open codes."
                 .to_owned()
         }
-        Err(error) => failed(&error),
+        Err(error) => log_failure(&error),
     }
 }
 
 /// Logs the error and answers without it: it may contain paths, which do not belong in a chat.
-fn failed(error: &RuntimeError) -> String {
+fn log_failure(error: &RuntimeError) -> String {
     let error: &dyn std::error::Error = error;
     tracing::error!(error, "/pairing failed");
     FAILED.to_owned()
 }
 
-fn act(
+fn execute(
     access: &HomeAccess,
     only: Option<&ChannelName>,
     arguments: &str,
@@ -95,12 +95,12 @@ fn act(
     let (store, now) = (access.pairing(), Utc::now());
     let words: Vec<&str> = arguments.split_whitespace().collect();
     Ok(match (words.as_slice(), only) {
-        ([] | ["list"], _) => listed(&store.list(now)?, only),
+        ([] | ["list"], _) => format_list(&store.list(now)?, only),
         (["approve", code @ ..], _) if !code.is_empty() => {
             let person = store.approve(&code.concat(), only, now)?;
             tracing::info!(channel = %person.channel, sender = %person.sender, "approved a person in a chat");
             let (channel, sender) = (&person.channel, literal(person.sender.as_str()));
-            match access.is_let_in(&person, true) {
+            match access.is_admitted(&person, true) {
                 Ok(Some(false)) => format!(
                     "{sender} is approved on {channel}, but the configuration of that channel still keeps them out."
                 ),
@@ -149,12 +149,12 @@ fn literal(id: &str) -> String {
     )
 }
 
-fn listed(pairings: &Pairings, only: Option<&ChannelName>) -> String {
-    let is_meant = |person: &Person| only.is_none_or(|channel| person.channel == *channel);
+fn format_list(pairings: &Pairings, only: Option<&ChannelName>) -> String {
+    let is_in_scope = |person: &Person| only.is_none_or(|channel| person.channel == *channel);
     let waiting = pairings
         .pending
         .iter()
-        .filter(|pending| is_meant(&pending.person))
+        .filter(|pending| is_in_scope(&pending.person))
         .map(|pending| {
             let Person { channel, sender } = &pending.person;
             format!(
@@ -163,7 +163,10 @@ fn listed(pairings: &Pairings, only: Option<&ChannelName>) -> String {
                 literal(sender.as_str())
             )
         });
-    let approved = pairings.approved.iter().filter(|person| is_meant(person));
+    let approved = pairings
+        .approved
+        .iter()
+        .filter(|person| is_in_scope(person));
     let approved = approved
         .map(|person| format!("· {} · {}", person.channel, literal(person.sender.as_str())));
     let (waiting, approved): (Vec<_>, Vec<_>) = (waiting.collect(), approved.collect());

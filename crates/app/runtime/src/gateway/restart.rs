@@ -37,7 +37,7 @@ pub(crate) const INFO: CommandInfo = CommandInfo {
 /// The `/restart` command, and whether it was given.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Restart {
-    wanted: CancellationToken,
+    requested: CancellationToken,
     /// `None` if the user learns of the restart by other means.
     note: Option<PathBuf>,
 }
@@ -52,8 +52,8 @@ impl Restart {
     }
 
     /// Fires after a restart was requested and the answer is stored.
-    pub(crate) fn wanted(&self) -> &CancellationToken {
-        &self.wanted
+    pub(crate) fn requested(&self) -> &CancellationToken {
+        &self.requested
     }
 }
 
@@ -76,32 +76,33 @@ impl Command for Restart {
             .note
             .as_ref()
             .filter(|_| context.message.channel.as_str() != TERMINAL_CHANNEL)
-            && let Err(error) = leave(note, context.message).await
+            && let Err(error) = write_note(note, context.message).await
         {
             tracing::warn!(%error, note = %note.display(), "could not note who requested the restart; its end will not be announced");
         }
-        let wanted = self.wanted.clone();
-        Ok(CommandReply::from(RESTARTING).then(move || wanted.cancel()))
+        let requested = self.requested.clone();
+        Ok(CommandReply::from(RESTARTING).then(move || requested.cancel()))
     }
 }
 
-async fn leave(note: &Path, asked: &InboundMessage) -> io::Result<()> {
-    let turn = asked
+async fn write_note(note: &Path, request: &InboundMessage) -> io::Result<()> {
+    let turn = request
         .journal_id()
         .map_or_else(|| TraceId::from("restart"), |id| TraceId::from(id.as_str()));
     let key = OutboundKey::new(turn, OutboundSlot::Confirmation);
-    let told = OutboundMessage::in_reply_to(asked, key, OutboundKind::Final, RESTARTED.to_owned());
-    tokio::fs::write(note, serde_json::to_vec(&told)?).await
+    let confirmation =
+        OutboundMessage::in_reply_to(request, key, OutboundKind::Final, RESTARTED.to_owned());
+    tokio::fs::write(note, serde_json::to_vec(&confirmation)?).await
 }
 
 /// Sends the confirmation of the restart that this process began with. The idempotency key is the
 /// same at every attempt, so the user reads it once.
-pub(crate) async fn tell(data_dir: &Path, bus: &dyn Bus) {
+pub(crate) async fn send_confirmation(data_dir: &Path, bus: &dyn Bus) {
     let note = data_dir.join(NOTE);
     let Ok(text) = tokio::fs::read(&note).await else {
         return;
     };
-    let told = match serde_json::from_slice::<OutboundMessage>(&text) {
+    let confirmation = match serde_json::from_slice::<OutboundMessage>(&text) {
         Ok(message) => bus
             .publish_outbound(message)
             .await
@@ -113,7 +114,7 @@ pub(crate) async fn tell(data_dir: &Path, bus: &dyn Bus) {
             Ok(())
         }
     };
-    let removed = match told {
+    let removed = match confirmation {
         Ok(()) => tokio::fs::remove_file(&note)
             .await
             .map_err(|error| error.to_string()),
@@ -137,23 +138,23 @@ mod tests {
     async fn requester_is_notified_once() {
         let home = tempfile::tempdir().unwrap();
         let bus = MemoryBus::new();
-        tell(home.path(), &bus).await;
-        let asked = InboundMessage {
+        send_confirmation(home.path(), &bus).await;
+        let request = InboundMessage {
             id: Some("7".into()),
             ..InboundMessage::text("telegram", "ann", "1", "/restart")
         };
         for _ in 0..2 {
-            leave(&home.path().join(NOTE), &asked).await.unwrap();
-            tell(home.path(), &bus).await;
+            write_note(&home.path().join(NOTE), &request).await.unwrap();
+            send_confirmation(home.path(), &bus).await;
         }
-        let told = bus
+        let confirmation = bus
             .list(Queue::Outbound, LedgerFilter::Open, 9)
             .await
             .unwrap();
-        let [told] = told.as_slice() else {
-            panic!("{told:?}")
+        let [confirmation] = confirmation.as_slice() else {
+            panic!("{confirmation:?}")
         };
-        let message = told.outbound.as_ref().unwrap();
+        let message = confirmation.outbound.as_ref().unwrap();
         assert_eq!(
             (message.content.as_str(), message.chat_id.as_str()),
             (RESTARTED, "1")
@@ -165,7 +166,7 @@ mod tests {
     async fn torn_note_is_removed() {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join(NOTE), "{\"key\":").unwrap();
-        tell(home.path(), &MemoryBus::new()).await;
+        send_confirmation(home.path(), &MemoryBus::new()).await;
         assert!(!home.path().join(NOTE).exists());
     }
 }

@@ -30,11 +30,11 @@ use crate::{RuntimeError, memory_store};
 const DAY: Duration = Duration::from_hours(24);
 
 /// Maximum number of ledger entries that are searched for attachments still in use.
-const LOOKED_AT: usize = 100_000;
+const MAX_ENTRIES: usize = 100_000;
 
 /// Age from which a copied attachment that belongs to no message is an orphan. A younger one may
 /// belong to a message that is being stored.
-const ORPHANED: Duration = Duration::from_hours(1);
+const ORPHAN_AGE: Duration = Duration::from_hours(1);
 
 /// Returns the maximum age; `None` (keep for ever) for 0 days.
 fn age(days: u32) -> Option<Duration> {
@@ -81,25 +81,25 @@ impl Retention {
 
     /// Runs now and once a day, until `end` fires.
     pub(crate) async fn run(self, end: CancellationToken) {
-        let looking = async {
+        let sweeps = async {
             loop {
-                self.look().await;
+                self.remove_expired().await;
                 tokio::time::sleep(DAY).await;
             }
         };
         // Cancelling leaves nothing half removed.
-        end.run_until_cancelled(looking).await;
+        end.run_until_cancelled(sweeps).await;
     }
 
     /// Returns the attachments of messages that are not known to be sent, which the user may send
     /// again; `None` if there are too many entries or the ledger cannot be read.
-    async fn wanted_attachments(&self) -> Option<HashSet<PathBuf>> {
+    async fn attachments_in_use(&self) -> Option<HashSet<PathBuf>> {
         let entries = match self
             .bus
-            .list(Queue::Outbound, LedgerFilter::All, LOOKED_AT)
+            .list(Queue::Outbound, LedgerFilter::All, MAX_ENTRIES)
             .await
         {
-            Ok(entries) if entries.len() < LOOKED_AT => entries,
+            Ok(entries) if entries.len() < MAX_ENTRIES => entries,
             Ok(_) => return None,
             Err(error) => {
                 tracing::warn!(%error, "could not list sent attachments");
@@ -115,8 +115,8 @@ impl Retention {
         Some(media.map(|media| PathBuf::from(media.location)).collect())
     }
 
-    async fn look(&self) {
-        memory::apply_retention(&self.memory).await;
+    async fn remove_expired(&self) {
+        memory::roll_up_day_notes(&self.memory).await;
         let RetentionSettings {
             ledger_days,
             media_days,
@@ -138,47 +138,47 @@ impl Retention {
         );
         let (sessions, prompts) = (self.sessions.clone(), self.prompts.clone());
         let results = self.results.clone();
-        let (outbox, wanted) = (self.outbox.clone(), self.wanted_attachments().await);
-        let removing = tokio::task::spawn_blocking(move || {
+        let (outbox, in_use) = (self.outbox.clone(), self.attachments_in_use().await);
+        let removal = tokio::task::spawn_blocking(move || {
             if let Some(age) = age(media_days) {
                 remove_older(&media, age, |path| {
                     FileMediaStore::is_media_file(path) && !path.starts_with(&workspace)
                 });
             }
-            if let Some(wanted) = wanted {
-                remove_sent(&outbox, &wanted);
+            if let Some(in_use) = in_use {
+                remove_sent(&outbox, &in_use);
             }
             if let Some(age) = age(tool_result_days) {
                 remove_older(&results, age, is_result_file);
             }
             if let Some(age) = age(log_days) {
-                remove_older(&logs, age, was_put_aside);
+                remove_older(&logs, age, is_rotated_log);
             }
             if let Some(age) = age(subagent_days) {
                 sessions
                     .iter()
-                    .for_each(|folder| remove_older(folder, age, is_of_subagent));
+                    .for_each(|folder| remove_older(folder, age, is_subagent_session));
             }
             if let Some(age) = age(prompt_days) {
                 remove_older(&prompts, age, FilePromptStore::is_store_file);
             }
         });
-        if let Err(error) = removing.await {
+        if let Err(error) = removal.await {
             tracing::error!(%error, "the search for old files panicked");
         }
     }
 }
 
-/// Removes the folders of attachments below `outbox` that hold no file of `wanted`.
-fn remove_sent(outbox: &Path, wanted: &HashSet<PathBuf>) {
-    remove_older(outbox, ORPHANED, |path| !wanted.contains(path));
+/// Removes the folders of attachments below `outbox` that hold no file of `in_use`.
+fn remove_sent(outbox: &Path, in_use: &HashSet<PathBuf>) {
+    remove_older(outbox, ORPHAN_AGE, |path| !in_use.contains(path));
     for entry in std::fs::read_dir(outbox).into_iter().flatten().flatten() {
         let folder = entry.path();
         // A folder whose file is about to be written is also empty for a moment.
         let is_old = entry
             .metadata()
             .and_then(|metadata| metadata.modified())
-            .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age >= ORPHANED));
+            .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age >= ORPHAN_AGE));
         let is_empty = || std::fs::read_dir(&folder).is_ok_and(|mut files| files.next().is_none());
         if is_old
             && is_empty()
@@ -190,14 +190,14 @@ fn remove_sent(outbox: &Path, wanted: &HashSet<PathBuf>) {
 }
 
 /// `true` if a file is a rotated log, such as `gateway.log.1`.
-fn was_put_aside(path: &Path) -> bool {
+fn is_rotated_log(path: &Path) -> bool {
     path.file_name()
         .is_some_and(|name| name.to_string_lossy().starts_with("gateway.log."))
 }
 
 /// `true` if a file is the session of a subagent, in either spelling of its key: `subagent` and an
 /// id of twelve hexadecimal digits.
-fn is_of_subagent(path: &Path) -> bool {
+fn is_subagent_session(path: &Path) -> bool {
     let stem = path
         .file_name()
         .and_then(|name| name.to_str())
@@ -214,13 +214,13 @@ fn is_of_subagent(path: &Path) -> bool {
     stem.is_some_and(|stem| is_plain(stem) || is_encoded(stem))
 }
 
-fn remove_older(root: &Path, age: Duration, is_ours: impl Fn(&Path) -> bool) {
+fn remove_older(root: &Path, age: Duration, matches: impl Fn(&Path) -> bool) {
     let Some(before) = SystemTime::now().checked_sub(age) else {
         return;
     };
     let mut removed: usize = 0;
     let walked = walk(root, &mut |path, metadata| {
-        if !is_ours(path) || metadata.modified().is_ok_and(|modified| modified >= before) {
+        if !matches(path) || metadata.modified().is_ok_and(|modified| modified >= before) {
             return;
         }
         match std::fs::remove_file(path) {
@@ -344,7 +344,7 @@ mod tests {
             ("audit.log", false),
         ] {
             assert_eq!(
-                was_put_aside(&Path::new("logs").join(name)),
+                is_rotated_log(&Path::new("logs").join(name)),
                 expected,
                 "{name}"
             );
@@ -362,7 +362,7 @@ mod tests {
             ("c3ViYWdlbnQ6bm90ZXM.jsonl", false),
         ] {
             assert_eq!(
-                is_of_subagent(&Path::new("sessions").join(name)),
+                is_subagent_session(&Path::new("sessions").join(name)),
                 expected,
                 "{name}"
             );

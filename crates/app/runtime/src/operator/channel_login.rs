@@ -12,8 +12,8 @@ use nanobot_config::SavedConfig;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::channel_status::ask;
-use crate::assembly::channels::{ConfiguredChannel, wanted};
+use super::channel_status::probe_account;
+use crate::assembly::channels::{ConfiguredChannel, configured_channels};
 use crate::error::chain;
 use crate::{Runtime, RuntimeError};
 
@@ -45,12 +45,12 @@ impl PendingKey {
     ///
     /// # Errors
     /// Returns the reason if the key cannot be learned.
-    pub async fn learn(&self) -> Result<String, String> {
-        let Some(lesson) = self.channel.lesson() else {
+    pub async fn discover(&self) -> Result<String, String> {
+        let Some(pending_key) = self.channel.key_discovery() else {
             return Err("there is nothing to learn".to_owned());
         };
-        lesson
-            .learn(&self.code)
+        pending_key
+            .discover(&self.code)
             .await
             .map_err(|error| error.to_string())
     }
@@ -59,11 +59,11 @@ impl PendingKey {
 /// A login in progress.
 #[derive(Debug)]
 pub struct ChannelLogin {
-    wanted: ConfiguredChannel,
+    configured: ConfiguredChannel,
     credentials: &'static [Credential],
     /// The platform's section in a new configuration.
     defaults: Value,
-    given: Vec<&'static str>,
+    changed_keys: Vec<&'static str>,
     is_new_kind: bool,
 }
 
@@ -74,23 +74,23 @@ impl ChannelLogin {
     /// # Errors
     /// Returns [`RuntimeError::Channels`] if this build does not have the platform.
     pub fn new(runtime: &Runtime, name: &str, kind: Option<&str>) -> Result<Self, RuntimeError> {
-        let found = wanted(runtime)?
+        let found = configured_channels(runtime)?
             .into_iter()
-            .find(|wanted| wanted.name.as_str() == name);
-        let configured = found.as_ref().map(|wanted| wanted.kind.clone());
+            .find(|configured| configured.name.as_str() == name);
+        let configured_kind = found.as_ref().map(|configured| configured.kind.clone());
         let kind = kind
             .map(str::to_owned)
-            .or(configured.clone())
+            .or(configured_kind.clone())
             .unwrap_or_else(|| name.to_owned());
         let factory = runtime.extensions().channels.factory(&kind)?;
         let (credentials, defaults) = (factory.credentials(), factory.default_config());
-        let is_new_kind = kind != configured.unwrap_or_else(|| name.to_owned());
-        let wanted = found.map_or_else(|| ConfiguredChannel::read(runtime, name), Ok)?;
+        let is_new_kind = kind != configured_kind.unwrap_or_else(|| name.to_owned());
+        let configured = found.map_or_else(|| ConfiguredChannel::read(runtime, name), Ok)?;
         Ok(Self {
-            wanted: wanted.of_kind(kind),
+            configured: configured.of_kind(kind),
             credentials,
             defaults,
-            given: Vec::new(),
+            changed_keys: Vec::new(),
             is_new_kind,
         })
     }
@@ -103,8 +103,8 @@ impl ChannelLogin {
 
     /// `true` if the credential is configured, so that it need not be given.
     #[must_use]
-    pub fn has(&self, credential: &Credential) -> bool {
-        match self.wanted.raw.section.get(credential.key) {
+    pub fn has_credential(&self, credential: &Credential) -> bool {
+        match self.configured.raw.section.get(credential.key) {
             None | Some(Value::Null | Value::Bool(false)) => false,
             Some(Value::String(text)) => !text.trim().is_empty(),
             Some(_) => true,
@@ -112,7 +112,7 @@ impl ChannelLogin {
     }
 
     /// Records a credential. For a boolean one, everything but a yes is a no.
-    pub fn give(&mut self, credential: &Credential, text: &str) {
+    pub fn set_credential(&mut self, credential: &Credential, text: &str) {
         let text = text.trim();
         let value = match self.defaults.get(credential.key) {
             Some(Value::Bool(_)) => Value::from(matches!(
@@ -121,12 +121,12 @@ impl ChannelLogin {
             )),
             _ => Value::from(text),
         };
-        if !self.wanted.raw.section.is_object() {
-            self.wanted.raw.section = json!({});
+        if !self.configured.raw.section.is_object() {
+            self.configured.raw.section = json!({});
         }
-        if let Some(section) = self.wanted.raw.section.as_object_mut() {
+        if let Some(section) = self.configured.raw.section.as_object_mut() {
             section.insert(credential.key.to_owned(), value);
-            self.given.push(credential.key);
+            self.changed_keys.push(credential.key);
         }
     }
 
@@ -136,14 +136,14 @@ impl ChannelLogin {
     /// # Errors
     /// Returns the reason if the channel cannot be used.
     pub async fn probe(&self) -> Result<Option<String>, String> {
-        ask(self.trial()?)
+        probe_account(self.trial_channel()?)
             .await
             .map_err(|error: ChannelError| error.to_string())
     }
 
     /// Makes the channel as it would be after the login.
-    fn trial(&self) -> Result<Arc<dyn Channel>, String> {
-        let mut trial = self.wanted.clone();
+    fn trial_channel(&self) -> Result<Arc<dyn Channel>, String> {
+        let mut trial = self.configured.clone();
         if let Some(section) = trial.raw.section.as_object_mut() {
             section.insert("enabled".to_owned(), Value::from(true));
         }
@@ -152,8 +152,8 @@ impl ChannelLogin {
 
     /// Returns the steps by which the program learns a key that the user would not know.
     #[must_use]
-    pub fn lesson(&self) -> Option<PendingKey> {
-        let channel = self.trial().ok()?;
+    pub fn pending_key(&self) -> Option<PendingKey> {
+        let channel = self.trial_channel().ok()?;
         let code = format!(
             "nanobot-{}",
             Uuid::new_v4()
@@ -163,7 +163,7 @@ impl ChannelLogin {
                 .take(CODE_LENGTH)
                 .collect::<String>()
         );
-        let task = channel.lesson()?.task(&code)?;
+        let task = channel.key_discovery()?.task(&code)?;
         Some(PendingKey {
             channel,
             code,
@@ -172,10 +172,10 @@ impl ChannelLogin {
     }
 
     /// Records the learned key.
-    pub fn learned(&mut self, lesson: &PendingKey, value: &str) {
-        if let Some(section) = self.wanted.raw.section.as_object_mut() {
-            section.insert(lesson.task.key.to_owned(), Value::from(value));
-            self.given.push(lesson.task.key);
+    pub fn set_discovered(&mut self, pending_key: &PendingKey, value: &str) {
+        if let Some(section) = self.configured.raw.section.as_object_mut() {
+            section.insert(pending_key.task.key.to_owned(), Value::from(value));
+            self.changed_keys.push(pending_key.task.key);
         }
     }
 
@@ -188,14 +188,14 @@ impl ChannelLogin {
     pub fn save(&self, runtime: &Runtime) -> Result<(PathBuf, Option<PathBuf>), RuntimeError> {
         let config = runtime.config();
         let mut draft = config.draft();
-        let key = |key: &str| format!("channels.{}.{key}", self.wanted.name);
+        let key = |key: &str| format!("channels.{}.{key}", self.configured.name);
         if self.is_new_kind {
-            draft.set(&key("kind"), &Value::from(self.wanted.kind.as_str()))?;
+            draft.set(&key("kind"), &Value::from(self.configured.kind.as_str()))?;
         }
         draft.set(&key("enabled"), &Value::from(true))?;
-        for given in &self.given {
-            if let Some(value) = self.wanted.raw.section.get(*given) {
-                draft.set(&key(given), value)?;
+        for changed in &self.changed_keys {
+            if let Some(value) = self.configured.raw.section.get(*changed) {
+                draft.set(&key(changed), value)?;
             }
         }
         let backup = match draft.save(chrono::Utc::now())? {

@@ -14,13 +14,13 @@ use nanobot_types::Timestamp;
 use serde::Serialize;
 use tokio_util::task::TaskTracker;
 
-use crate::assembly::channels::{ConfiguredChannel, make_all, wanted};
+use crate::assembly::channels::{ConfiguredChannel, build_all, configured_channels};
 use crate::error::chain;
 use crate::operator::remote;
 use crate::{Runtime, RuntimeError};
 
 /// Maximum time for a platform to answer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Answer of a platform.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -69,7 +69,7 @@ pub struct ChannelReport {
 impl ChannelReport {
     /// `true` if nothing is known to be wrong with it.
     #[must_use]
-    pub fn is_well(&self) -> bool {
+    pub fn is_healthy(&self) -> bool {
         !matches!(self.state.as_str(), "failed" | "degraded")
             && !matches!(self.probe, Some(Probed::Refused { .. }))
     }
@@ -126,32 +126,33 @@ pub(crate) async fn reports(
     running: RunningChannels,
     probe: bool,
 ) -> Result<Vec<ChannelReport>, RuntimeError> {
-    let wanted = wanted(runtime)?;
-    let made = make_all(wanted.clone());
+    let configured = configured_channels(runtime)?;
+    let built = build_all(configured.clone());
     let fault = |name: &ChannelName| {
-        made.get(name)
-            .and_then(|(_, made)| made.as_ref().err().cloned())
+        built
+            .get(name)
+            .and_then(|(_, built)| built.as_ref().err().cloned())
     };
-    let mut reports: Vec<_> = wanted
+    let mut reports: Vec<_> = configured
         .iter()
-        .map(|wanted| report(wanted, &running, fault(&wanted.name)))
+        .map(|configured| report(configured, &running, fault(&configured.name)))
         .collect();
     if probe {
         let tasks = TaskTracker::new();
-        let asking: Vec<_> = wanted
+        let probes: Vec<_> = configured
             .into_iter()
-            .map(|wanted| {
-                wanted
+            .map(|configured| {
+                configured
                     .is_enabled
-                    .then(|| tasks.spawn(async move { probed(&wanted).await }))
+                    .then(|| tasks.spawn(async move { probe_channel(&configured).await }))
             })
             .collect();
-        for (report, asking) in reports.iter_mut().zip(asking) {
-            let Some(asking) = asking else { continue };
+        for (report, probes) in reports.iter_mut().zip(probes) {
+            let Some(probes) = probes else { continue };
             let ended = |error| Probed::Refused {
                 why: format!("asking ended badly: {error}"),
             };
-            report.probe = Some(asking.await.unwrap_or_else(ended));
+            report.probe = Some(probes.await.unwrap_or_else(ended));
         }
     }
     Ok(reports)
@@ -182,19 +183,19 @@ impl RunningChannels {
 }
 
 fn report(
-    wanted: &ConfiguredChannel,
+    configured: &ConfiguredChannel,
     running: &RunningChannels,
     fault: Option<String>,
 ) -> ChannelReport {
-    let known = wanted.is_known();
-    let told = match running {
+    let known = configured.is_known();
+    let reported = match running {
         RunningChannels::States(states) => states
             .iter()
-            .find(|state| state.name == wanted.name)
+            .find(|state| state.name == configured.name)
             .cloned(),
         RunningChannels::Nowhere | RunningChannels::Unlisted | RunningChannels::Silent => None,
     };
-    let (state, why, since) = match (told, fault) {
+    let (state, why, since) = match (reported, fault) {
         (
             Some(ChannelState {
                 state, why, since, ..
@@ -202,7 +203,7 @@ fn report(
             _,
         ) => (state, why, since),
         (None, Some(fault)) => ("failed".to_owned(), Some(fault), None),
-        (None, None) if wanted.is_enabled => {
+        (None, None) if configured.is_enabled => {
             let (state, why) = match running {
                 RunningChannels::Nowhere => ("stopped", None),
                 RunningChannels::Silent => ("unknown", Some("the gateway does not answer")),
@@ -223,7 +224,7 @@ fn report(
         kind,
         is_enabled,
         ..
-    } = wanted.clone();
+    } = configured.clone();
     ChannelReport {
         name,
         kind,
@@ -236,9 +237,9 @@ fn report(
     }
 }
 
-async fn probed(wanted: &ConfiguredChannel) -> Probed {
-    match wanted.channel() {
-        Ok(channel) => match ask(channel).await {
+async fn probe_channel(configured: &ConfiguredChannel) -> Probed {
+    match configured.channel() {
+        Ok(channel) => match probe_account(channel).await {
             Ok(Some(account)) => Probed::Accepted { account },
             Ok(None) => Probed::Unsupported,
             Err(error) => Probed::Refused {
@@ -250,15 +251,17 @@ async fn probed(wanted: &ConfiguredChannel) -> Probed {
 }
 
 /// Asks a channel's platform for the channel's account; `None` if the platform cannot be asked.
-pub(crate) async fn ask(channel: Arc<dyn Channel>) -> Result<Option<String>, ChannelError> {
+pub(crate) async fn probe_account(
+    channel: Arc<dyn Channel>,
+) -> Result<Option<String>, ChannelError> {
     let Some(probe) = channel.probe() else {
         return Ok(None);
     };
-    let late =
-        |_| ChannelError::Unavailable(format!("no answer within {} s", ANSWER_WITHIN.as_secs()));
-    tokio::time::timeout(ANSWER_WITHIN, probe.probe())
+    let timed_out =
+        |_| ChannelError::Unavailable(format!("no answer within {} s", ANSWER_TIMEOUT.as_secs()));
+    tokio::time::timeout(ANSWER_TIMEOUT, probe.probe())
         .await
-        .map_err(late)?
+        .map_err(timed_out)?
         .map(Some)
 }
 
@@ -294,7 +297,11 @@ mod tests {
         let runtime = in_environment(environment, LoadOptions::default());
         for number in 1..=3 {
             // Every command makes its own channel, as in a process of its own.
-            let channel = wanted(&runtime).unwrap().remove(0).channel().unwrap();
+            let channel = configured_channels(&runtime)
+                .unwrap()
+                .remove(0)
+                .channel()
+                .unwrap();
             assert_eq!(
                 channel.probe().unwrap().probe().await.unwrap(),
                 "bot@bot.test"

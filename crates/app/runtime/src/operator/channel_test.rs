@@ -8,8 +8,8 @@ use nanobot_control::ControlClient;
 use nanobot_text::{RenderedPart, render};
 use nanobot_types::{ChatAddress, OutboundKey, OutboundKind, OutboundMessage, OutboundSlot};
 
-use super::channel_status::ask;
-use crate::assembly::channels::{ConfiguredChannel, wanted};
+use super::channel_status::probe_account;
+use crate::assembly::channels::{ConfiguredChannel, configured_channels};
 use crate::operator::remote;
 use crate::{Runtime, RuntimeError};
 
@@ -22,7 +22,7 @@ pub enum TestOutcome {
     /// The platform accepted it.
     Sent,
     /// The gateway sent it; this is the entry in its ledger.
-    Told(Box<LedgerEntry>),
+    ByGateway(Box<LedgerEntry>),
     /// The platform refused it, for this reason.
     Refused(String),
 }
@@ -30,7 +30,7 @@ pub enum TestOutcome {
 /// A channel to test.
 #[derive(Debug)]
 pub struct ChannelTest {
-    wanted: ConfiguredChannel,
+    configured: ConfiguredChannel,
     channel: Arc<dyn Channel>,
     gateway: Option<ControlClient>,
 }
@@ -42,11 +42,11 @@ impl ChannelTest {
     /// Returns [`RuntimeError::NoChannel`] if there is no such channel, [`RuntimeError::Channels`]
     /// if it cannot be made, [`RuntimeError::Silent`] if the gateway does not answer.
     pub async fn new(runtime: &Runtime, name: &str) -> Result<Self, RuntimeError> {
-        let wanted = find(runtime, name)?;
-        let channel = wanted.channel()?;
+        let configured = find(runtime, name)?;
+        let channel = configured.channel()?;
         let gateway = remote::connect(runtime.config()).await?;
         Ok(Self {
-            wanted,
+            configured,
             channel,
             gateway,
         })
@@ -57,7 +57,7 @@ impl ChannelTest {
     /// # Errors
     /// Returns the reason if the platform cannot be used.
     pub async fn probe(&self) -> Result<Option<String>, ChannelError> {
-        ask(Arc::clone(&self.channel)).await
+        probe_account(Arc::clone(&self.channel)).await
     }
 
     /// Sends a test message to a chat: through the gateway if it runs the channel, else directly.
@@ -66,7 +66,7 @@ impl ChannelTest {
     /// Returns [`RuntimeError::Control`] if the gateway cannot list its channels,
     /// [`RuntimeError::Ledger`] if it cannot send the message.
     pub async fn send(&self, chat: &str) -> Result<TestOutcome, RuntimeError> {
-        let (name, chat) = (&self.wanted.name, ChatId::from(chat));
+        let (name, chat) = (&self.configured.name, ChatId::from(chat));
         if let Some(gateway) = &self.gateway
             && gateway
                 .channels()
@@ -75,7 +75,7 @@ impl ChannelTest {
                 .any(|state| state.name == *name)
         {
             let entry = gateway.test_channel(name, &chat, TEXT.to_owned()).await?;
-            return Ok(TestOutcome::Told(Box::new(entry)));
+            return Ok(TestOutcome::ByGateway(Box::new(entry)));
         }
         Ok(match send(&*self.channel, &chat).await {
             Ok(()) => TestOutcome::Sent,
@@ -86,10 +86,10 @@ impl ChannelTest {
 
 /// Finds a configured channel by its name.
 pub(super) fn find(runtime: &Runtime, name: &str) -> Result<ConfiguredChannel, RuntimeError> {
-    let all = wanted(runtime)?;
+    let all = configured_channels(runtime)?;
     let known = all
         .iter()
-        .map(|wanted| wanted.name.to_string())
+        .map(|configured| configured.name.to_string())
         .collect::<Vec<_>>();
     let known = if known.is_empty() {
         "none".to_owned()
@@ -101,7 +101,7 @@ pub(super) fn find(runtime: &Runtime, name: &str) -> Result<ConfiguredChannel, R
         known,
     };
     all.into_iter()
-        .find(|wanted| wanted.name.as_str() == name)
+        .find(|configured| configured.name.as_str() == name)
         .ok_or_else(missing)
 }
 

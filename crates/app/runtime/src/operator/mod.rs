@@ -3,10 +3,10 @@
 pub(crate) mod channel_login;
 pub(crate) mod channel_status;
 pub(crate) mod channel_test;
-pub(crate) mod cuts;
 pub mod doctor;
 pub(crate) mod inbox;
 pub(crate) mod onboard;
 pub(crate) mod remote;
 pub(crate) mod replay;
+pub(crate) mod session_editor;
 pub(crate) mod status;

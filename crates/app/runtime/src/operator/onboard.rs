@@ -81,13 +81,13 @@ pub fn plan_onboarding(config: &Config) -> Result<OnboardPlan, RuntimeError> {
         workspace: config.workspace()?,
         tasks: config
             .is_first_run()
-            .then(|| OlderTasks::look(config))
+            .then(|| OlderTasks::plan(config))
             .flatten(),
     })
 }
 
 /// Writes the configuration and prepares the workspace that it names. On the first run on a home of
-/// the Python program, calls `on_visit` with the findings before that.
+/// the Python program, calls `on_first_run` with the findings before that.
 ///
 /// # Errors
 /// Returns [`RuntimeError::Config`] if the file cannot be written, [`RuntimeError::Workspace`] if
@@ -95,11 +95,11 @@ pub fn plan_onboarding(config: &Config) -> Result<OnboardPlan, RuntimeError> {
 pub async fn onboard(
     runtime: &Runtime,
     mode: OnboardMode,
-    on_visit: impl FnOnce(&FirstRun),
+    on_first_run: impl FnOnce(&FirstRun),
 ) -> Result<OnboardReport, RuntimeError> {
     let config = runtime.config();
-    if let Some(visit) = FirstRun::perform(config).await? {
-        on_visit(&visit);
+    if let Some(first_run) = FirstRun::perform(config).await? {
+        on_first_run(&first_run);
     }
     let mut draft = config.draft();
     if mode == OnboardMode::Overwrite {

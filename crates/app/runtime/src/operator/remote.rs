@@ -11,10 +11,10 @@ use crate::{RuntimeError, control_socket};
 
 /// Maximum time for the owner of a home to answer, which a starting gateway needs. A command that
 /// works on the files also holds the lock, but not for long.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Interval between checks whether the gateway ended or started.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Connects to the gateway that owns the home; `None` if no process owns it.
 ///
@@ -27,7 +27,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// lock cannot be read.
 pub(crate) async fn connect(config: &Config) -> Result<Option<ControlClient>, RuntimeError> {
     let (socket, home) = (control_socket(config), &config.paths().data_dir);
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let why = match ControlClient::reach(&socket).await {
             Ok(client) => return Ok(Some(client)),
@@ -37,10 +37,10 @@ pub(crate) async fn connect(config: &Config) -> Result<Option<ControlClient>, Ru
         let Some(LockHolder { pid }) = HomeLock::holder(home)? else {
             return Ok(None);
         };
-        if begun.elapsed() >= ANSWER_WITHIN {
+        if started.elapsed() >= ANSWER_TIMEOUT {
             return Err(RuntimeError::Silent { pid, source: why });
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -99,41 +99,41 @@ impl RemoteGateway {
         Ok(self.client.channels().await?)
     }
 
-    /// Stops it in order; `true` if it has ended within `patience`.
+    /// Stops it in order; `true` if it has ended within `timeout`.
     ///
     /// # Errors
     /// Returns [`RuntimeError::Control`] if it does not accept the request.
-    pub async fn stop(&self, patience: Duration) -> Result<bool, RuntimeError> {
+    pub async fn stop(&self, timeout: Duration) -> Result<bool, RuntimeError> {
         self.client.end(false).await?;
-        let gone = async {
+        let ended = async {
             // A gateway that hangs up or answers slowly is shutting down, but has not ended.
             while !matches!(
                 ControlClient::reach(&self.socket).await,
                 Err(ControlError::Unreachable { .. })
             ) {
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
-        Ok(tokio::time::timeout(patience, gone).await.is_ok())
+        Ok(tokio::time::timeout(timeout, ended).await.is_ok())
     }
 
-    /// Restarts it in order. Returns the new gateway; `None` if it did not start within `patience`.
+    /// Restarts it in order. Returns the new gateway; `None` if it did not start within `timeout`.
     ///
     /// # Errors
     /// Returns [`RuntimeError::Control`] if it does not accept the request.
-    pub async fn restart(&self, patience: Duration) -> Result<Option<GatewayInfo>, RuntimeError> {
+    pub async fn restart(&self, timeout: Duration) -> Result<Option<GatewayInfo>, RuntimeError> {
         self.client.end(true).await?;
-        let began = async {
+        let restarted = async {
             loop {
                 if let Ok(client) = ControlClient::reach(&self.socket).await
                     && client.about().started_at != self.about().started_at
                 {
                     return client.about().clone();
                 }
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
-        Ok(tokio::time::timeout(patience, began).await.ok())
+        Ok(tokio::time::timeout(timeout, restarted).await.ok())
     }
 }
 

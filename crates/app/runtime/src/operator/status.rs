@@ -17,12 +17,12 @@ use crate::assembly::cron::JobScheduling;
 use crate::assembly::model::{self, ProviderStatus};
 use crate::error::chain;
 use crate::gateway::retention::size_of;
-use crate::operator::doctor::models::answers;
+use crate::operator::doctor::models::probe_model;
 use crate::operator::remote;
 use crate::{ChannelReport, Inbox, Runtime, RuntimeError, session_store};
 
 /// Maximum number of entries to count.
-const COUNTED: usize = 10_000;
+const MAX_COUNTED: usize = 10_000;
 
 /// A path, and whether it exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -170,7 +170,7 @@ impl Status {
             },
             model: model::describe(runtime)?,
             model_answers: if probe {
-                Some(answers(runtime).await?)
+                Some(probe_model(runtime).await?)
             } else {
                 None
             },
@@ -179,7 +179,7 @@ impl Status {
             channels: reports(runtime, running, false).await?,
             sessions,
             messages: if gateway_fault.is_none() {
-                count(config).await
+                count_messages(config).await
             } else {
                 None
             },
@@ -199,11 +199,12 @@ fn fault(error: &RuntimeError) -> String {
     }
 }
 
-async fn count(config: &Config) -> Option<MessageCounts> {
+async fn count_messages(config: &Config) -> Option<MessageCounts> {
     let counted = async {
         let inbox = Inbox::open(config).await?;
-        let of =
-            async |filter| Ok::<_, RuntimeError>(inbox.entries(&[filter], COUNTED).await?.len());
+        let of = async |filter| {
+            Ok::<_, RuntimeError>(inbox.entries(&[filter], MAX_COUNTED).await?.len())
+        };
         let counts = MessageCounts {
             pending: of(LedgerFilter::Open).await?,
             uncertain: of(LedgerFilter::Uncertain).await?,
@@ -252,7 +253,7 @@ fn storage(config: &Config) -> Storage {
 }
 
 /// Formats a duration in its largest suitable unit.
-fn interval(seconds: u64) -> String {
+fn format_interval(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
         120..7200 => format!("{} min", seconds / 60),
@@ -261,7 +262,7 @@ fn interval(seconds: u64) -> String {
 }
 
 /// Formats a size in its largest suitable unit.
-fn amount(bytes: u64) -> String {
+fn format_bytes(bytes: u64) -> String {
     let (unit, name) = match bytes {
         0..1024 => return format!("{bytes} B"),
         1024..1_048_576 => (1024, "KiB"),
@@ -274,7 +275,7 @@ fn amount(bytes: u64) -> String {
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mark = |there: bool| if there { "✓" } else { "✗" };
+        let mark = |exists: bool| if exists { "✓" } else { "✗" };
         writeln!(f, "🐈 nanobot {}", self.version)?;
         writeln!(
             f,
@@ -340,7 +341,7 @@ impl fmt::Display for Status {
             (Some(jobs), Some(next)) => writeln!(f, "Jobs: {jobs}, the next at {next}")?,
         }
         match heartbeat_s {
-            Some(seconds) => writeln!(f, "Heartbeat: every {}", interval(*seconds))?,
+            Some(seconds) => writeln!(f, "Heartbeat: every {}", format_interval(*seconds))?,
             None => writeln!(f, "Heartbeat: off")?,
         }
         let Storage {
@@ -351,9 +352,9 @@ impl fmt::Display for Status {
         write!(
             f,
             "On disk: state {}, media {}, logs {}",
-            amount(state_db),
-            amount(media),
-            amount(logs)
+            format_bytes(state_db),
+            format_bytes(media),
+            format_bytes(logs)
         )?;
         for warning in &self.warnings {
             write!(f, "\nWarning: {warning}")?;
@@ -368,7 +369,7 @@ mod tests {
 
     #[test]
     fn byte_amounts_use_the_largest_fitting_unit() {
-        let shown = [0, 1023, 1024, 1_600, 5 << 20, (1 << 30) + (1 << 29)].map(amount);
+        let shown = [0, 1023, 1024, 1_600, 5 << 20, (1 << 30) + (1 << 29)].map(format_bytes);
         assert_eq!(
             shown,
             ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "5.0 MiB", "1.5 GiB"]

@@ -14,7 +14,7 @@ use nanobot_control::{
 use nanobot_session::TurnOutcome;
 use nanobot_types::{ChannelName, ChatId, ChatKind, OutboundMessage, SenderId, SessionKey};
 
-use super::{Terminal, TerminalOptions, elsewhere, gateway, place};
+use super::{Terminal, TerminalOptions, gateway, not_connected, split_session};
 use crate::assembly::assistant::Assistant;
 use crate::assembly::memory;
 use crate::assembly::model;
@@ -23,7 +23,7 @@ use crate::{FirstRun, ModelChoice, Runtime, RuntimeError, is_command};
 
 /// Maximum time to wait for the end of a turn after its answer. It comes with the answer, unless it
 /// was lost.
-const LOST_END: Duration = Duration::from_secs(30);
+const END_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The answer to one question.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl std::fmt::Debug for DirectOutbox {
 impl Outbox for DirectOutbox {
     async fn enqueue(&self, message: OutboundMessage) -> Result<(), OutboxError> {
         if message.channel != self.channel || message.chat_id != self.chat {
-            return Err(elsewhere(&message.channel));
+            return Err(not_connected(&message.channel));
         }
         (self.on_event)(message.into());
         Ok(())
@@ -83,10 +83,10 @@ pub async fn ask(
         return ask_gateway(&client, &options.session, text, on_event).await;
     }
     if is_command(text) {
-        return give(runtime, options, text, on_start, on_event).await;
+        return run_command(runtime, options, text, on_start, on_event).await;
     }
     let first_run = FirstRun::perform(config).await?;
-    let (channel, chat_id) = place(&options.session);
+    let (channel, chat_id) = split_session(&options.session);
     let on_event: OnEvent = Arc::new(on_event);
     let outbox = DirectOutbox {
         channel: channel.clone(),
@@ -101,7 +101,7 @@ pub async fn ask(
         helpers = Some(direct.clone());
         direct as Arc<dyn Spawner>
     };
-    memory::look_after(config).await?;
+    memory::roll_up_without_gateway(config).await?;
     let events = EventFeed::new();
     let observation = runtime.shared_extensions().observe(&events);
     let assistant = Assistant::build(
@@ -121,12 +121,12 @@ pub async fn ask(
         chat,
         ..DirectRequest::new(text).in_session(session)
     };
-    let asked = LocalQuestion {
+    let question = LocalQuestion {
         agent: assistant.agent,
         helpers,
         on_event,
     };
-    let answer = asked.answer(request).await;
+    let answer = question.answer(request).await;
     observation.finish().await;
     answer
 }
@@ -140,7 +140,7 @@ fn speaker(channel: &ChannelName) -> (Option<SenderId>, Option<ChatKind>) {
 
 /// Gives a command to an assistant of this process. Commands belong to the agent loop, so it runs
 /// for this one.
-async fn give(
+async fn run_command(
     runtime: &Runtime,
     options: TerminalOptions,
     command: &str,
@@ -149,7 +149,7 @@ async fn give(
 ) -> Result<TerminalReply, RuntimeError> {
     let mut terminal = Terminal::start(runtime, options).await?;
     on_start(terminal.model(), terminal.first_run());
-    terminal.say(command).await?;
+    terminal.send(command).await?;
     let mut answer = loop {
         match terminal.next().await {
             Some(TerminalEvent::Reply { text, streamed, ok }) => {
@@ -259,11 +259,11 @@ impl LocalQuestion {
 async fn ask_gateway(
     client: &ControlClient,
     session: &str,
-    said: &str,
+    message: &str,
     on_event: impl Fn(TerminalEvent),
 ) -> Result<TerminalReply, RuntimeError> {
     let mut conversation = client.converse(session).await?;
-    let turn = conversation.say(said).await?;
+    let turn = conversation.send(message).await?;
     let mut answer = TerminalReply {
         text: None,
         ok: true,
@@ -272,15 +272,15 @@ async fn ask_gateway(
     let (mut is_answered, mut has_ended) = (false, false);
     loop {
         let next = conversation.next();
-        let told = if is_answered || has_ended {
-            match tokio::time::timeout(LOST_END, next).await {
-                Ok(told) => told?,
+        let received = if is_answered || has_ended {
+            match tokio::time::timeout(END_TIMEOUT, next).await {
+                Ok(received) => received?,
                 Err(_) => return Ok(answer),
             }
         } else {
             next.await?
         };
-        match told {
+        match received {
             ConversationEvent::Event {
                 event: TerminalEvent::Reply { text, streamed, ok },
                 is_answer: true,
@@ -292,7 +292,7 @@ async fn ask_gateway(
                 };
                 is_answered = true;
                 // The answer to a command is not a turn.
-                if !ok || is_command(said) {
+                if !ok || is_command(message) {
                     return Ok(answer);
                 }
             }
@@ -306,7 +306,7 @@ async fn ask_gateway(
             } if ended == turn => {
                 return match unfinished {
                     0 => Ok(answer),
-                    _ => follow(&mut conversation, answer, on_event).await,
+                    _ => follow_subagents(&mut conversation, answer, on_event).await,
                 };
             }
             ConversationEvent::Event { event, .. } => on_event(event),
@@ -316,7 +316,7 @@ async fn ask_gateway(
 }
 
 /// Shows an answer and what follows it, until no subagent of its session is unfinished.
-async fn follow(
+async fn follow_subagents(
     conversation: &mut ControlConversation,
     mut answer: TerminalReply,
     on_event: impl Fn(TerminalEvent),

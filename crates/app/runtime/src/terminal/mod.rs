@@ -58,7 +58,7 @@ impl Default for TerminalOptions {
 }
 
 /// Splits a session into channel and chat.
-fn place(session: &str) -> (ChannelName, ChatId) {
+fn split_session(session: &str) -> (ChannelName, ChatId) {
     match session.split_once(':') {
         Some((channel, chat)) => (channel.into(), chat.into()),
         None => (TERMINAL_CHANNEL.into(), session.into()),
@@ -67,19 +67,19 @@ fn place(session: &str) -> (ChannelName, ChatId) {
 
 /// A conversation at a terminal.
 pub struct Terminal {
-    talk: TerminalPeer,
+    peer: TerminalPeer,
     runtime: Runtime,
     options: TerminalOptions,
     /// The turn of the last message; commands have none.
-    said: Option<TraceId>,
+    last_turn: Option<TraceId>,
     /// Number of unfinished subagents when the last turn ended.
     unfinished: u32,
     /// Set while a restart is pending.
     is_restarting: bool,
     /// The conversation that will replace this one.
-    again: Option<restart::RestartFuture>,
+    replacement: Option<restart::RestartFuture>,
     /// Events that arrived while waiting for a restart.
-    kept: VecDeque<TerminalEvent>,
+    deferred: VecDeque<TerminalEvent>,
     model: ModelChoice,
     created: Vec<PathBuf>,
     first_run: Option<FirstRun>,
@@ -118,13 +118,13 @@ impl Terminal {
     pub async fn start(runtime: &Runtime, options: TerminalOptions) -> Result<Self, RuntimeError> {
         let config = runtime.config();
         if let Some(client) = gateway::of(config, &options).await? {
-            let talk = TerminalPeer::Gateway(client.converse(options.session.clone()).await?);
+            let peer = TerminalPeer::Gateway(client.converse(options.session.clone()).await?);
             let model = ModelChoice::of_gateway(client.about().model.clone());
-            return Ok(Self::new(talk, runtime, options, model, Vec::new(), None));
+            return Ok(Self::new(peer, runtime, options, model, Vec::new(), None));
         }
         let first_run = FirstRun::perform(config).await?;
         let restart = Restart::default();
-        let (channel, chat) = place(&options.session);
+        let (channel, chat) = split_session(&options.session);
         let bus = Arc::new(MemoryBus::new());
         let shared: Arc<dyn Bus> = bus.clone();
         let outbox = Arc::new(TerminalOutbox {
@@ -134,7 +134,7 @@ impl Terminal {
         let model = model::choose(runtime, options.demo).await?;
         let tasks = shared.clone();
         let spawner = |subagents| Arc::new(BusSpawner::new(tasks, subagents)) as Arc<dyn Spawner>;
-        memory::look_after(config).await?;
+        memory::roll_up_without_gateway(config).await?;
         let events = EventFeed::new();
         let assistant = Assistant::build(
             runtime,
@@ -162,7 +162,7 @@ impl Terminal {
                 tracing::error!(%error, "the assistant ended");
             }
         });
-        let talk = TerminalPeer::Own(LocalAssistant {
+        let peer = TerminalPeer::Own(LocalAssistant {
             bus,
             channel,
             chat,
@@ -174,7 +174,7 @@ impl Terminal {
             observation,
         });
         Ok(Self::new(
-            talk,
+            peer,
             runtime,
             options,
             assistant.model,
@@ -184,7 +184,7 @@ impl Terminal {
     }
 
     fn new(
-        talk: TerminalPeer,
+        peer: TerminalPeer,
         runtime: &Runtime,
         options: TerminalOptions,
         model: ModelChoice,
@@ -192,14 +192,14 @@ impl Terminal {
         first_run: Option<FirstRun>,
     ) -> Self {
         Self {
-            talk,
+            peer,
             runtime: runtime.clone(),
             options,
-            said: None,
+            last_turn: None,
             unfinished: 0,
             is_restarting: false,
-            again: None,
-            kept: VecDeque::new(),
+            replacement: None,
+            deferred: VecDeque::new(),
             model,
             created,
             first_run,
@@ -229,20 +229,20 @@ impl Terminal {
     /// # Errors
     /// Returns [`RuntimeError::Agent`] if too many messages wait, [`RuntimeError::Control`] if the
     /// gateway is gone.
-    pub async fn say(&mut self, text: &str) -> Result<(), RuntimeError> {
+    pub async fn send(&mut self, text: &str) -> Result<(), RuntimeError> {
         while self.is_restarting {
-            match self.next_of_all().await {
-                Some(event) => self.kept.push_back(event),
+            match self.next_any().await {
+                Some(event) => self.deferred.push_back(event),
                 None => break,
             }
         }
-        let turn = match &mut self.talk {
-            TerminalPeer::Own(own) => own.say(text).await?,
-            TerminalPeer::Gateway(conversation) => conversation.say(text).await?,
+        let turn = match &mut self.peer {
+            TerminalPeer::Own(own) => own.send(text).await?,
+            TerminalPeer::Gateway(conversation) => conversation.send(text).await?,
             TerminalPeer::Nobody => return Err(AgentError::Interrupted.into()),
         };
         if !is_command(text) {
-            self.said = Some(turn);
+            self.last_turn = Some(turn);
         }
         Ok(())
     }
@@ -251,12 +251,13 @@ impl Terminal {
     /// only for the turn of the last message; commands do not count. Cancel-safe.
     pub async fn next(&mut self) -> Option<TerminalEvent> {
         loop {
-            let next = match self.kept.pop_front() {
-                Some(kept) => Some(kept),
-                None => self.next_of_all().await,
+            let next = match self.deferred.pop_front() {
+                Some(deferred) => Some(deferred),
+                None => self.next_any().await,
             };
             match next {
-                Some(TerminalEvent::TurnEnd { turn, .. }) if self.said.as_ref() != Some(&turn) => {}
+                Some(TerminalEvent::TurnEnd { turn, .. })
+                    if self.last_turn.as_ref() != Some(&turn) => {}
                 other => return other,
             }
         }
@@ -265,7 +266,7 @@ impl Terminal {
     /// Returns the number of unfinished subagents of this conversation, as far as it is known here.
     /// [`next_unfinished`](Self::next_unfinished) waits for them.
     pub fn unfinished(&mut self) -> u32 {
-        if let TerminalPeer::Own(own) = &self.talk {
+        if let TerminalPeer::Own(own) = &self.peer {
             self.unfinished = self.unfinished.max(own.unfinished());
         }
         self.unfinished
@@ -275,9 +276,9 @@ impl Terminal {
     /// if none is left, or the assistant ended. Cancel-safe.
     pub async fn next_unfinished(&mut self) -> Option<TerminalEvent> {
         loop {
-            let event = match self.kept.pop_front() {
-                Some(kept) => kept,
-                None if self.unfinished > 0 => self.next_of_all().await?,
+            let event = match self.deferred.pop_front() {
+                Some(deferred) => deferred,
+                None if self.unfinished > 0 => self.next_any().await?,
                 None => return None,
             };
             if !matches!(event, TerminalEvent::TurnEnd { .. }) {
@@ -286,19 +287,19 @@ impl Terminal {
         }
     }
 
-    async fn next_of_all(&mut self) -> Option<TerminalEvent> {
+    async fn next_any(&mut self) -> Option<TerminalEvent> {
         loop {
-            if let Some(again) = &mut self.again {
-                let begun = again.await;
-                return Some(self.take_over(begun));
+            if let Some(replacement) = &mut self.replacement {
+                let restarted = replacement.await;
+                return Some(self.replace_with(restarted));
             }
-            let event = match &mut self.talk {
+            let event = match &mut self.peer {
                 TerminalPeer::Own(own) => {
                     let restart = own.restart.clone();
                     tokio::select! {
                         biased;
                         event = own.next() => Some(event?),
-                        () = restart.wanted().cancelled() => None,
+                        () = restart.requested().cancelled() => None,
                     }
                 }
                 TerminalPeer::Gateway(conversation) => match conversation.next().await {
@@ -324,9 +325,9 @@ impl Terminal {
                     return Some(event);
                 }
                 None => {
-                    let talk = std::mem::replace(&mut self.talk, TerminalPeer::Nobody);
-                    self.again = Some(restart::begin(
-                        talk,
+                    let peer = std::mem::replace(&mut self.peer, TerminalPeer::Nobody);
+                    self.replacement = Some(restart::begin(
+                        peer,
                         self.runtime.clone(),
                         self.options.clone(),
                     ));
@@ -336,13 +337,16 @@ impl Terminal {
     }
 
     /// Becomes the conversation that replaces this one, and reports that.
-    fn take_over(&mut self, begun: Result<Self, RuntimeError>) -> TerminalEvent {
-        self.again = None;
+    fn replace_with(&mut self, restarted: Result<Self, RuntimeError>) -> TerminalEvent {
+        self.replacement = None;
         self.is_restarting = false;
-        match begun {
+        match restarted {
             Ok(terminal) => {
-                let kept = std::mem::take(&mut self.kept);
-                *self = Self { kept, ..terminal };
+                let deferred = std::mem::take(&mut self.deferred);
+                *self = Self {
+                    deferred,
+                    ..terminal
+                };
                 TerminalEvent::News(RESTARTED.to_owned())
             }
             Err(error) => {
@@ -363,14 +367,14 @@ impl Terminal {
     /// Ends the conversation. The running turn has a grace period; then it is stopped, and its
     /// steps are kept. A gateway stops a turn that no terminal waits for.
     pub async fn shut_down(self) {
-        self.talk.end().await;
+        self.peer.end().await;
     }
 }
 
 impl std::fmt::Debug for Terminal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Terminal")
-            .field("talk", &self.talk)
+            .field("talk", &self.peer)
             .field("model", &self.model)
             .finish_non_exhaustive()
     }
@@ -397,7 +401,7 @@ impl LocalAssistant {
         u32::try_from(unfinished).unwrap_or(u32::MAX)
     }
 
-    async fn say(&self, text: &str) -> Result<TraceId, RuntimeError> {
+    async fn send(&self, text: &str) -> Result<TraceId, RuntimeError> {
         let sender = SenderId::from("user");
         let mut message =
             InboundMessage::text(self.channel.clone(), sender, self.chat.clone(), text);
@@ -440,14 +444,14 @@ struct TerminalOutbox {
 impl Outbox for TerminalOutbox {
     async fn enqueue(&self, message: OutboundMessage) -> Result<(), OutboxError> {
         if message.channel != self.channel {
-            return Err(elsewhere(&message.channel));
+            return Err(not_connected(&message.channel));
         }
         self.bus.publish_outbound(message).await?;
         Ok(())
     }
 }
 
-fn elsewhere(channel: &ChannelName) -> OutboxError {
+fn not_connected(channel: &ChannelName) -> OutboxError {
     OutboxError::Unreachable(format!(
         "the channel {channel} is not connected here; it is while `nanobot gateway` runs"
     ))

@@ -13,9 +13,9 @@ use super::{Terminal, TerminalOptions, TerminalPeer};
 use crate::{Runtime, RuntimeError, control_socket};
 
 /// Maximum time to wait for the gateway; then the terminal works without it.
-const PATIENCE: Duration = Duration::from_secs(30);
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Interval between attempts to reach the gateway.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The future of the new conversation.
 pub(super) type RestartFuture =
@@ -23,22 +23,25 @@ pub(super) type RestartFuture =
 
 /// Ends a conversation and starts it again, with the current configuration.
 pub(super) fn begin(
-    talk: TerminalPeer,
+    peer: TerminalPeer,
     runtime: Runtime,
     options: TerminalOptions,
 ) -> RestartFuture {
     Box::pin(async move {
-        let is_gateway = matches!(talk, TerminalPeer::Gateway(_));
-        talk.end().await;
+        let is_gateway = matches!(peer, TerminalPeer::Gateway(_));
+        peer.end().await;
         let runtime = runtime.reload()?;
         if is_gateway {
             let socket = control_socket(runtime.config());
-            let found = async {
+            let reconnected = async {
                 while ControlClient::reach(&socket).await.is_err() {
-                    tokio::time::sleep(LOOK_EVERY).await;
+                    tokio::time::sleep(POLL_INTERVAL).await;
                 }
             };
-            if tokio::time::timeout(PATIENCE, found).await.is_err() {
+            if tokio::time::timeout(RECONNECT_TIMEOUT, reconnected)
+                .await
+                .is_err()
+            {
                 tracing::warn!("the gateway did not return in time");
             }
         }

@@ -62,7 +62,7 @@ impl AccessRules {
         };
         let mut notices = Vec::new();
         notices.extend(
-            self.about_people()
+            self.people_notice()
                 .map(|(weight, what, remedy)| notice(weight, "allowFrom", what, remedy)),
         );
         if self.direct.policy == Some(DirectPolicy::Open)
@@ -77,13 +77,13 @@ impl AccessRules {
             ));
         }
         notices.extend(
-            self.about_groups()
+            self.group_notice()
                 .map(|(weight, what, remedy)| notice(weight, "groupAllowFrom", what, remedy)),
         );
         notices
     }
 
-    fn about_people(&self) -> Option<(Weight, &'static str, &'static str)> {
+    fn people_notice(&self) -> Option<(Weight, &'static str, &'static str)> {
         let decides_in_direct_chats = match self.direct.policy {
             _ if !self.direct.enabled => false,
             Some(DirectPolicy::Open) => true,
@@ -107,7 +107,7 @@ impl AccessRules {
         }
     }
 
-    fn about_groups(&self) -> Option<(Weight, &'static str, &'static str)> {
+    fn group_notice(&self) -> Option<(Weight, &'static str, &'static str)> {
         let has_listed = !self.group_allow_from.is_empty() || !self.groups.is_empty();
         if self.group_policy == GroupPolicy::Allowlist && !has_listed {
             return Some((

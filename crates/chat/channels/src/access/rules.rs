@@ -134,7 +134,7 @@ impl AccessRules {
         match arrival.kind {
             ChatKind::Direct => self.judge_direct(sender.as_str(), approved),
             ChatKind::Group => {
-                if self.hears(chat, arrival)
+                if self.accepts_group_message(chat, arrival)
                     && self.admits_in_group(sender.as_str(), chat, arrival, approved)
                 {
                     AccessVerdict::Allowed
@@ -151,7 +151,7 @@ impl AccessRules {
             policy,
             allow_from: own,
         } = &self.direct;
-        let own_or_all = if own.is_set() { own } else { &self.allow_from };
+        let direct_list = if own.is_set() { own } else { &self.allow_from };
         let (admitted, otherwise) = match policy {
             _ if !enabled => (false, AccessVerdict::Denied),
             Some(DirectPolicy::Open) => (
@@ -159,7 +159,7 @@ impl AccessRules {
                 AccessVerdict::Denied,
             ),
             Some(DirectPolicy::Allowlist) => {
-                (admits(own_or_all, sender, approved), AccessVerdict::Denied)
+                (admits(direct_list, sender, approved), AccessVerdict::Denied)
             }
             Some(DirectPolicy::Pairing) => (
                 approved || self.allow_from.allows(sender) || own.allows(sender),
@@ -184,16 +184,16 @@ impl AccessRules {
     }
 
     /// `true` if messages of this group can be for the assistant, regardless of the sender.
-    fn hears(&self, chat: &ChatId, arrival: &Arrival) -> bool {
+    fn accepts_group_message(&self, chat: &ChatId, arrival: &Arrival) -> bool {
         let rule = self.rule_of(chat, arrival);
-        let is_listed =
-            rule.is_some() || places(chat, arrival).any(|id| self.group_allow_from.names(id));
+        let is_listed = rule.is_some()
+            || chat_and_parents(chat, arrival).any(|id| self.group_allow_from.names(id));
         let policy = rule
             .and_then(|rule| rule.policy)
             .unwrap_or(self.group_policy);
         let is_restricted = policy == GroupPolicy::Allowlist || !self.group_allow_from.is_empty();
-        let has_to_be_meant = policy == GroupPolicy::Mention || self.group_require_mention;
-        (is_listed || !is_restricted) && (arrival.addressed || !has_to_be_meant)
+        let requires_address = policy == GroupPolicy::Mention || self.group_require_mention;
+        (is_listed || !is_restricted) && (arrival.addressed || !requires_address)
     }
 
     fn admits_in_group(
@@ -209,18 +209,19 @@ impl AccessRules {
         {
             return rule.allow_from.allows(sender);
         }
-        let is_named = || places(chat, arrival).any(|id| self.group_allow_from.contains(id));
+        let is_named =
+            || chat_and_parents(chat, arrival).any(|id| self.group_allow_from.contains(id));
         self.is_admitted(sender, approved) || (!self.allow_from.is_set() && is_named())
     }
 
     /// Returns the rule of a group, or of the nearest place that contains it.
     fn rule_of(&self, chat: &ChatId, arrival: &Arrival) -> Option<&GroupRule> {
-        places(chat, arrival).find_map(|id| self.groups.get(id))
+        chat_and_parents(chat, arrival).find_map(|id| self.groups.get(id))
     }
 }
 
 /// Returns the ids of a chat and of the places that contain it, nearest first.
-fn places<'a>(chat: &'a ChatId, arrival: &'a Arrival) -> impl Iterator<Item = &'a str> {
+fn chat_and_parents<'a>(chat: &'a ChatId, arrival: &'a Arrival) -> impl Iterator<Item = &'a str> {
     std::iter::once(chat)
         .chain(&arrival.parents)
         .map(ChatId::as_str)

@@ -12,13 +12,13 @@ use super::code::Code;
 /// Lifetime of a code.
 const LIFETIME: TimeDelta = TimeDelta::minutes(10);
 /// Remaining lifetime below which a code is not sent again: there would be no time to use it.
-const SHORTEST_LIFE: TimeDelta = TimeDelta::minutes(1);
+const MIN_REMAINING: TimeDelta = TimeDelta::minutes(1);
 /// Maximum number of people of one channel with an open code.
-const MOST_OPEN: usize = 32;
+const MAX_OPEN_CODES: usize = 32;
 /// Maximum number of wrong codes tried while a code is open; then it is void.
-const MOST_TRIES: u32 = 5;
+const MAX_WRONG_CODES: u32 = 5;
 /// Tolerance in seconds within which two times are the same, despite rounding in the file.
-const SAME: f64 = 0.001;
+const TIME_TOLERANCE: f64 = 0.001;
 
 /// Content of the pairing file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub(super) struct Book {
     pending: BTreeMap<String, CodeEntry>,
     /// Approved people who were not notified yet.
     #[serde(rename = "_untold", skip_serializing_if = "Vec::is_empty")]
-    untold: Vec<Asker>,
+    unnotified: Vec<Asker>,
     #[serde(flatten)]
     more: Map,
 }
@@ -42,7 +42,7 @@ struct CodeEntry {
     created_at: f64,
     expires_at: f64,
     /// Number of wrong codes tried since.
-    #[serde(rename = "_tries", default, skip_serializing_if = "is_none_yet")]
+    #[serde(rename = "_tries", default, skip_serializing_if = "is_zero")]
     tries: u32,
     /// Chat in which the person was sent the code.
     #[serde(rename = "_chat_id", default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ struct CodeEntry {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
-fn is_none_yet(tries: &u32) -> bool {
+fn is_zero(tries: &u32) -> bool {
     *tries == 0
 }
 
@@ -102,7 +102,7 @@ pub struct Asker {
 
 /// People to notify of their approval, and people who may have to be notified later.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Untold {
+pub struct UnnotifiedPeople {
     /// Approved people who were not notified yet.
     pub approved: Vec<Asker>,
     /// People with an open code.
@@ -135,28 +135,28 @@ impl Book {
         chat: &ChatId,
         now: DateTime<Utc>,
     ) -> PairingReply {
-        self.forget_expired(now);
+        self.remove_expired(now);
         if self.is_approved(channel, sender) {
             return PairingReply::Approved;
         }
-        let theirs = |entry: &CodeEntry| {
+        let belongs_to_sender = |entry: &CodeEntry| {
             entry.channel == *channel && is_same_person(&entry.sender_id, sender)
         };
-        let good_until = seconds(now + SHORTEST_LIFE);
+        let good_until = seconds(now + MIN_REMAINING);
         let mut open = self.pending.iter_mut();
         if let Some((code, entry)) =
-            open.find(|(_, entry)| theirs(entry) && entry.expires_at >= good_until)
+            open.find(|(_, entry)| belongs_to_sender(entry) && entry.expires_at >= good_until)
         {
             entry.chat = Some(chat.clone());
             return PairingReply::Code(code.clone());
         }
-        self.pending.retain(|_, entry| !theirs(entry));
+        self.pending.retain(|_, entry| !belongs_to_sender(entry));
         if self
             .pending
             .values()
             .filter(|entry| entry.channel == *channel)
             .count()
-            >= MOST_OPEN
+            >= MAX_OPEN_CODES
         {
             return PairingReply::Full;
         }
@@ -185,17 +185,19 @@ impl Book {
         channel: Option<&ChannelName>,
         now: DateTime<Utc>,
     ) -> Option<CodeEntry> {
-        self.forget_expired(now);
-        let is_meant = |entry: &CodeEntry| channel.is_none_or(|channel| entry.channel == *channel);
-        let code = Code::typed(code).map(String::from);
-        if let Some(code) = code.filter(|code| self.pending.get(code).is_some_and(is_meant)) {
+        self.remove_expired(now);
+        let matches_channel =
+            |entry: &CodeEntry| channel.is_none_or(|channel| entry.channel == *channel);
+        let code = Code::parse(code).map(String::from);
+        if let Some(code) = code.filter(|code| self.pending.get(code).is_some_and(matches_channel))
+        {
             return self.pending.remove(&code);
         }
         self.pending.retain(|_, entry| {
-            if is_meant(entry) {
+            if matches_channel(entry) {
                 entry.tries = entry.tries.saturating_add(1);
             }
-            entry.tries < MOST_TRIES
+            entry.tries < MAX_WRONG_CODES
         });
         None
     }
@@ -224,7 +226,7 @@ impl Book {
             ids.push(person.sender.clone());
             ids.sort();
         }
-        self.untold.extend(entry.asker().map(|asker| Asker {
+        self.unnotified.extend(entry.asker().map(|asker| Asker {
             at: seconds(now),
             ..asker
         }));
@@ -234,24 +236,25 @@ impl Book {
     /// Returns the approved people who have to be notified. A person who edits the file by hand
     /// leaves no note of an approval. So this includes approved people who still have an open code,
     /// and those in `waited` who no longer have one.
-    pub(super) fn untold(&self, waited: &[Asker]) -> Untold {
-        let is_in = |asker: &Asker| self.is_approved(&asker.person.channel, &asker.person.sender);
+    pub(super) fn unnotified(&self, waited: &[Asker]) -> UnnotifiedPeople {
+        let is_asker_approved =
+            |asker: &Asker| self.is_approved(&asker.person.channel, &asker.person.sender);
         let open = self.pending.values().filter_map(CodeEntry::asker);
-        let (approved, waiting): (Vec<_>, Vec<_>) = open.partition(is_in);
-        let is_noted = |asker: &&Asker| {
-            self.untold
+        let (approved, waiting): (Vec<_>, Vec<_>) = open.partition(is_asker_approved);
+        let is_listed = |asker: &&Asker| {
+            self.unnotified
                 .iter()
                 .chain(&approved)
-                .any(|noted| noted.is_same(asker))
+                .any(|listed| listed.is_same(asker))
         };
         let moved: Vec<_> = waited
             .iter()
-            .filter(|asker| is_in(asker) && !is_noted(asker))
+            .filter(|asker| is_asker_approved(asker) && !is_listed(asker))
             .cloned()
             .collect();
-        Untold {
+        UnnotifiedPeople {
             approved: self
-                .untold
+                .unnotified
                 .iter()
                 .cloned()
                 .chain(approved)
@@ -262,31 +265,31 @@ impl Book {
     }
 
     /// Forgets these people after they were notified.
-    pub(super) fn told(&mut self, askers: &[Asker]) {
-        let knows = |asker: &Asker| {
-            askers
-                .iter()
-                .any(|told| told.is_same(asker) && (told.at - asker.at).abs() < SAME)
+    pub(super) fn mark_notified(&mut self, askers: &[Asker]) {
+        let was_notified = |asker: &Asker| {
+            askers.iter().any(|notified| {
+                notified.is_same(asker) && (notified.at - asker.at).abs() < TIME_TOLERANCE
+            })
         };
-        self.untold.retain(|noted| !knows(noted));
+        self.unnotified.retain(|listed| !was_notified(listed));
         self.pending
-            .retain(|_, entry| !entry.asker().is_some_and(|asker| knows(&asker)));
+            .retain(|_, entry| !entry.asker().is_some_and(|asker| was_notified(&asker)));
     }
 
     /// Revokes the approval and the code of `person`. Returns the people who were approved.
     pub(super) fn revoke(&mut self, person: &Person) -> Vec<Person> {
         let Person { channel, sender } = person;
         let is_other = |channel_of: &ChannelName, id: &SenderId| {
-            channel_of != channel || !is_named(id, sender)
+            channel_of != channel || !matches_typed(id, sender)
         };
         self.pending
             .retain(|_, entry| is_other(&entry.channel, &entry.sender_id));
-        self.untold
+        self.unnotified
             .retain(|asker| is_other(&asker.person.channel, &asker.person.sender));
         let Some(ids) = self.approved.get_mut(channel) else {
             return Vec::new();
         };
-        let revoked = ids.extract_if(.., |id| is_named(id, sender));
+        let revoked = ids.extract_if(.., |id| matches_typed(id, sender));
         revoked
             .map(|sender| Person {
                 channel: channel.clone(),
@@ -303,7 +306,7 @@ impl Book {
             })
         });
         let open = self.pending.iter().filter(|(_, entry)| entry.is_open(now));
-        let mut pending: Vec<_> = open.map(|(code, entry)| entry.shown(code)).collect();
+        let mut pending: Vec<_> = open.map(|(code, entry)| entry.to_pending(code)).collect();
         pending.sort_by(|a, b| (&a.person, &a.code).cmp(&(&b.person, &b.code)));
         Pairings {
             approved: approved.collect(),
@@ -311,7 +314,7 @@ impl Book {
         }
     }
 
-    fn forget_expired(&mut self, now: DateTime<Utc>) {
+    fn remove_expired(&mut self, now: DateTime<Utc>) {
         self.pending.retain(|_, entry| entry.is_open(now));
     }
 }
@@ -344,7 +347,7 @@ impl CodeEntry {
         seconds(now) < self.expires_at
     }
 
-    fn shown(&self, code: &str) -> PendingPairing {
+    fn to_pending(&self, code: &str) -> PendingPairing {
         #[expect(
             clippy::cast_possible_truncation,
             reason = "a time beyond what fits is shown as the last one that does"
@@ -378,10 +381,10 @@ fn is_same_person(one: &SenderId, other: &SenderId) -> bool {
     one == other || number(one).unwrap_or(one) == number(other).unwrap_or(other)
 }
 
-/// `true` if `typed` means the person `id`: the whole id, or either half of it.
-fn is_named(id: &SenderId, typed: &SenderId) -> bool {
+/// `true` if `parse` means the person `id`: the whole id, or either half of it.
+fn matches_typed(id: &SenderId, parse: &SenderId) -> bool {
     let name = number(id.as_str())
         .and_then(|_| id.as_str().split_once('|'))
         .map(|(_, name)| name);
-    is_same_person(id, typed) || name == Some(typed.as_str())
+    is_same_person(id, parse) || name == Some(parse.as_str())
 }

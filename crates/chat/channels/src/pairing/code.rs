@@ -8,7 +8,7 @@ const LENGTH: usize = 8;
 const GROUP: usize = 4;
 /// Number of byte values that map evenly to the symbols. Higher values would make some symbols
 /// likelier than others.
-const FAIR: usize = 256 / SYMBOLS.len() * SYMBOLS.len();
+const UNBIASED: usize = 256 / SYMBOLS.len() * SYMBOLS.len();
 
 /// A code in the form shown to people.
 #[derive(Clone, PartialEq, Eq)]
@@ -26,11 +26,12 @@ impl Code {
                 .enumerate()
                 .filter(|(at, _)| !fixed.contains(at))
                 .map(|(_, byte)| usize::from(*byte));
-            let fair = random
-                .filter(|byte| *byte < FAIR)
+            let unbiased = random
+                .filter(|byte| *byte < UNBIASED)
                 .filter_map(|byte| SYMBOLS.get(byte % SYMBOLS.len()));
             symbols.extend(
-                fair.take(LENGTH - symbols.len())
+                unbiased
+                    .take(LENGTH - symbols.len())
                     .map(|symbol| char::from(*symbol)),
             );
         }
@@ -38,7 +39,7 @@ impl Code {
     }
 
     /// Parses a code as typed, in any case and grouping; `None` if it cannot be a code.
-    pub(super) fn typed(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let symbols: String = text
             .chars()
             .filter(|c| !c.is_whitespace() && *c != '-')
@@ -84,7 +85,7 @@ mod tests {
         assert!(
             codes
                 .iter()
-                .all(|code| Code::typed(code).is_some_and(|typed| typed.as_str() == code))
+                .all(|code| Code::parse(code).is_some_and(|parse| parse.as_str() == code))
         );
         let used: BTreeSet<char> = codes.iter().flat_map(|code| code.chars()).collect();
         assert_eq!(used.len(), SYMBOLS.len() + 1);
@@ -102,7 +103,7 @@ mod tests {
             ("", None),
         ];
         for (text, code) in table {
-            assert_eq!(Code::typed(text).as_ref().map(Code::as_str), code, "{text}");
+            assert_eq!(Code::parse(text).as_ref().map(Code::as_str), code, "{text}");
         }
     }
 }

@@ -11,30 +11,30 @@ use std::time::Duration;
 use nanobot_bus::{BusError, Ledger, LedgerFilter, Queue};
 use nanobot_channel::{InboundMessage, Origin, TraceId};
 
-use super::{ChatThread, TURNS, WorkKeeper, place};
+use super::{ChatThread, MAX_TURNS, WorkKeeper, chat_thread};
 
 /// Maximum number of open messages read.
-const OPEN: usize = TURNS * 8;
+const MAX_OPEN: usize = MAX_TURNS * 8;
 /// Interval between checks whether the turns are still open.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 impl WorkKeeper {
     /// Resumes the indicators for turns of messages that this channel delivered before the start.
     /// Only what is shown depends on it, so an error is logged and ignored.
     pub(crate) async fn resume(&self, ledger: Arc<dyn Ledger>) {
-        let open = match self.open(&*ledger).await {
-            Ok(open) if open.is_empty() => return,
-            Ok(open) => open,
+        let unanswered = match self.unanswered(&*ledger).await {
+            Ok(unanswered) if unanswered.is_empty() => return,
+            Ok(unanswered) => unanswered,
             Err(error) => {
                 return tracing::warn!(channel = %self.channel.name(), %error, "cannot list resumed turns");
             }
         };
-        for message in &open {
+        for message in &unanswered {
             self.begin(message);
         }
-        let turns = open.iter().map(|message| {
+        let turns = unanswered.iter().map(|message| {
             (
-                place(&message.chat_id, &message.delivery),
+                chat_thread(&message.chat_id, &message.delivery),
                 message.turn_id(),
             )
         });
@@ -42,39 +42,43 @@ impl WorkKeeper {
         self.tasks.spawn(async move {
             keeper
                 .cancel
-                .run_until_cancelled(keeper.follow(&*ledger, turns))
+                .run_until_cancelled(keeper.poll_until_ended(&*ledger, turns))
                 .await;
         });
     }
 
     /// Returns the users' unanswered messages of this channel, oldest first.
-    async fn open(&self, ledger: &dyn Ledger) -> Result<Vec<InboundMessage>, BusError> {
-        let open = ledger
-            .list(Queue::Inbound, LedgerFilter::Open, OPEN)
+    async fn unanswered(&self, ledger: &dyn Ledger) -> Result<Vec<InboundMessage>, BusError> {
+        let unanswered = ledger
+            .list(Queue::Inbound, LedgerFilter::Open, MAX_OPEN)
             .await?;
-        let inbound = open.into_iter().rev().filter_map(|entry| entry.inbound);
-        let is_theirs = |message: &InboundMessage| {
+        let inbound = unanswered
+            .into_iter()
+            .rev()
+            .filter_map(|entry| entry.inbound);
+        let is_user_message = |message: &InboundMessage| {
             message.channel == *self.channel.name()
                 && message.origin == Origin::User
                 && message.id.is_some()
         };
-        Ok(inbound.filter(is_theirs).collect())
+        Ok(inbound.filter(is_user_message).collect())
     }
 
     /// Ends the indicators of turns whose end was not reported here.
-    async fn follow(&self, ledger: &dyn Ledger, mut turns: Vec<(ChatThread, TraceId)>) {
+    async fn poll_until_ended(&self, ledger: &dyn Ledger, mut turns: Vec<(ChatThread, TraceId)>) {
         while !turns.is_empty() {
-            tokio::time::sleep(LOOK_EVERY).await;
-            let Ok(open) = self.open(ledger).await else {
+            tokio::time::sleep(POLL_INTERVAL).await;
+            let Ok(unanswered) = self.unanswered(ledger).await else {
                 continue;
             };
-            let open: BTreeSet<TraceId> = open.iter().map(InboundMessage::turn_id).collect();
-            turns.retain(|(place, turn)| {
-                if !open.contains(turn) {
-                    self.end_turn(place, turn);
+            let unanswered: BTreeSet<TraceId> =
+                unanswered.iter().map(InboundMessage::turn_id).collect();
+            turns.retain(|(chat_thread, turn)| {
+                if !unanswered.contains(turn) {
+                    self.end_turn(chat_thread, turn);
                 }
                 self.shown()
-                    .get(place)
+                    .get(chat_thread)
                     .is_some_and(|work| work.turns.contains(turn))
             });
         }

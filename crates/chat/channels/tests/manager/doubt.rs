@@ -48,17 +48,17 @@ fn detectable() -> RecordingChannel {
 }
 
 /// The channel took the part, but reports an ambiguous error.
-fn taken() -> SendFault {
+fn taken_but_failed() -> SendFault {
     SendFault::TakeThenFail(ChannelError::Ambiguous("reset".to_owned()))
 }
 
 /// The channel cannot look for the part, and sends nothing.
-fn cannot_look() -> SendFault {
+fn unreachable_probe() -> SendFault {
     SendFault::Refuse(ChannelError::Ambiguous("no permission to look".to_owned()))
 }
 
 /// Returns the parts that the channel took, and whether each was sent in doubt.
-fn looks(fixture: &Fixture) -> Vec<(String, bool)> {
+fn sent_parts(fixture: &Fixture) -> Vec<(String, bool)> {
     fixture.channels[0]
         .parts()
         .into_iter()
@@ -72,7 +72,7 @@ async fn probe_decides_before_the_policy() {
     let table = [
         (
             Ask,
-            vec![taken()],
+            vec![taken_but_failed()],
             EntryState::Sent,
             vec![("text", false), ("text", true)],
         ),
@@ -84,32 +84,32 @@ async fn probe_decides_before_the_policy() {
         ),
         (
             ResendMarked,
-            vec![taken()],
+            vec![taken_but_failed()],
             EntryState::Sent,
             vec![("text", false), ("text", true)],
         ),
         // The channel is unreachable in between: the doubt remains.
         (
             Ask,
-            vec![taken(), unreachable()],
+            vec![taken_but_failed(), unreachable()],
             EntryState::Sent,
             vec![("text", false), ("text", true)],
         ),
         (
             Ask,
-            vec![taken(), cannot_look()],
+            vec![taken_but_failed(), unreachable_probe()],
             EntryState::Uncertain,
             vec![("text", false), (UNCERTAIN, false)],
         ),
         (
             Drop,
-            vec![taken(), cannot_look()],
+            vec![taken_but_failed(), unreachable_probe()],
             EntryState::Uncertain,
             vec![("text", false)],
         ),
         (
             ResendMarked,
-            vec![taken(), cannot_look()],
+            vec![taken_but_failed(), unreachable_probe()],
             EntryState::Sent,
             vec![("text", false), (MARKED, false)],
         ),
@@ -126,9 +126,9 @@ async fn probe_decides_before_the_policy() {
         assert_eq!(fixture.settled().await[0].1, state, "row {number}");
         let expected: Vec<_> = expected
             .into_iter()
-            .map(|(text, looks)| (text.to_owned(), looks))
+            .map(|(text, sent_parts)| (text.to_owned(), sent_parts))
             .collect();
-        assert_eq!(looks(&fixture), expected, "row {number}");
+        assert_eq!(sent_parts(&fixture), expected, "row {number}");
     }
 }
 
@@ -143,8 +143,8 @@ async fn repeated_table_block_carries_the_mark() {
     fixture
         .settings
         .send_modify(|settings| settings.delivery.uncertain = UncertainPolicy::ResendMarked);
-    fixture.channels[0].fail_next(taken());
-    fixture.channels[0].fail_next(cannot_look());
+    fixture.channels[0].fail_next(taken_but_failed());
+    fixture.channels[0].fail_next(unreachable_probe());
     fixture
         .publish(reply("1", 0, "text\n\n|a|\n|-|\n|b|"))
         .await;
@@ -176,10 +176,10 @@ async fn zero_retries_still_allow_one_probe() {
     fixture
         .settings
         .send_modify(|settings| settings.delivery.send_max_retries = 0);
-    fixture.channels[0].fail_next(taken());
+    fixture.channels[0].fail_next(taken_but_failed());
     fixture.publish(reply("1", 0, "text")).await;
     assert_eq!(fixture.settled().await[0].1, EntryState::Sent);
-    fixture.channels[0].fail_next(taken());
+    fixture.channels[0].fail_next(taken_but_failed());
     fixture.channels[0].fail_next(unreachable());
     fixture.publish(reply("2", 0, "other")).await;
     let ledger = fixture.settled().await;
@@ -218,7 +218,7 @@ async fn only_the_interrupted_part_is_in_doubt() {
     let fixture = start_on(bus, vec![detectable().with_style(style)]);
     assert_eq!(fixture.settled().await[0].1, EntryState::Sent);
     assert_eq!(
-        looks(&fixture),
+        sent_parts(&fixture),
         [("two".to_owned(), true), ("three".to_owned(), false)]
     );
 }

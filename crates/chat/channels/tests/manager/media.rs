@@ -24,7 +24,7 @@ async fn stored_file_survives_every_power_cut() {
     let disk = MemoryDisk::new();
     let store = store(Arc::new(disk.clone()));
     for (id, content) in [("1", b"one".as_slice()), ("2", b"two")] {
-        let kept = store.keep(id, "a.txt", None, content).await.unwrap();
+        let kept = store.store(id, "a.txt", None, content).await.unwrap();
         for seed in 0..50 {
             let left = disk.after_power_cut(seed).files();
             let found = left.get(Path::new(&kept.location)).map(Vec::as_slice);
@@ -38,22 +38,22 @@ async fn disk_failure_leaves_no_reference_and_no_draft() {
     let disk = MemoryDisk::new();
     let faulty = Arc::new(FaultyDisk::new(Arc::new(disk.clone())));
     let store = store(faulty.clone());
-    store.keep("0", "a.txt", None, b"zero").await.unwrap();
+    store.store("0", "a.txt", None, b"zero").await.unwrap();
     let before = faulty.operations();
-    store.keep("1", "a.txt", None, b"one").await.unwrap();
+    store.store("1", "a.txt", None, b"one").await.unwrap();
     let operations = faulty.operations() - before;
     for at in 0..operations {
         let first = faulty.operations();
         faulty.fail(DiskFault::Full, first + at, 1);
         let name = format!("f{at}");
-        let kept = store.keep(&name, "a.txt", None, b"new").await;
+        let kept = store.store(&name, "a.txt", None, b"new").await;
         faulty.clear();
         assert!(kept.is_err(), "operation {at}");
         let files: BTreeMap<PathBuf, Vec<u8>> = disk.files();
         let is_draft = |path: &PathBuf| path.to_string_lossy().contains(".part-");
         assert!(!files.keys().any(is_draft), "operation {at}: {files:?}");
         // The store works again, and what it keeps is durable although an earlier sync failed.
-        let again = store.keep(&name, "a.txt", None, b"new").await.unwrap();
+        let again = store.store(&name, "a.txt", None, b"new").await.unwrap();
         let left = disk.after_power_cut(at).files();
         assert!(left.contains_key(Path::new(&again.location)), "{at}");
     }

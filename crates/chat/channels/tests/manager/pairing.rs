@@ -15,7 +15,7 @@ use nanobot_channel::{
 use nanobot_channels::{
     AccessRules, AllowFrom, Asker, ChannelManager, ChannelManagerParts, ChannelSettings,
     DeliverySettings, GroupRule, ManagedChannel, PairingError, PairingReply, PairingStore,
-    Pairings, Person, Untold,
+    Pairings, Person, UnnotifiedPeople,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -186,7 +186,9 @@ fn file_of_the_python_program_is_read_and_preserved() {
         "version": 3,
     });
     assert_eq!(on_disk(home.path()), expected);
-    store.told(&store.untold(&[]).unwrap().approved).unwrap();
+    store
+        .mark_notified(&store.unnotified(&[]).unwrap().approved)
+        .unwrap();
     expected.as_object_mut().unwrap().remove("_untold");
     assert_eq!(on_disk(home.path()), expected);
 }
@@ -208,7 +210,7 @@ fn every_approval_is_announced_once() {
     for by_hand in ["3", "4|four", "5"] {
         code(ask(&store, by_hand, 0));
     }
-    let before = store.untold(&[]).unwrap();
+    let before = store.unnotified(&[]).unwrap();
     assert_eq!((ids(&before.approved).len(), before.waiting.len()), (0, 5));
     store.approve(&by_command, None, at(1)).unwrap();
     store.deny(&denied, None, at(1)).unwrap();
@@ -223,7 +225,7 @@ fn every_approval_is_announced_once() {
         .unwrap()
         .retain(|_, entry| entry["sender_id"] != "4|four");
     fs::write(store.path(), file.to_string()).unwrap();
-    let now = store.untold(&before.waiting).unwrap();
+    let now = store.unnotified(&before.waiting).unwrap();
     assert_eq!(
         (ids(&now.approved), ids(&now.waiting)),
         (vec!["1", "3", "4|four"], vec!["5"])
@@ -233,9 +235,9 @@ fn every_approval_is_announced_once() {
         "{now:?}"
     );
     // A second query before that is recorded returns the same.
-    assert_eq!(store.untold(&before.waiting).unwrap(), now);
-    store.told(&now.approved).unwrap();
-    let after = store.untold(&now.waiting).unwrap();
+    assert_eq!(store.unnotified(&before.waiting).unwrap(), now);
+    store.mark_notified(&now.approved).unwrap();
+    let after = store.unnotified(&now.waiting).unwrap();
     assert_eq!(
         (ids(&after.approved), ids(&after.waiting)),
         (vec![], vec!["5"])
@@ -250,7 +252,10 @@ fn every_approval_is_announced_once() {
     let last = store.list(at(2)).unwrap().pending.remove(0).code;
     store.approve(&last, None, at(2)).unwrap();
     store.revoke(&person("chat", "5")).unwrap();
-    assert_eq!(store.untold(&after.waiting).unwrap(), Untold::default());
+    assert_eq!(
+        store.unnotified(&after.waiting).unwrap(),
+        UnnotifiedPeople::default()
+    );
 }
 
 #[test]
@@ -356,7 +361,7 @@ impl Channel for Open {
 }
 
 /// Access control of a channel with these rules.
-struct Door {
+struct AccessFixture {
     store: PairingStore,
     context: ChannelContext,
     settings: watch::Sender<ChannelSettings>,
@@ -364,7 +369,7 @@ struct Door {
     _manager: ChannelManager,
 }
 
-impl Door {
+impl AccessFixture {
     async fn of(rules: AccessRules) -> Self {
         let home = tempfile::tempdir().unwrap();
         let store = PairingStore::in_folder(home.path());
@@ -406,13 +411,13 @@ impl Door {
             .await
     }
 
-    async fn says(&self, sender: &str) -> AccessDecision {
+    async fn direct_message(&self, sender: &str) -> AccessDecision {
         self.check(sender, sender, &Arrival::direct()).await
     }
 }
 
 /// Extracts the code from the message to a stranger.
-fn told(decision: AccessDecision) -> String {
+fn code_message(decision: AccessDecision) -> String {
     let AccessDecision::Ask(text) = decision else {
         panic!("{decision:?}")
     };
@@ -430,21 +435,21 @@ fn told(decision: AccessDecision) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn stranger_gets_a_code_and_is_approved_by_it() {
-    let door = Door::of(AccessRules::default()).await;
+    let door = AccessFixture::of(AccessRules::default()).await;
     assert_eq!(
         door.check("8", "-5", &Arrival::group(true)).await,
         AccessDecision::Denied,
         "silence in groups"
     );
     assert_eq!(door.store.list(Utc::now()).unwrap(), Pairings::default());
-    let code = told(door.says("8").await);
+    let code = code_message(door.direct_message("8").await);
     assert_eq!(
-        door.says("8").await,
+        door.direct_message("8").await,
         AccessDecision::Denied,
         "not at every word"
     );
     tokio::time::advance(Duration::from_mins(1)).await;
-    assert_eq!(told(door.says("8").await), code);
+    assert_eq!(code_message(door.direct_message("8").await), code);
     let message = InboundMessage::text("chat", "8", "8", "hi");
     assert_eq!(
         door.context
@@ -461,14 +466,14 @@ async fn stranger_gets_a_code_and_is_approved_by_it() {
             .await,
         Admission::Accepted
     );
-    assert_eq!(door.says("8").await, AccessDecision::Allowed);
+    assert_eq!(door.direct_message("8").await, AccessDecision::Allowed);
     assert_eq!(
         door.check("8", "-5", &Arrival::group(true)).await,
         AccessDecision::Allowed
     );
     door.store.revoke(&person("chat", "8")).unwrap();
     assert_ne!(
-        told(door.says("8").await),
+        code_message(door.direct_message("8").await),
         code,
         "a new code is told at once"
     );
@@ -476,15 +481,15 @@ async fn stranger_gets_a_code_and_is_approved_by_it() {
 
 #[tokio::test]
 async fn failing_file_rejects_strangers_only() {
-    let door = Door::of(AccessRules::default()).await;
+    let door = AccessFixture::of(AccessRules::default()).await;
     fs::create_dir(door.store.path()).unwrap();
-    assert_eq!(door.says("8").await, AccessDecision::Denied);
+    assert_eq!(door.direct_message("8").await, AccessDecision::Denied);
     door.settings
         .send_modify(|settings| settings.access.allow_from = AllowFrom::listed(["7"]));
-    assert_eq!(door.says("7").await, AccessDecision::Allowed);
+    assert_eq!(door.direct_message("7").await, AccessDecision::Allowed);
     fs::remove_dir(door.store.path()).unwrap();
     fs::write(door.store.path(), "{").unwrap();
-    assert_eq!(door.says("8").await, AccessDecision::Denied);
+    assert_eq!(door.direct_message("8").await, AccessDecision::Denied);
     assert_eq!(
         fs::read_to_string(door.store.path()).unwrap(),
         "{",
@@ -492,7 +497,7 @@ async fn failing_file_rejects_strangers_only() {
     );
     door.settings
         .send_modify(|settings| settings.access.allow_from = AllowFrom::Unset);
-    told(door.says("8").await);
+    code_message(door.direct_message("8").await);
 }
 
 /// Events that affect access.
@@ -552,7 +557,7 @@ async fn play(events: Vec<Event>, is_listed: bool) {
         },
     )]
     .into();
-    let door = Door::of(AccessRules {
+    let door = AccessFixture::of(AccessRules {
         groups,
         ..AccessRules::of(allow_from)
     })
@@ -566,7 +571,7 @@ async fn play(events: Vec<Event>, is_listed: bool) {
             } => {
                 let may = approved.contains(&sender);
                 assert_eq!(
-                    door.says(sender).await == AccessDecision::Allowed,
+                    door.direct_message(sender).await == AccessDecision::Allowed,
                     may,
                     "{sender}"
                 );

@@ -193,7 +193,7 @@ fn down() -> ChannelError {
 const DOWN: &str = "the platform cannot be reached: no route";
 
 /// Counts the log lines of that channel that contain `text`.
-fn said(log: &Log, channel: &str, text: &str) -> usize {
+fn log_count(log: &Log, channel: &str, text: &str) -> usize {
     log.text()
         .lines()
         .filter(|line| line.contains(channel) && line.contains(text))
@@ -365,7 +365,7 @@ async fn permanent_failure_is_logged_once_and_retried_hourly() {
     sleep(Duration::from_secs(1)).await;
     assert_eq!(health(&manager), HealthState::Running);
     assert_eq!(
-        said(
+        log_count(
             &log,
             "channel=revoked",
             "the channel cannot run until this is fixed"
@@ -399,7 +399,10 @@ async fn conflict_is_logged_once_with_growing_backoff() {
         pauses[0] >= Duration::from_secs(30) && pauses[18] >= minutes(10),
         "{pauses:?}"
     );
-    assert_eq!(said(&log, "channel=rival", "another program receives"), 1);
+    assert_eq!(
+        log_count(&log, "channel=rival", "another program receives"),
+        1
+    );
     sleep(minutes(15)).await;
     assert_eq!(health(&manager), HealthState::Running);
     assert!(manager.stop().await);

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use super::{Fixture, start, start_on};
 
 /// A message of chat 1, or of a thread of it.
-fn said(id: &str, thread: Option<&str>, words: &str) -> InboundMessage {
+fn inbound_message(id: &str, thread: Option<&str>, words: &str) -> InboundMessage {
     InboundMessage {
         id: Some(MessageId::from(id)),
         delivery: DeliveryContext {
@@ -60,7 +60,7 @@ impl Fixture {
 #[tokio::test(start_paused = true)]
 async fn the_typing_indicator_lasts_from_acceptance_to_the_reply() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
-    let message = said("1", None, "hi");
+    let message = inbound_message("1", None, "hi");
     fixture.receive(&message).await;
     sleep(Duration::from_millis(8500)).await;
     assert_eq!(
@@ -88,16 +88,19 @@ async fn unanswered(messages: &[&InboundMessage]) -> MemoryBus {
 
 #[tokio::test(start_paused = true)]
 async fn resumed_turns_show_typing_and_alive_notices() {
-    let (first, second) = (said("1", None, "hi"), said("2", None, "hi"));
+    let (first, second) = (
+        inbound_message("1", None, "hi"),
+        inbound_message("2", None, "hi"),
+    );
     let elsewhere = InboundMessage {
         channel: "other".into(),
         chat_id: "2".into(),
-        ..said("3", None, "hi")
+        ..inbound_message("3", None, "hi")
     };
     let job = InboundMessage {
         chat_id: "3".into(),
         origin: Origin::Cron { job: "j".into() },
-        ..said("4", None, "hi")
+        ..inbound_message("4", None, "hi")
     };
     let bus = unanswered(&[&first, &second, &elsewhere, &job]).await;
     let fixture = start_on(bus, vec![RecordingChannel::new("chat")]);
@@ -121,7 +124,10 @@ async fn resumed_turns_show_typing_and_alive_notices() {
 
 #[tokio::test(start_paused = true)]
 async fn resumed_turn_ends_when_its_message_is_settled() {
-    let (first, second) = (said("1", None, "hi"), said("2", Some("7"), "hi"));
+    let (first, second) = (
+        inbound_message("1", None, "hi"),
+        inbound_message("2", Some("7"), "hi"),
+    );
     let fixture = start_on(
         unanswered(&[&first, &second]).await,
         vec![RecordingChannel::new("chat")],
@@ -145,9 +151,9 @@ async fn resumed_turn_ends_when_its_message_is_settled() {
 async fn typing_ends_with_the_last_turn_even_without_reply() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
     let (first, second, elsewhere) = (
-        said("1", None, "hi"),
-        said("2", None, "hi"),
-        said("3", Some("7"), "hi"),
+        inbound_message("1", None, "hi"),
+        inbound_message("2", None, "hi"),
+        inbound_message("3", Some("7"), "hi"),
     );
     for message in [&first, &second, &elsewhere] {
         fixture.receive(message).await;
@@ -162,7 +168,7 @@ async fn typing_ends_with_the_last_turn_even_without_reply() {
 #[tokio::test(start_paused = true)]
 async fn typing_times_out_if_the_turn_end_is_lost() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
-    let message = said("1", None, "hi");
+    let message = inbound_message("1", None, "hi");
     fixture.receive(&message).await;
     sleep(Duration::from_mins(8)).await;
     fixture
@@ -180,7 +186,7 @@ async fn typing_times_out_if_the_turn_end_is_lost() {
 #[tokio::test(start_paused = true)]
 async fn silent_turn_sends_alive_notices() {
     let fixture = start(vec![RecordingChannel::new("chat").without_abilities()]);
-    let message = said("1", Some("7"), "hi");
+    let message = inbound_message("1", Some("7"), "hi");
     fixture.receive(&message).await;
     sleep(Duration::from_secs(59)).await;
     assert_eq!(fixture.channels[0].texts(), [""; 0]);
@@ -212,7 +218,7 @@ async fn silent_turn_sends_alive_notices() {
 #[tokio::test(start_paused = true)]
 async fn alive_notice_is_in_the_draft_and_its_language() {
     let fixture = start(vec![RecordingChannel::new("chat")]);
-    let message = said("1", None, "你好");
+    let message = inbound_message("1", None, "你好");
     let stream = || "s".into();
     fixture.receive(&message).await;
     fixture.bus.offer(of_turn(
@@ -249,7 +255,7 @@ async fn alive_notices_can_be_disabled() {
         fixture
             .settings
             .send_modify(|settings| quiet(&mut settings.delivery));
-        fixture.receive(&said("1", None, "hi")).await;
+        fixture.receive(&inbound_message("1", None, "hi")).await;
         sleep(Duration::from_mins(9)).await;
         assert_eq!(fixture.channels[0].texts(), [""; 0]);
     }

@@ -59,10 +59,10 @@ fn answered(facts: &HistoryIndex<'_>, findings: &mut Findings) {
                 .for_each(|marker| *said.entry(marker).or_default() += 1);
         }
     }
-    let told = told(facts);
+    let texts_by_marker = texts_by_marker(facts);
     let answers = |text: &str| match Visible::of(text) {
         Visible::Done(markers) => markers,
-        Visible::Told(marker) => told.get(&marker).cloned().unwrap_or_default(),
+        Visible::Told(marker) => texts_by_marker.get(&marker).cloned().unwrap_or_default(),
         Visible::Note(_) | Visible::Other => Vec::new(),
     };
     let ended_by = |row: &StateRow| {
@@ -108,8 +108,8 @@ fn answered(facts: &HistoryIndex<'_>, findings: &mut Findings) {
 /// Returns, for each turn that wrote to its own chat, the markers that were waiting in the chat at
 /// the time. A turn that has written to its chat since the last of them arrived owes no other
 /// reply.
-fn told(facts: &HistoryIndex<'_>) -> BTreeMap<String, Vec<String>> {
-    let mut told = BTreeMap::new();
+fn texts_by_marker(facts: &HistoryIndex<'_>) -> BTreeMap<String, Vec<String>> {
+    let mut texts_by_marker = BTreeMap::new();
     for log in facts.end.sessions.values() {
         let mut waiting = Vec::new();
         for step in &log.steps {
@@ -122,7 +122,7 @@ fn told(facts: &HistoryIndex<'_>) -> BTreeMap<String, Vec<String>> {
                             .order_of_call(call)
                             .is_some_and(|order| is_answer(call, order))
                     });
-                    told.extend(
+                    texts_by_marker.extend(
                         owners
                             .filter_map(|call| marker_of_call(call))
                             .map(|marker| (marker, waiting.clone())),
@@ -132,7 +132,7 @@ fn told(facts: &HistoryIndex<'_>) -> BTreeMap<String, Vec<String>> {
             }
         }
     }
-    told
+    texts_by_marker
 }
 
 fn has_reason(row: &StateRow) -> bool {

@@ -31,7 +31,7 @@ pub(super) fn check(system: &dyn System, facts: &HistoryIndex<'_>, findings: &mu
     let is_given_up = |call| marker_of_call(call).is_some_and(|marker| given_up.contains(&marker));
     for call in called(&facts.end)
         .into_iter()
-        .filter(|call| does(facts, call, is_fetch))
+        .filter(|call| performs(facts, call, is_fetch))
     {
         let result = results
             .get(call)
@@ -44,7 +44,7 @@ pub(super) fn check(system: &dyn System, facts: &HistoryIndex<'_>, findings: &mu
     }
     for call in called(&facts.end)
         .into_iter()
-        .filter(|call| does(facts, call, is_append))
+        .filter(|call| performs(facts, call, is_append))
     {
         let ran = runs.get(call).copied().unwrap_or_default();
         let interrupted_at = interrupted.get(call).copied();
@@ -79,7 +79,7 @@ pub(super) fn check(system: &dyn System, facts: &HistoryIndex<'_>, findings: &mu
 }
 
 /// Returns `true` if `act` holds for a call and the order that caused it.
-fn does(facts: &HistoryIndex<'_>, call: &str, act: impl Fn(&str, &str) -> bool) -> bool {
+fn performs(facts: &HistoryIndex<'_>, call: &str, act: impl Fn(&str, &str) -> bool) -> bool {
     facts
         .order_of_call(call)
         .is_some_and(|order| act(call, order))

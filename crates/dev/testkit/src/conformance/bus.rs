@@ -105,7 +105,7 @@ fn channel() -> ChannelName {
 }
 
 /// Returns an inbound message from a person; `id` is also its text.
-fn said(id: &str) -> InboundMessage {
+fn inbound_message(id: &str) -> InboundMessage {
     let mut message = InboundMessage::text("telegram", "7", "42", id);
     message.id = Some(id.into());
     message
@@ -121,7 +121,7 @@ fn reply_of(position: u32, kind: OutboundKind, content: &str) -> OutboundMessage
         turn: "turn".into(),
         position,
     };
-    OutboundMessage::in_reply_to(&said("question"), key, kind, content.to_owned())
+    OutboundMessage::in_reply_to(&inbound_message("question"), key, kind, content.to_owned())
 }
 
 async fn next<T>(subscription: &mut Subscription<T>) -> anyhow::Result<Delivery<T>> {

@@ -25,10 +25,10 @@ pub async fn memory_store<M: MemoryStore>(
     one_of_many_writers_wins(&make().await?)
         .await
         .context("one of many writers wins")?;
-    history_is_beside_the_facts(&make().await?)
+    history_is_separate_from_facts(&make().await?)
         .await
         .context("history is beside the facts")?;
-    notes_are_not_made_by_reading(&make().await?)
+    reading_creates_no_notes(&make().await?)
         .await
         .context("notes are not made by reading")?;
     scopes_are_kept_apart(&make().await?)
@@ -118,7 +118,7 @@ async fn one_of_many_writers_wins(store: &impl MemoryStore) -> anyhow::Result<()
     )
 }
 
-async fn history_is_beside_the_facts(store: &impl MemoryStore) -> anyhow::Result<()> {
+async fn history_is_separate_from_facts(store: &impl MemoryStore) -> anyhow::Result<()> {
     let before = store.facts(&Scope::Shared).await?;
     for entry in [
         "[2026-03-15 14:30] talked about tea",
@@ -147,7 +147,7 @@ async fn history_is_beside_the_facts(store: &impl MemoryStore) -> anyhow::Result
     )
 }
 
-async fn notes_are_not_made_by_reading(store: &impl MemoryStore) -> anyhow::Result<()> {
+async fn reading_creates_no_notes(store: &impl MemoryStore) -> anyhow::Result<()> {
     for date in [Local::now().date_naive(), NaiveDate::MIN, NaiveDate::MAX] {
         same(
             "there is no note",

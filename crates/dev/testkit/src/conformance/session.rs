@@ -33,7 +33,7 @@ pub async fn session_store<S: SessionStore>(
     a_stale_head_is_refused(&make().await?)
         .await
         .context("a stale head is refused")?;
-    reading_begins_where_asked(&make().await?)
+    reading_starts_at_the_position(&make().await?)
         .await
         .context("reading begins where asked")?;
     the_cursor(&make().await?).await.context("the cursor")?;
@@ -59,7 +59,7 @@ fn moment(second: i64) -> Timestamp {
         .fixed_offset()
 }
 
-fn said(text: &str, second: i64) -> Entry {
+fn user_message(text: &str, second: i64) -> Entry {
     Entry::Message(MessageEntry {
         at: moment(second),
         ..MessageEntry::new(ChatMessage::user(text))
@@ -115,7 +115,7 @@ async fn a_session_that_does_not_exist(store: &impl SessionStore) -> anyhow::Res
             &SessionView::default(),
         )?;
     }
-    let refused = store.append(&key, Seq(1), vec![said("a", 0)]).await;
+    let refused = store.append(&key, Seq(1), vec![user_message("a", 0)]).await;
     ensure!(
         is_moved(&refused, Seq(1), Seq(0)),
         "its head is 0, but an append behind 1 gave {refused:?}"
@@ -221,11 +221,15 @@ async fn every_entry_comes_back(store: &impl SessionStore) -> anyhow::Result<()>
 async fn a_stale_head_is_refused(store: &impl SessionStore) -> anyhow::Result<()> {
     let key = SessionKey::from("t:1");
     store
-        .append(&key, Seq(0), vec![said("a", 0), said("b", 1)])
+        .append(
+            &key,
+            Seq(0),
+            vec![user_message("a", 0), user_message("b", 1)],
+        )
         .await?;
     let before = store.read(&key, ReadFrom::Seq(Seq(0))).await?;
     for head in [0, 1, 3] {
-        for entries in [vec![said("c", 2)], Vec::new()] {
+        for entries in [vec![user_message("c", 2)], Vec::new()] {
             let refused = store.append(&key, Seq(head), entries).await;
             ensure!(
                 is_moved(&refused, Seq(head), Seq(2)),
@@ -240,13 +244,13 @@ async fn a_stale_head_is_refused(store: &impl SessionStore) -> anyhow::Result<()
     )
 }
 
-async fn reading_begins_where_asked(store: &impl SessionStore) -> anyhow::Result<()> {
+async fn reading_starts_at_the_position(store: &impl SessionStore) -> anyhow::Result<()> {
     let key = SessionKey::from("t:1");
     let entries = vec![
-        said("a", 0),
+        user_message("a", 0),
         ended(1, &[]),
-        said("b", 1),
-        said("c", 2),
+        user_message("b", 1),
+        user_message("c", 2),
         ended(2, &[]),
     ];
     store.append(&key, Seq(0), entries.clone()).await?;
@@ -279,7 +283,11 @@ async fn reading_begins_where_asked(store: &impl SessionStore) -> anyhow::Result
 
 async fn the_cursor(store: &impl SessionStore) -> anyhow::Result<()> {
     let key = SessionKey::from("t:1");
-    let mut entries = vec![said("a", 0), said("b", 1), said("c", 2)];
+    let mut entries = vec![
+        user_message("a", 0),
+        user_message("b", 1),
+        user_message("c", 2),
+    ];
     store.append(&key, Seq(0), entries.clone()).await?;
     for (entry, cursor) in [
         (Entry::Consolidated { upto: Seq(1) }, 1),
@@ -353,7 +361,7 @@ async fn answered_messages(store: &impl SessionStore) -> anyhow::Result<()> {
         &ids(&["m:a", "m:b", "m:c"]),
     )?;
     head = store
-        .append(&key, head, vec![said("x", 0), Entry::Reset])
+        .append(&key, head, vec![user_message("x", 0), Entry::Reset])
         .await?;
     let view = store.read(&key, ReadFrom::Cursor).await?;
     same(
@@ -395,13 +403,13 @@ async fn keys_are_kept_apart(store: &impl SessionStore) -> anyhow::Result<()> {
     ];
     for (number, key) in (0..).zip(keys) {
         store
-            .append(&key.into(), Seq(0), vec![said(key, number)])
+            .append(&key.into(), Seq(0), vec![user_message(key, number)])
             .await
             .with_context(|| key.to_owned())?;
     }
     for (number, key) in (0..).zip(keys) {
         let view = store.read(&key.into(), ReadFrom::Cursor).await?;
-        same(key, &view.records, &records(&[said(key, number)]))?;
+        same(key, &view.records, &records(&[user_message(key, number)]))?;
     }
     let mut listed: Vec<String> = store
         .list()
@@ -424,8 +432,8 @@ async fn append_pair(
     loop {
         let head = store.read(key, ReadFrom::Cursor).await?.head;
         let pair = vec![
-            said(&format!("{writer} first"), writer),
-            said(&format!("{writer} second"), writer),
+            user_message(&format!("{writer} first"), writer),
+            user_message(&format!("{writer} second"), writer),
         ];
         match store.append(key, head, pair).await {
             Err(SessionError::Moved { .. }) => {}
@@ -463,13 +471,17 @@ async fn writers_do_not_interleave(store: &impl SessionStore) -> anyhow::Result<
 async fn listing(store: &impl SessionStore) -> anyhow::Result<()> {
     let title = map(json!({"title": "b"}));
     store
-        .append(&"t:a".into(), Seq(0), vec![said("1", 0), said("2", 1)])
+        .append(
+            &"t:a".into(),
+            Seq(0),
+            vec![user_message("1", 0), user_message("2", 1)],
+        )
         .await?;
     store
         .append(
             &"t:b".into(),
             Seq(0),
-            vec![said("1", 0), Entry::Metadata(title.clone())],
+            vec![user_message("1", 0), Entry::Metadata(title.clone())],
         )
         .await?;
     store

@@ -232,7 +232,7 @@ impl MediaStore for Open {
         0
     }
 
-    async fn keep(
+    async fn store(
         &self,
         _: &str,
         _: &str,

@@ -93,7 +93,7 @@ async fn sends_recordings_in_each_vendors_format() {
     for (vendor, model, endpoint) in VENDORS {
         for ending in ["", "/", endpoint] {
             let fake = fake().await;
-            fake.says(" 你好, hello there \n");
+            fake.set_transcript(" 你好, hello there \n");
             let speech = speech(vendor, format!("{}/x/v2{ending}", fake.url()), settings());
             assert_eq!(
                 speech.transcribe(&path, None).await.unwrap(),
@@ -114,7 +114,7 @@ async fn sends_recordings_in_each_vendors_format() {
                 kind: kind.to_owned(),
                 recording,
             };
-            assert_eq!(fake.heard(), [expected], "{vendor} at {ending}");
+            assert_eq!(fake.recordings(), [expected], "{vendor} at {ending}");
             assert_eq!(
                 fake.requests()[0],
                 format!("POST /x/v2{endpoint}"),
@@ -157,7 +157,7 @@ async fn sends_model_and_language_in_each_vendors_terms() {
                 "hello there",
                 "{vendor} {language}"
             );
-            let heard = fake.heard().remove(0);
+            let heard = fake.recordings().remove(0);
             let model = own.trim_matches([' ', ',']);
             assert_eq!(
                 (heard.model.as_str(), heard.language.as_deref()),
@@ -185,7 +185,7 @@ async fn names_containers_by_standard_mime_types() {
             let fake = fake().await;
             let speech = speech(vendor, fake.url(), settings());
             speech.transcribe(&path, said).await.unwrap();
-            assert_eq!(fake.heard()[0].kind, expected, "{vendor} {name}");
+            assert_eq!(fake.recordings()[0].kind, expected, "{vendor} {name}");
         }
     }
     // A format that a vendor does not know is rejected by the vendor itself.
@@ -228,17 +228,17 @@ async fn retries_transient_failures() {
     for (vendor, ..) in VENDORS {
         for answers in &passing {
             let fake = fake().await;
-            fake.answers_next(answers.iter().cloned());
+            fake.push_responses(answers.iter().cloned());
             let speech = speech(vendor, format!("{}/v2", fake.url()), settings());
             assert_eq!(
                 speech.transcribe(&path, None).await.unwrap(),
                 "hello there",
                 "{vendor} after {answers:?}"
             );
-            assert_eq!(fake.heard().len(), 1, "{vendor}");
+            assert_eq!(fake.recordings().len(), 1, "{vendor}");
         }
         let fake = fake().await;
-        fake.answers_next(std::iter::repeat_n(trouble(500), 9));
+        fake.push_responses(std::iter::repeat_n(trouble(500), 9));
         let speech = speech(vendor, format!("{}/v2", fake.url()), settings());
         let error = speech.transcribe(&path, None).await.unwrap_err();
         assert_eq!(
@@ -256,7 +256,7 @@ async fn honours_retry_after_and_gives_up_if_too_long() {
     let path = recordings.write("x.mp3", b"sound");
     for vendor in ["groq", "stepfun", "assemblyai"] {
         let fake = fake().await;
-        fake.answers_next([trouble(429).with_header("retry-after", "1")]);
+        fake.push_responses([trouble(429).with_header("retry-after", "1")]);
         let began = std::time::Instant::now();
         let patient = speech(vendor, format!("{}/v2", fake.url()), settings());
         assert_eq!(
@@ -271,7 +271,7 @@ async fn honours_retry_after_and_gives_up_if_too_long() {
             "18446744073709549568",
             "Fri, 31 Dec 9999 23:59:59 GMT",
         ] {
-            fake.answers_next([trouble(429).with_header("retry-after", wait)]);
+            fake.push_responses([trouble(429).with_header("retry-after", wait)]);
             let before = fake.requests().len();
             let given_up =
                 tokio::time::timeout(Duration::from_secs(70), patient.transcribe(&path, None));
@@ -306,7 +306,7 @@ async fn permanent_failures_are_not_retried_and_omit_the_key() {
         ];
         for (answer, expected) in table {
             let fake = fake().await;
-            fake.answers_next([answer]);
+            fake.push_responses([answer]);
             let speech = speech(vendor, format!("{}/v2", fake.url()), settings());
             let error = speech.transcribe(&path, None).await.unwrap_err();
             assert_eq!(
@@ -322,7 +322,7 @@ async fn permanent_failures_are_not_retried_and_omit_the_key() {
             Response::json(200, &json!({ "odd": true })),
         ] {
             let fake = fake().await;
-            fake.answers_next(std::iter::repeat_n(odd, 9));
+            fake.push_responses(std::iter::repeat_n(odd, 9));
             let speech = speech(vendor, format!("{}/v2", fake.url()), settings());
             let error = speech.transcribe(&path, None).await.unwrap_err();
             assert!(
@@ -362,7 +362,7 @@ async fn hanging_services_time_out() {
     for (vendor, ..) in VENDORS {
         for answer in &hanging {
             let fake = fake().await;
-            fake.answers_next(std::iter::repeat_n(answer.clone(), 9));
+            fake.push_responses(std::iter::repeat_n(answer.clone(), 9));
             let timeouts = SpeechTimeouts {
                 total: short,
                 total_of_job: short,
@@ -385,7 +385,7 @@ async fn hanging_services_time_out() {
     }
     // One attempt that hangs does not use up the others.
     let fake = fake().await;
-    fake.answers_next([hanging[0].clone()]);
+    fake.push_responses([hanging[0].clone()]);
     let timeouts = SpeechTimeouts {
         each: Duration::from_secs(5),
         ..patient()
@@ -406,7 +406,7 @@ async fn polls_a_job_until_done_or_timed_out() {
     let recordings = Recordings::new();
     let path = recordings.write("x.mp3", b"sound");
     let fake = fake().await;
-    fake.takes_polls(5);
+    fake.set_polls(5);
     let speech_of = |fake: &SpeechFake, timeouts| {
         speech(
             "assemblyai",
@@ -428,7 +428,7 @@ async fn polls_a_job_until_done_or_timed_out() {
     expected.extend(["GET /v2/transcript/job-1"; 6]);
     assert_eq!(fake.requests(), expected);
 
-    fake.takes_polls(usize::MAX);
+    fake.set_polls(usize::MAX);
     let timeouts = SpeechTimeouts {
         total_of_job: Duration::from_secs(1),
         ..patient()
@@ -444,7 +444,7 @@ async fn polls_a_job_until_done_or_timed_out() {
     let failed = json!({ "status": "error", "error": "Transcoding failed: no audio" });
     let brought = json!({ "upload_url": "https://cdn.test/upload/0" });
     let created = json!({ "id": "../job 2", "status": "queued" });
-    fake.answers_next([&brought, &created, &failed].map(|answer| Response::json(200, answer)));
+    fake.push_responses([&brought, &created, &failed].map(|answer| Response::json(200, answer)));
     let error = speech_of(&fake, patient())
         .transcribe(&path, None)
         .await
@@ -470,17 +470,17 @@ async fn handles_streams_that_fail_midway() {
     let fake = fake().await;
     let speech = speech("stepfun", fake.url(), settings());
     // The final event may have no text, and `[DONE]` may come before the end.
-    fake.answers_next([stream(&format!(
+    fake.push_responses([stream(&format!(
         "{delta}data: [DONE]\n\n{}data: {{\"type\":\"transcript.text.done\",\"text\":\"\"}}\n\n",
         delta.replace(" hel", "lo")
     ))]);
     assert_eq!(speech.transcribe(&path, None).await.unwrap(), "hello");
-    fake.answers_next([stream(&format!(
+    fake.push_responses([stream(&format!(
         "{delta}data: {{\"type\":\"error\",\"message\":\"not allowed\"}}\n\n"
     ))]);
     let error = speech.transcribe(&path, None).await.unwrap_err();
     assert_eq!(error.to_string(), "the service refuses it: 200 not allowed");
-    fake.answers_next([stream(delta)]);
+    fake.push_responses([stream(delta)]);
     assert_eq!(
         speech.transcribe(&path, None).await.unwrap(),
         "hello there",

@@ -117,7 +117,9 @@ async fn a_stranger_s_command_is_not_answered_unless_they_are_to_be_told() {
         .fake
         .use_command(CHANNELS[0], &mallory(), "new", None);
     running.hello().await;
-    running.assistant.will_ask_strangers("Pairing code: K7QX2M");
+    running
+        .assistant
+        .will_pair_strangers("Pairing code: K7QX2M");
     running
         .fake
         .use_command(CHANNELS[0], &mallory(), "new", None);

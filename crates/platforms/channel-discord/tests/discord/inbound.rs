@@ -256,7 +256,7 @@ async fn files_are_kept_and_named_in_the_text() {
 #[tokio::test]
 async fn what_is_said_is_written_down() {
     let running = Running::start(json!({})).await;
-    running.assistant.will_hear("what Ann said");
+    running.assistant.will_transcribe("what Ann said");
     running.fake.push(
         Incoming::direct(&ann(), "")
             .with_file("voice.ogg", "audio/ogg", "OGG")
@@ -268,7 +268,7 @@ async fn what_is_said_is_written_down() {
         running.assistant.seen().recordings[0].location,
         "/media/voice.ogg"
     );
-    running.assistant.will_hear(" \n");
+    running.assistant.will_transcribe(" \n");
     running.fake.push(
         Incoming::direct(&ann(), "")
             .with_file("silence.ogg", "audio/ogg", "OGG")
@@ -323,7 +323,9 @@ async fn what_is_beside_the_text_is_told_in_words() {
 #[tokio::test]
 async fn a_stranger_is_told_how_to_be_let_in_in_a_direct_chat_alone() {
     let running = Running::start(json!({})).await;
-    running.assistant.will_ask_strangers("Pairing code: K7QX2M");
+    running
+        .assistant
+        .will_pair_strangers("Pairing code: K7QX2M");
     running.fake.push(Incoming::in_channel(
         CHANNELS[0],
         &mallory(),

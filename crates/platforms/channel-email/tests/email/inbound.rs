@@ -112,7 +112,7 @@ async fn files_are_kept_as_the_configuration_says() {
         "allowedAttachmentTypes": ["image/*", "text/csv", "audio/ogg"], "maxAttachmentSize": 20, "maxAttachmentsPerEmail": 3,
     });
     let running = Running::at(&fake, &keys);
-    running.assistant.will_hear(" what Ann said ");
+    running.assistant.will_transcribe(" what Ann said ");
     let part = |kind: &str, name: &str, body: &str| {
         format!(
             "--b\r\nContent-Type: {kind}\r\nContent-Disposition: attachment; filename=\"{name}\"\r\n\r\n{body}\r\n"
@@ -181,7 +181,7 @@ async fn files_are_kept_as_the_configuration_says() {
 async fn a_recording_without_words_stays_a_file() {
     let fake = MailFake::start().await.unwrap();
     let running = Running::at(&fake, &json!({"allowedAttachmentTypes": ["*"]}));
-    running.assistant.will_hear(" ");
+    running.assistant.will_transcribe(" ");
     let file = "Content-Type: audio/ogg\r\nContent-Disposition: attachment; filename=\"note.ogg\"\r\n\r\nOggS\r\n";
     fake.push(mail(ANN, "1@friend.test", &format!("Subject: x\r\n{file}")));
     let content = running.assistant.message(1).await.unwrap().content;
@@ -395,7 +395,7 @@ async fn without_a_name_to_trust_the_channel_says_what_is_missing_and_believes_n
 async fn strangers_are_told_how_to_be_let_in_only_if_they_are_who_they_say() {
     let fake = MailFake::start().await.unwrap();
     let running = Running::at(&fake, &json!({"verifyDkim": false, "verifySpf": false}));
-    running.assistant.will_ask_strangers("Say <K7QX>");
+    running.assistant.will_pair_strangers("Say <K7QX>");
     let unproven = fake.push(format!(
         "From: {MALLORY}\r\nMessage-ID: <1@stranger.test>\r\n\r\nhi\r\n"
     ));

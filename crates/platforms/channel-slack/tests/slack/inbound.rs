@@ -292,7 +292,7 @@ async fn a_pressed_button_is_a_message_and_can_be_pressed_once() {
 #[tokio::test]
 async fn a_recording_without_words_stays_a_file() {
     let running = Running::start(json!({})).await;
-    running.assistant.will_hear(" ");
+    running.assistant.will_transcribe(" ");
     running
         .fake
         .push(Incoming::direct(&ann(), "hear").with_file("talk.m4a", "audio/mp4", "M4A"));
@@ -313,7 +313,7 @@ async fn a_recording_without_words_stays_a_file() {
 #[tokio::test]
 async fn files_are_fetched_from_slack_alone() {
     let running = Running::start(json!({})).await;
-    running.assistant.will_hear("words of Ann");
+    running.assistant.will_transcribe("words of Ann");
     running.fake.push(
         Incoming::direct(&ann(), "see")
             .with_file("a b.png", "image/png", "PNG")

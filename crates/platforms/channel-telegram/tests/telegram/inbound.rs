@@ -232,7 +232,7 @@ async fn strangers_are_silently_ignored_or_asked_in_private() {
     );
     running
         .assistant
-        .will_ask_strangers("Tell the owner ABCD <1>");
+        .will_pair_strangers("Tell the owner ABCD <1>");
     assert_eq!(arrivals(&running, messages).await, []);
     let told: Vec<_> = running
         .fake
@@ -644,7 +644,7 @@ async fn stickers_and_short_films_arrive() {
 #[tokio::test]
 async fn what_is_said_arrives_as_text_where_somebody_writes_it_down() {
     let running = Running::start(json!({})).await;
-    running.assistant.will_hear("  what Ann said ");
+    running.assistant.will_transcribe("  what Ann said ");
     let file = |kind, name: &str, mime: &str| {
         Incoming::private(&ann(), "").with_file(kind, name, mime, "bytes")
     };

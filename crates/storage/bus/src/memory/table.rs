@@ -12,7 +12,7 @@ use crate::{
 
 /// Maximum number of settled entries remembered, which is also how far back duplicates are
 /// recognised.
-const REMEMBERED: usize = 4096;
+const MAX_SETTLED: usize = 4096;
 
 /// The entries of one queue by number, which is their order of acceptance.
 pub(super) struct QueueTable<T> {
@@ -24,7 +24,7 @@ pub(super) struct QueueTable<T> {
 
 struct TableEntry<T> {
     message: T,
-    standing: EntryProgress,
+    progress: EntryProgress,
     accepted_at: Timestamp,
     /// Serial of the hand-out under which the entry is out; 0 if it is not out.
     out: u64,
@@ -63,7 +63,7 @@ impl<T: Queued> QueueTable<T> {
         let accepted_at = chrono::Local::now().fixed_offset();
         let entry = TableEntry {
             message,
-            standing: EntryProgress::accepted(),
+            progress: EntryProgress::accepted(),
             accepted_at,
             out: 0,
             due: None,
@@ -84,7 +84,7 @@ impl<T: Queued> QueueTable<T> {
         {
             if entry.out != 0 {
                 entry.out = 0;
-                entry.standing.give_back();
+                entry.progress.give_back();
             }
             if std::mem::take(&mut entry.put_off) {
                 entry.due = None;
@@ -100,7 +100,7 @@ impl<T: Queued> QueueTable<T> {
             .filter(|entry| entry.out == handout.serial)
         {
             entry.out = 0;
-            entry.standing.give_back();
+            entry.progress.give_back();
             entry.due = Some(Instant::now() + REDELIVERY_DELAY);
         }
     }
@@ -120,7 +120,7 @@ impl<T: Queued> QueueTable<T> {
         entry.out = serial();
         entry.due = None;
         entry.put_off = false;
-        let progress = entry.standing.hand_out();
+        let progress = entry.progress.hand_out();
         let handout = Handout {
             entry: number,
             serial: entry.out,
@@ -145,20 +145,20 @@ impl<T: Queued> QueueTable<T> {
     ) -> Result<(), BusError> {
         let number = handout.entry;
         let Some(entry) = self.open.get_mut(&number) else {
-            return Err(self.refusal(number));
+            return Err(self.conflict(number));
         };
         let stale = entry.out != handout.serial;
         if (stale && !outcome.is_terminal())
-            || !entry.standing.settle(T::QUEUE, outcome, handout.attempt)
+            || !entry.progress.settle(T::QUEUE, outcome, handout.attempt)
         {
-            return Err(self.refusal(number));
+            return Err(self.conflict(number));
         }
         if let Some(delay) = outcome.comes_again_in() {
             entry.out = 0;
             entry.due = Some(Instant::now() + delay.min(LONGEST_DELAY));
             entry.put_off = matches!(outcome, SettleOutcome::PutOff(_));
         }
-        self.shelve(number);
+        self.archive_if_settled(number);
         Ok(())
     }
 
@@ -167,10 +167,10 @@ impl<T: Queued> QueueTable<T> {
             .open
             .get_mut(&number)
             .or_else(|| self.settled.get_mut(&number));
-        if !entry.is_some_and(|entry| entry.standing.discard(T::QUEUE)) {
-            return Err(self.refusal(number));
+        if !entry.is_some_and(|entry| entry.progress.discard(T::QUEUE)) {
+            return Err(self.conflict(number));
         }
-        self.shelve(number);
+        self.archive_if_settled(number);
         Ok(())
     }
 
@@ -178,7 +178,7 @@ impl<T: Queued> QueueTable<T> {
     pub(super) fn retry(&mut self, number: u64) -> Result<Option<ChannelName>, BusError> {
         match self.settled.remove(&number) {
             Some(mut entry) => {
-                let reopened = entry.standing.retry();
+                let reopened = entry.progress.retry();
                 let channel = entry.message.consumer().cloned();
                 if reopened {
                     entry.out = 0;
@@ -187,9 +187,9 @@ impl<T: Queued> QueueTable<T> {
                     return Ok(channel);
                 }
                 self.settled.insert(number, entry);
-                Err(self.refusal(number))
+                Err(self.conflict(number))
             }
-            None => Err(self.refusal(number)),
+            None => Err(self.conflict(number)),
         }
     }
 
@@ -205,7 +205,7 @@ impl<T: Queued> QueueTable<T> {
             .open
             .iter()
             .chain(&self.settled)
-            .filter(|(_, entry)| filter.admits(entry.standing.state))
+            .filter(|(_, entry)| filter.admits(entry.progress.state))
             .collect();
         found.sort_unstable_by_key(|(number, _)| std::cmp::Reverse(**number));
         found
@@ -217,18 +217,18 @@ impl<T: Queued> QueueTable<T> {
 
     /// Moves an entry to the settled ones if it is settled, and forgets the oldest beyond the
     /// bound.
-    fn shelve(&mut self, number: u64) {
+    fn archive_if_settled(&mut self, number: u64) {
         if self
             .open
             .get(&number)
-            .is_some_and(|entry| entry.standing.state.is_open())
+            .is_some_and(|entry| entry.progress.state.is_open())
         {
             return;
         }
         if let Some(entry) = self.open.remove(&number) {
             self.settled.insert(number, entry);
         }
-        if self.settled.len() > REMEMBERED
+        if self.settled.len() > MAX_SETTLED
             && let Some((_, oldest)) = self.settled.pop_first()
         {
             self.names.remove(&oldest.message.name());
@@ -236,7 +236,7 @@ impl<T: Queued> QueueTable<T> {
     }
 
     /// Returns the error for an entry that does not allow the change.
-    fn refusal(&self, number: u64) -> BusError {
+    fn conflict(&self, number: u64) -> BusError {
         let id = number.to_string();
         match self.state(number) {
             Some(state) => BusError::Conflict { id, state },
@@ -248,7 +248,7 @@ impl<T: Queued> QueueTable<T> {
         self.open
             .get(&number)
             .or_else(|| self.settled.get(&number))
-            .map(|entry| entry.standing.state)
+            .map(|entry| entry.progress.state)
     }
 }
 
@@ -256,9 +256,9 @@ impl<T: Queued> TableEntry<T> {
     fn show(&self, number: u64) -> LedgerEntry {
         let mut shown = LedgerEntry {
             id: number.to_string(),
-            state: self.standing.state,
-            why: self.standing.why.clone(),
-            attempts: self.standing.attempts,
+            state: self.progress.state,
+            why: self.progress.why.clone(),
+            attempts: self.progress.attempts,
             accepted_at: self.accepted_at,
             inbound: None,
             outbound: None,

@@ -7,7 +7,7 @@ use crate::database::Durability;
 use crate::{SqliteBus, StateDb};
 
 /// Returns a message of about 8 KB.
-fn said(id: usize) -> InboundMessage {
+fn inbound_message(id: usize) -> InboundMessage {
     let mut message = InboundMessage::text("telegram", "7", "42", "words ".repeat(1_400));
     message.id = Some(id.to_string().into());
     message
@@ -34,13 +34,14 @@ async fn full_disk_refuses_messages_and_recovers() {
     let bus = open(&home).await;
     pragma(&bus, "PRAGMA max_page_count = 60").await;
     let outcomes =
-        futures_util::future::join_all((0..100).map(|id| bus.publish_inbound(said(id)))).await;
+        futures_util::future::join_all((0..100).map(|id| bus.publish_inbound(inbound_message(id))))
+            .await;
     let accepted: Vec<_> = (0..100)
         .filter(|id| outcomes.get(*id).is_some_and(Result::is_ok))
         .collect();
     for outcome in outcomes
         .into_iter()
-        .chain([bus.publish_inbound(said(100)).await])
+        .chain([bus.publish_inbound(inbound_message(100)).await])
     {
         match outcome {
             Ok(accepted) => assert_eq!(accepted, Accepted::New),
@@ -69,7 +70,7 @@ async fn full_disk_refuses_messages_and_recovers() {
             Accepted::New
         };
         assert_eq!(
-            bus.publish_inbound(said(id)).await.unwrap(),
+            bus.publish_inbound(inbound_message(id)).await.unwrap(),
             expected,
             "{id}"
         );
@@ -84,15 +85,15 @@ async fn full_disk_refuses_messages_and_recovers() {
 async fn consumer_survives_a_temporarily_locked_database() {
     let home = tempfile::tempdir().unwrap();
     let bus = open(&home).await;
-    bus.publish_inbound(said(1)).await.unwrap();
-    bus.publish_inbound(said(2)).await.unwrap();
+    bus.publish_inbound(inbound_message(1)).await.unwrap();
+    bus.publish_inbound(inbound_message(2)).await.unwrap();
     let mut subscription = bus.inbound().await.unwrap();
     let first = subscription.next().await.unwrap();
     pragma(&bus, "PRAGMA busy_timeout = 1").await;
     let intruder = rusqlite::Connection::open(bus.db.path()).unwrap();
     intruder.execute_batch("BEGIN IMMEDIATE").unwrap();
     assert!(matches!(
-        bus.publish_inbound(said(3)).await,
+        bus.publish_inbound(inbound_message(3)).await,
         Err(BusError::Store { .. })
     ));
     let refused = first.settle(nanobot_bus::SettleOutcome::Ack).await;
@@ -102,7 +103,10 @@ async fn consumer_survives_a_temporarily_locked_database() {
     );
     drop(first);
     intruder.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(bus.publish_inbound(said(3)).await.unwrap(), Accepted::New);
+    assert_eq!(
+        bus.publish_inbound(inbound_message(3)).await.unwrap(),
+        Accepted::New
+    );
     let mut seen = Vec::new();
     for _ in 0..3 {
         let delivery = subscription.next().await.unwrap();
@@ -126,9 +130,9 @@ async fn failed_write_rolls_back_only_itself() {
     });
     // Submitted together, so that they usually share one transaction.
     let (first, half_done, second) = futures_util::join!(
-        bus.publish_inbound(said(1)),
+        bus.publish_inbound(inbound_message(1)),
         half_done,
-        bus.publish_inbound(said(2))
+        bus.publish_inbound(inbound_message(2))
     );
     assert_eq!(
         (first.unwrap(), second.unwrap()),

@@ -123,7 +123,7 @@ fn list(
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     connection
         .prepare_cached(&statement)?
-        .query_map((rows::queue_word(queue), limit), show)?
+        .query_map((rows::queue_name(queue), limit), show)?
         .collect()
 }
 
@@ -165,7 +165,7 @@ fn queue(row: &Row<'_>, column: usize) -> rusqlite::Result<Queue> {
     let word: String = row.get(column)?;
     [Queue::Inbound, Queue::Outbound]
         .into_iter()
-        .find(|queue| rows::queue_word(*queue) == word)
+        .find(|queue| rows::queue_name(*queue) == word)
         .ok_or_else(|| unreadable(column, format!("no queue is called {word:?}")))
 }
 

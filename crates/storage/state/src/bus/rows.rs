@@ -22,14 +22,14 @@ pub(super) struct QueueKey {
 impl QueueKey {
     pub(super) fn of<T: Queued>(channel: Option<&ChannelName>) -> Self {
         Self {
-            queue: queue_word(T::QUEUE),
+            queue: queue_name(T::QUEUE),
             consumer: channel.map(ToString::to_string).unwrap_or_default(),
         }
     }
 }
 
 /// Returns the name of a queue in the rows.
-pub(super) fn queue_word(queue: Queue) -> &'static str {
+pub(super) fn queue_name(queue: Queue) -> &'static str {
     match queue {
         Queue::Inbound => "inbound",
         Queue::Outbound => "outbound",
@@ -65,7 +65,7 @@ pub(super) fn accept(
 }
 
 /// Value of `out` for a deferred row, until it is due.
-const PUT_OFF: i64 = -1;
+const DEFERRED: i64 = -1;
 
 /// Takes back all entries that are in flight to one consumer; deliveries that were begun are in
 /// doubt. Entries deferred by an earlier consumer become due at once.
@@ -80,7 +80,7 @@ pub(super) fn take_back_all(connection: &Connection, place: &QueueKey) -> rusqli
         .prepare_cached(
             "UPDATE ledger SET out = 0, due_at = 0 WHERE queue = ?1 AND consumer = ?2 AND due_at > 0 AND out = ?3",
         )?
-        .execute(params![place.queue, place.consumer, PUT_OFF])?;
+        .execute(params![place.queue, place.consumer, DEFERRED])?;
     Ok(())
 }
 
@@ -91,10 +91,10 @@ pub(super) fn take_back(
     due: Millis,
 ) -> rusqlite::Result<()> {
     if let Some(mut row) = load(connection, handout.entry)?
-        && row.is_out(handout)
-        && row.standing.state.is_open()
+        && row.is_in_flight(handout)
+        && row.progress.state.is_open()
     {
-        row.standing.give_back();
+        row.progress.give_back();
         row.out = 0;
         row.due_at = due;
         store(connection, handout.entry, &row)?;
@@ -129,7 +129,7 @@ pub(super) fn hand_out<T: Queued>(
         };
         match serde_json::from_str(&body) {
             Ok(message) => {
-                let progress = row.standing.hand_out();
+                let progress = row.progress.hand_out();
                 let handout = Handout {
                     entry,
                     serial: serial(),
@@ -147,8 +147,8 @@ pub(super) fn hand_out<T: Queued>(
                 );
                 let why =
                     SettleOutcome::Fail(format!("the stored message cannot be read: {error}"));
-                let DeliveryProgress { attempt, .. } = row.standing.hand_out();
-                if !row.standing.settle(T::QUEUE, &why, attempt) {
+                let DeliveryProgress { attempt, .. } = row.progress.hand_out();
+                if !row.progress.settle(T::QUEUE, &why, attempt) {
                     break;
                 }
                 row.close(now);
@@ -200,19 +200,19 @@ pub(super) fn settle(
         }));
     };
     let before = row.clone();
-    let stale = !row.is_out(handout);
-    if (stale && !outcome.is_terminal()) || !row.standing.settle(queue, outcome, handout.attempt) {
-        return Ok(Err(conflict(entry, row.standing.state)));
+    let stale = !row.is_in_flight(handout);
+    if (stale && !outcome.is_terminal()) || !row.progress.settle(queue, outcome, handout.attempt) {
+        return Ok(Err(conflict(entry, row.progress.state)));
     }
     if let Some(due) = due {
         row.out = if let SettleOutcome::PutOff(_) = outcome {
-            PUT_OFF
+            DEFERRED
         } else {
             0
         };
         row.due_at = due;
     }
-    if !row.standing.state.is_open() {
+    if !row.progress.state.is_open() {
         row.close(now);
     }
     if row != before {
@@ -233,8 +233,8 @@ pub(super) fn discard(
             id: entry.to_string(),
         }));
     };
-    if !row.standing.discard(queue) {
-        return Ok(Err(conflict(entry, row.standing.state)));
+    if !row.progress.discard(queue) {
+        return Ok(Err(conflict(entry, row.progress.state)));
     }
     row.close(now);
     store(connection, entry, &row)?;
@@ -248,8 +248,8 @@ pub(super) fn retry(connection: &Connection, entry: u64) -> rusqlite::Result<Res
             id: entry.to_string(),
         }));
     };
-    if !row.standing.retry() {
-        return Ok(Err(conflict(entry, row.standing.state)));
+    if !row.progress.retry() {
+        return Ok(Err(conflict(entry, row.progress.state)));
     }
     row.settled_at = None;
     store(connection, entry, &row)?;
@@ -273,8 +273,8 @@ pub(super) fn prune(
 /// The columns of a row that change.
 #[derive(Clone, Debug, PartialEq)]
 struct EntryRow {
-    standing: EntryProgress,
-    /// Serial of the handout in flight; 0 if there is none, [`PUT_OFF`] if the entry was deferred.
+    progress: EntryProgress,
+    /// Serial of the handout in flight; 0 if there is none, [`DEFERRED`] if the entry was deferred.
     out: i64,
     /// The time at which it is due; 0 for now.
     due_at: Millis,
@@ -282,7 +282,7 @@ struct EntryRow {
 }
 
 impl EntryRow {
-    fn is_out(&self, handout: Handout) -> bool {
+    fn is_in_flight(&self, handout: Handout) -> bool {
         self.out == handout.serial.cast_signed()
     }
 
@@ -300,7 +300,7 @@ fn load(connection: &Connection, entry: u64) -> rusqlite::Result<Option<EntryRow
         )?
         .query_row([entry], |row| {
             Ok(EntryRow {
-                standing: EntryProgress {
+                progress: EntryProgress {
                     state: state(row, 0)?,
                     why: row.get(1)?,
                     attempts: row.get(2)?,
@@ -317,7 +317,7 @@ fn load(connection: &Connection, entry: u64) -> rusqlite::Result<Option<EntryRow
 
 fn store(connection: &Connection, entry: u64, row: &EntryRow) -> rusqlite::Result<()> {
     let EntryRow {
-        standing,
+        progress,
         out,
         due_at,
         settled_at,
@@ -328,8 +328,8 @@ fn store(connection: &Connection, entry: u64, row: &EntryRow) -> rusqlite::Resul
                  in_doubt = :in_doubt, out = :out, due_at = :due_at, settled_at = :settled_at WHERE id = :id",
         )?
         .execute(named_params! {
-            ":state": standing.state.as_str(), ":why": standing.why, ":attempts": standing.attempts,
-            ":parts_sent": standing.parts_sent, ":in_doubt": standing.in_doubt,
+            ":state": progress.state.as_str(), ":why": progress.why, ":attempts": progress.attempts,
+            ":parts_sent": progress.parts_sent, ":in_doubt": progress.in_doubt,
             ":out": out, ":due_at": due_at, ":settled_at": settled_at, ":id": entry,
         })?;
     Ok(())

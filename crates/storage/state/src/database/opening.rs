@@ -18,7 +18,7 @@ use super::schema::{self, FileOrigin};
 use crate::StateError;
 
 /// Time to wait for another process that holds the file.
-const BUSY: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum size that the write-ahead log keeps after a checkpoint, in bytes.
 const LOG_LIMIT: i64 = 4 << 20;
@@ -79,13 +79,15 @@ enum OpenError {
 
 fn connect(path: &Path) -> Result<Connection, OpenError> {
     let fault = |action| fault(path, action);
-    let left_open = fs::metadata(beside(path, "-wal")).is_ok_and(|log| log.len() > 0);
+    let left_open = fs::metadata(with_suffix(path, "-wal")).is_ok_and(|log| log.len() > 0);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(fault("open it"))?;
-    connection.busy_timeout(BUSY).map_err(fault("open it"))?;
+    connection
+        .busy_timeout(BUSY_TIMEOUT)
+        .map_err(fault("open it"))?;
     // Until the file is known to be sound and ours, closing it must not write the log back into it.
     keep_log_on_close(&connection, left_open).map_err(fault("open it"))?;
-    let version = of_ours(path, &connection)?;
+    let version = own_version(path, &connection)?;
     if left_open {
         let verdict: String = connection
             .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
@@ -108,27 +110,27 @@ fn connect(path: &Path) -> Result<Connection, OpenError> {
 
 /// Returns a description of the damage, if there is any, without changing the file.
 pub(super) fn examine(path: &Path) -> Result<Option<String>, StateError> {
-    match look(path) {
+    match inspect(path) {
         Ok(verdict) => Ok((verdict != "ok").then_some(verdict)),
         Err(OpenError::Damaged(what)) => Ok(Some(what)),
         Err(OpenError::Final(error)) => Err(error),
     }
 }
 
-fn look(path: &Path) -> Result<String, OpenError> {
+fn inspect(path: &Path) -> Result<String, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(fault(path, "open it"))?;
     connection
-        .busy_timeout(BUSY)
+        .busy_timeout(BUSY_TIMEOUT)
         .map_err(fault(path, "open it"))?;
-    of_ours(path, &connection)?;
+    own_version(path, &connection)?;
     connection
         .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
         .map_err(fault(path, "check it"))
 }
 
 /// Returns the version of the file if it is ours.
-fn of_ours(path: &Path, connection: &Connection) -> Result<u32, OpenError> {
+fn own_version(path: &Path, connection: &Connection) -> Result<u32, OpenError> {
     match schema::kind(connection).map_err(fault(path, "read its version"))? {
         FileOrigin::Ours(version) => Ok(version),
         FileOrigin::Newer(found) => Err(OpenError::Final(StateError::Newer {
@@ -185,9 +187,9 @@ fn database_error(
 /// Renames the file, its log and its shared memory to an unused name, which is returned.
 fn move_aside(path: &Path) -> io::Result<PathBuf> {
     let stamp = chrono::Utc::now().format("%Y%m%dT%H%M%S%3f");
-    let aside = beside(path, &format!(".damaged-{stamp}"));
+    let aside = with_suffix(path, &format!(".damaged-{stamp}"));
     for companion in ["-wal", "-shm"] {
-        match fs::rename(beside(path, companion), beside(&aside, companion)) {
+        match fs::rename(with_suffix(path, companion), with_suffix(&aside, companion)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
@@ -197,7 +199,7 @@ fn move_aside(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Returns `path` with a suffix appended to its name.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()

@@ -8,7 +8,7 @@ use super::query::{Match, SearchHit};
 use super::terms::Term;
 
 /// Maximum length of an excerpt, in characters.
-const SHOWN: usize = 240;
+const EXCERPT_LENGTH: usize = 240;
 /// Part of it before the word, in characters.
 const BEFORE: usize = 80;
 /// Maximum number of bytes read of a line.
@@ -65,22 +65,26 @@ fn around(text: &str, terms: &[Term]) -> String {
         .get(..first)
         .map_or(0, |before| before.chars().count());
     let total = flat.chars().count();
-    let start = if total <= SHOWN {
+    let start = if total <= EXCERPT_LENGTH {
         0
     } else {
-        first.saturating_sub(BEFORE).min(total - SHOWN)
+        first.saturating_sub(BEFORE).min(total - EXCERPT_LENGTH)
     };
-    let shown: String = flat.chars().skip(start).take(SHOWN).collect();
+    let shown: String = flat.chars().skip(start).take(EXCERPT_LENGTH).collect();
     let (open, close) = (
         if start > 0 { "…" } else { "" },
-        if start + SHOWN < total { "…" } else { "" },
+        if start + EXCERPT_LENGTH < total {
+            "…"
+        } else {
+            ""
+        },
     );
     format!("{open}{shown}{close}")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::terms::asked;
+    use super::super::terms::query_terms;
     use super::*;
 
     #[test]
@@ -96,15 +100,15 @@ mod tests {
             ("nothing", "else", "nothing"),
             ("", "x", ""),
         ] {
-            assert_eq!(around(text, &asked(query)), expected);
+            assert_eq!(around(text, &query_terms(query)), expected);
         }
-        let excerpt = around(&long, &asked("zanz"));
+        let excerpt = around(&long, &query_terms("zanz"));
         assert!(
             excerpt.starts_with('…')
                 && excerpt.ends_with('…')
                 && excerpt.contains(" Zanzibar behind"),
             "{excerpt}"
         );
-        assert_eq!(excerpt.chars().count(), SHOWN + 2);
+        assert_eq!(excerpt.chars().count(), EXCERPT_LENGTH + 2);
     }
 }

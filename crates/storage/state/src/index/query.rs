@@ -18,16 +18,16 @@ use super::lines::LineFormat;
 use super::terms::Term;
 
 /// Maximum number of places that are ranked.
-const WEIGHED: usize = 1_000;
+const MAX_RANKED: usize = 1_000;
 /// Maximum number of common words in a query. A word is common if it is in more places than are
 /// ranked.
-const MOST_COMMON: usize = 3;
+const MAX_COMMON_WORDS: usize = 3;
 /// Number of matches from which no more words are left out.
-const ENOUGH: usize = 3;
+const ENOUGH_MATCHES: usize = 3;
 /// Number of places fetched per wanted one, because several may have the same text.
-const SPARE: usize = 3;
+const OVERFETCH: usize = 3;
 /// Score of each matching word; greater than any BM25 score.
-const WORTH: f64 = 1_000.0;
+const WORD_SCORE: f64 = 1_000.0;
 
 /// The part of the index that may be searched.
 pub(crate) enum SearchScope {
@@ -100,28 +100,34 @@ pub(crate) fn places(
     within: &SearchScope,
     limit: usize,
 ) -> rusqlite::Result<Vec<Match>> {
-    let mut asked = Vec::new();
+    let mut query_terms = Vec::new();
     for term in terms {
         let asked_for = counted(connection, family, term)?;
         if asked_for.count > 0 {
-            asked.push(asked_for);
+            query_terms.push(asked_for);
         }
     }
-    asked.sort_by_key(|asked| asked.count);
-    asked.truncate(asked.iter().filter(|asked| !asked.is_common()).count() + MOST_COMMON);
-    let together = (1..=asked.len())
+    query_terms.sort_by_key(|query_terms| query_terms.count);
+    query_terms.truncate(
+        query_terms
+            .iter()
+            .filter(|query_terms| !query_terms.is_common())
+            .count()
+            + MAX_COMMON_WORDS,
+    );
+    let together = (1..=query_terms.len())
         .rev()
-        .filter_map(|count| asked.get(..count));
-    let alone = asked.iter().skip(1).map(std::slice::from_ref);
+        .filter_map(|count| query_terms.get(..count));
+    let alone = query_terms.iter().skip(1).map(std::slice::from_ref);
     let mut found: Vec<(i64, Match)> = Vec::new();
     for words in together.chain(alone) {
-        let worth = WORTH * words.len() as f64;
+        let worth = WORD_SCORE * words.len() as f64;
         for (id, place) in matching(
             connection,
             family,
             words,
             within,
-            limit.saturating_mul(SPARE),
+            limit.saturating_mul(OVERFETCH),
         )? {
             if found.iter().all(|(known, _)| *known != id) {
                 found.push((
@@ -133,7 +139,7 @@ pub(crate) fn places(
                 ));
             }
         }
-        if found.len() >= ENOUGH.min(limit) {
+        if found.len() >= ENOUGH_MATCHES.min(limit) {
             break;
         }
     }
@@ -142,14 +148,14 @@ pub(crate) fn places(
 
 /// A word of the query that occurs in the index.
 struct CountedTerm<'a> {
-    /// Number of places with the word, counted up to [`WEIGHED`] + 1.
+    /// Number of places with the word, counted up to [`MAX_RANKED`] + 1.
     count: usize,
     expression: &'a str,
 }
 
 impl CountedTerm<'_> {
     fn is_common(&self) -> bool {
-        self.count > WEIGHED
+        self.count > MAX_RANKED
     }
 }
 
@@ -161,7 +167,7 @@ fn counted<'a>(
     term: &'a Term,
 ) -> rusqlite::Result<CountedTerm<'a>> {
     let sql = family.sql(&format!(
-        "SELECT count(*) FROM (SELECT 1 FROM $_words WHERE $_words MATCH ?1 LIMIT {WEIGHED} + 1)"
+        "SELECT count(*) FROM (SELECT 1 FROM $_words WHERE $_words MATCH ?1 LIMIT {MAX_RANKED} + 1)"
     ));
     let mut select = connection.prepare_cached(&sql)?;
     let mut count = |expression: &'a str| {
@@ -187,7 +193,10 @@ fn matching(
     within: &SearchScope,
     limit: usize,
 ) -> rusqlite::Result<Vec<(i64, Match)>> {
-    let expression: Vec<&str> = words.iter().map(|asked| asked.expression).collect();
+    let expression: Vec<&str> = words
+        .iter()
+        .map(|query_terms| query_terms.expression)
+        .collect();
     let score = if words.iter().all(CountedTerm::is_common) {
         "0.0"
     } else {
@@ -202,7 +211,7 @@ fn matching(
              CROSS JOIN $_piece AS piece ON piece.id = $_words.rowid
              CROSS JOIN $_source AS source ON source.id = piece.source
              WHERE $_words MATCH ? AND {condition}
-             ORDER BY $_words.rowid DESC LIMIT {WEIGHED})
+             ORDER BY $_words.rowid DESC LIMIT {MAX_RANKED})
          ORDER BY score, id DESC LIMIT {limit}"
     ));
     let mut select = connection.prepare_cached(&sql)?;

@@ -24,9 +24,9 @@ const BATCH: u64 = 5_000;
 /// Maximum length of a line that is indexed, in bytes; the rest of a longer line is skipped.
 const LINE_LIMIT: u64 = 4 << 20;
 /// Maximum size of a piece of a line, in bytes.
-const PIECE: usize = 16 << 10;
+const PIECE_LIMIT: usize = 16 << 10;
 /// Number of bytes before the indexed position that must be unchanged.
-const TAIL: u64 = 256;
+const TAIL_LENGTH: u64 = 256;
 
 /// A row of the sources.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -96,7 +96,7 @@ pub(crate) fn bring_up_to_date(
     family: Corpus,
     folder: &Path,
 ) -> rusqlite::Result<()> {
-    let mut known = known(connection, family, folder)?;
+    let mut stored_sources = stored_sources(connection, family, folder)?;
     let mut changed = Vec::new();
     for path in files(family, folder) {
         let Some(form) = LineFormat::of(family, &path) else {
@@ -115,7 +115,7 @@ pub(crate) fn bring_up_to_date(
         if !metadata.is_file() {
             continue;
         }
-        let source = known.remove(&name);
+        let source = stored_sources.remove(&name);
         if source
             .as_ref()
             .is_none_or(|source| source.stamp != SourceStamp::of(&metadata))
@@ -133,7 +133,7 @@ pub(crate) fn bring_up_to_date(
         family,
         folder,
     };
-    for (name, source) in known {
+    for (name, source) in stored_sources {
         indexing.forget(&name, &source)?;
     }
     for file in changed {
@@ -164,7 +164,7 @@ fn files(family: Corpus, folder: &Path) -> Vec<PathBuf> {
     })
 }
 
-fn known(
+fn stored_sources(
     connection: &Connection,
     family: Corpus,
     folder: &Path,
@@ -218,7 +218,7 @@ impl Indexing<'_> {
             Err(error) => return Ok(Err(error)),
         };
         let mut source = match source {
-            Some(source) if form.grows(&path) && goes_on(&file, &source, stamp) => source,
+            Some(source) if form.grows(&path) && has_only_grown(&file, &source, stamp) => source,
             Some(source) => {
                 self.forget(&name, &source)?;
                 SyncSource::default()
@@ -248,7 +248,7 @@ impl Indexing<'_> {
                 return Ok(Ok(()));
             }
             if source.id == 0 {
-                source.id = begun(&transaction, self.family, self.folder, &name)?;
+                source.id = insert_source(&transaction, self.family, self.folder, &name)?;
             }
             let (ended, outcome) = match lines.batch(&transaction, self.family, &mut source)? {
                 Ok(ended) => (ended, Ok(())),
@@ -310,7 +310,7 @@ fn is_current(
 }
 
 /// Returns `true` if the file only grew.
-fn goes_on(file: &File, source: &SyncSource, stamp: SourceStamp) -> bool {
+fn has_only_grown(file: &File, source: &SyncSource, stamp: SourceStamp) -> bool {
     source.position > 0
         && source.stamp.identity == stamp.identity
         && stamp.length >= source.position
@@ -319,7 +319,7 @@ fn goes_on(file: &File, source: &SyncSource, stamp: SourceStamp) -> bool {
 
 /// Returns the FNV-1a hash of the bytes right before a position; 0 if they cannot be read.
 fn fingerprint_before(mut file: &File, position: u64) -> i64 {
-    let start = position.saturating_sub(TAIL);
+    let start = position.saturating_sub(TAIL_LENGTH);
     let mut bytes = Vec::new();
     let place = file.stream_position();
     let read = file
@@ -468,7 +468,7 @@ impl ChangedLines {
         let mut rest = text;
         while !rest.is_empty() {
             let (part, behind) = rest
-                .split_at_checked(rest.floor_char_boundary(PIECE))
+                .split_at_checked(rest.floor_char_boundary(PIECE_LIMIT))
                 .unwrap_or((rest, ""));
             rest = behind;
             let mut indexed = terms::indexed(part);
@@ -491,7 +491,7 @@ impl ChangedLines {
 }
 
 /// Inserts an empty row for a file.
-fn begun(
+fn insert_source(
     transaction: &Transaction<'_>,
     family: Corpus,
     folder: &Path,

@@ -7,7 +7,7 @@
 //! stemming: the rules of one language harm all others.
 
 /// Maximum number of terms in a query.
-const MOST_TERMS: usize = 16;
+const MAX_TERMS: usize = 16;
 
 /// A run of text that is indexed in one way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Term {
 }
 
 /// Returns the distinct terms of a query; none if it has no words.
-pub(crate) fn asked(query: &str) -> Vec<Term> {
+pub(crate) fn query_terms(query: &str) -> Vec<Term> {
     let mut terms: Vec<Term> = Vec::new();
     for run in runs(query) {
         let term = match run {
@@ -94,7 +94,7 @@ pub(crate) fn asked(query: &str) -> Vec<Term> {
                 Term::phrase(&phrase.join(" "), run)
             }
         };
-        if terms.len() < MOST_TERMS && !terms.contains(&term) {
+        if terms.len() < MAX_TERMS && !terms.contains(&term) {
             terms.push(term);
         }
     }
@@ -169,7 +169,7 @@ mod tests {
             ("\"x\" OR NEAR(", vec!["\"x\"", "\"OR\"", "\"NEAR\"*"]),
             ("!? 🦆", vec![]),
         ] {
-            let expressions: Vec<String> = asked(query)
+            let expressions: Vec<String> = query_terms(query)
                 .into_iter()
                 .map(|term| term.expression)
                 .collect();
@@ -179,6 +179,6 @@ mod tests {
             .map(|number| number.to_string())
             .collect::<Vec<_>>()
             .join(" ");
-        assert_eq!(asked(&many).len(), MOST_TERMS);
+        assert_eq!(query_terms(&many).len(), MAX_TERMS);
     }
 }

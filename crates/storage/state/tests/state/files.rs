@@ -7,7 +7,7 @@ use nanobot_bus::{Bus as _, Ledger as _, LedgerFilter, Queue};
 use nanobot_state::{StateDb, StateError};
 use rusqlite::Connection;
 
-use crate::{next, open, said};
+use crate::{inbound_message, next, open};
 
 #[cfg(unix)]
 #[tokio::test]
@@ -18,7 +18,7 @@ async fn database_files_are_private() {
     let folder = home.path().join("new");
     let path = folder.join("state.db");
     let bus = open(&path).await;
-    bus.publish_inbound(said("1")).await.unwrap();
+    bus.publish_inbound(inbound_message("1")).await.unwrap();
     assert_eq!(mode(&folder), 0o700);
     for file in ["state.db", "state.db-wal", "state.db-shm"] {
         assert_eq!(mode(&folder.join(file)), 0o600, "{file}");
@@ -56,7 +56,7 @@ fn crash_image(from: &Path, to: &Path) {
 async fn intact_unclosed_database_is_reused() {
     let (home, image) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let bus = open(&home.path().join("state.db")).await;
-    bus.publish_inbound(said("1")).await.unwrap();
+    bus.publish_inbound(inbound_message("1")).await.unwrap();
     crash_image(home.path(), image.path());
     let db = StateDb::open(image.path().join("state.db")).await.unwrap();
     assert_eq!(db.moved_aside(), None);
@@ -75,11 +75,13 @@ async fn damaged_unclosed_database_is_moved_aside() {
     let path = home.path().join("state.db");
     let bus = open(&path).await;
     for id in 0..200 {
-        bus.publish_inbound(said(&id.to_string())).await.unwrap();
+        bus.publish_inbound(inbound_message(&id.to_string()))
+            .await
+            .unwrap();
     }
     bus.close().await;
     let bus = open(&path).await;
-    bus.publish_inbound(said("last")).await.unwrap();
+    bus.publish_inbound(inbound_message("last")).await.unwrap();
     crash_image(home.path(), image.path());
     let path = image.path().join("state.db");
     let mut bytes = fs::read(&path).unwrap();
@@ -109,7 +111,7 @@ async fn damaged_unclosed_database_is_moved_aside() {
             .unwrap(),
         []
     );
-    bus.publish_inbound(said("1")).await.unwrap();
+    bus.publish_inbound(inbound_message("1")).await.unwrap();
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use nanobot_state::SqliteBus;
 use nanobot_types::InboundMessage;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use crate::{next, open, said};
+use crate::{inbound_message, next, open};
 
 const FOLDER: &str = "NANOBOT_FULL_TEST_FOLDER";
 const DONE: &str = "recovered and whole";
@@ -85,14 +85,14 @@ fn file_size_limit_loses_no_accepted_message() {
 }
 
 fn assert_done(output: &std::process::Output) {
-    let said = format!(
+    let inbound_message = format!(
         "{}{}",
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
     assert!(
-        output.status.success() && said.contains(DONE),
-        "{}: {said}",
+        output.status.success() && inbound_message.contains(DONE),
+        "{}: {inbound_message}",
         output.status
     );
 }
@@ -109,7 +109,7 @@ async fn child_on_a_small_file_system() {
     let database = folder.join("state.db");
     let bus = open(&database).await;
     std::fs::write(&ballast, vec![0; SMALL - (1 << 20)]).unwrap();
-    outlive(bus, &database, || std::fs::remove_file(&ballast).unwrap()).await;
+    survive_full_disk(bus, &database, || std::fs::remove_file(&ballast).unwrap()).await;
 }
 
 #[tokio::test]
@@ -151,7 +151,7 @@ async fn child_with_a_file_size_limit() {
     let bus = open(&database).await;
     let (_, most) = getrlimit(Resource::RLIMIT_FSIZE).unwrap();
     setrlimit(Resource::RLIMIT_FSIZE, 512 << 10, most).unwrap();
-    outlive(bus, &database, || {
+    survive_full_disk(bus, &database, || {
         setrlimit(Resource::RLIMIT_FSIZE, most, most).unwrap();
     })
     .await;
@@ -159,7 +159,7 @@ async fn child_with_a_file_size_limit() {
 
 /// Fills the ledger until it refuses, checks that all accepted entries exist, lifts the fault, and
 /// continues.
-async fn outlive(bus: SqliteBus, database: &Path, lift: impl FnOnce()) {
+async fn survive_full_disk(bus: SqliteBus, database: &Path, lift: impl FnOnce()) {
     let mut accepted = Vec::new();
     let (mut number, mut refusals) = (0, 0);
     while refusals < 20 {
@@ -233,6 +233,6 @@ async fn outlive(bus: SqliteBus, database: &Path, lift: impl FnOnce()) {
 fn long(number: usize) -> InboundMessage {
     InboundMessage {
         content: format!("{number} {}", "words ".repeat(1_400)),
-        ..said(&number.to_string())
+        ..inbound_message(&number.to_string())
     }
 }

@@ -12,7 +12,7 @@ use futures_util::future::join_all;
 use nanobot_bus::{Bus as _, EntryState, Ledger as _, LedgerFilter, Queue, SettleOutcome};
 use nanobot_state::SqliteBus;
 
-use crate::{next, open, reply, said};
+use crate::{inbound_message, next, open, reply};
 
 const KILLS: u32 = 20;
 const FILE: &str = "NANOBOT_KILL_TEST_FILE";
@@ -22,28 +22,28 @@ const ROUND: &str = "NANOBOT_KILL_TEST_ROUND";
 async fn accepted_messages_survive_every_kill() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("state.db");
-    let mut promised = BTreeSet::new();
+    let mut accepted = BTreeSet::new();
     // A fixed seed. The scheduler still varies where the process is killed.
     let mut random: u32 = 0x9e37_79b9;
     for round in 0..KILLS {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        promised.extend(promises_until_killed(&path, round, 5 + (random >> 24)));
+        accepted.extend(accepted_until_killed(&path, round, 5 + (random >> 24)));
         let bus = open(&path).await;
-        let kept = recorded(&bus).await;
-        let broken: Vec<_> = promised.difference(&kept).collect();
-        assert!(broken.is_empty(), "after kill {round}: {broken:?}");
+        let stored = recorded(&bus).await;
+        let lost: Vec<_> = accepted.difference(&stored).collect();
+        assert!(lost.is_empty(), "after kill {round}: {lost:?}");
         bus.close().await;
     }
     assert!(
-        promised.len() > 500,
+        accepted.len() > 500,
         "only {} promises were given",
-        promised.len()
+        accepted.len()
     );
 }
 
 /// Runs the process until it has printed `lines` lines, kills it, and returns everything it
 /// printed.
-fn promises_until_killed(path: &Path, round: u32, lines: u32) -> Vec<String> {
+fn accepted_until_killed(path: &Path, round: u32, lines: u32) -> Vec<String> {
     let mut process = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
@@ -105,10 +105,10 @@ async fn child_that_is_killed() {
     let publishers = join_all((0..4).map(|worker| async move {
         for n in 0_u32.. {
             let id = format!("{round}-{worker}-{n}");
-            bus.publish_inbound(said(&id)).await.unwrap();
-            say(&format!("published inbound {id}"));
+            bus.publish_inbound(inbound_message(&id)).await.unwrap();
+            print_line(&format!("published inbound {id}"));
             bus.publish_outbound(reply(&id, 0)).await.unwrap();
-            say(&format!("published outbound {id}/0"));
+            print_line(&format!("published outbound {id}/0"));
         }
     }));
     let answering = async {
@@ -117,7 +117,7 @@ async fn child_that_is_killed() {
             let delivery = next(&mut subscription).await;
             let id = delivery.message.content.clone();
             delivery.ack().await.unwrap();
-            say(&format!("settled inbound {id}"));
+            print_line(&format!("settled inbound {id}"));
         }
     };
     let sending = async {
@@ -127,13 +127,13 @@ async fn child_that_is_killed() {
             let key = delivery.message.key.clone();
             delivery.settle(SettleOutcome::Begin).await.unwrap();
             delivery.ack().await.unwrap();
-            say(&format!("settled outbound {key}"));
+            print_line(&format!("settled outbound {key}"));
         }
     };
     futures_util::join!(publishers, answering, sending);
 }
 
-fn say(line: &str) {
+fn print_line(line: &str) {
     let mut output = std::io::stdout().lock();
     // The test may have stopped reading: it is about to kill this process.
     writeln!(output, "{line}")

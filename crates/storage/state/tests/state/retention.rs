@@ -7,14 +7,14 @@ use nanobot_bus::{
 };
 use rusqlite::Connection;
 
-use crate::{next, open, reply, said};
+use crate::{inbound_message, next, open, reply};
 
 #[tokio::test]
 async fn prune_removes_only_old_settled_entries() {
     let home = tempfile::tempdir().unwrap();
     let bus = open(&home.path().join("state.db")).await;
     for id in ["1", "2", "3"] {
-        bus.publish_inbound(said(id)).await.unwrap();
+        bus.publish_inbound(inbound_message(id)).await.unwrap();
     }
     let mut subscription = bus.inbound().await.unwrap();
     next(&mut subscription).await.ack().await.unwrap();
@@ -32,9 +32,12 @@ async fn prune_removes_only_old_settled_entries() {
         .map(|message| message.content)
         .collect();
     assert_eq!(kept, ["3", "2"]);
-    assert_eq!(bus.publish_inbound(said("1")).await.unwrap(), Accepted::New);
     assert_eq!(
-        bus.publish_inbound(said("2")).await.unwrap(),
+        bus.publish_inbound(inbound_message("1")).await.unwrap(),
+        Accepted::New
+    );
+    assert_eq!(
+        bus.publish_inbound(inbound_message("2")).await.unwrap(),
         Accepted::Duplicate
     );
     drop(held);
@@ -72,7 +75,7 @@ async fn unreadable_message_fails_alone() {
     let path = home.path().join("state.db");
     let bus = open(&path).await;
     for id in ["1", "2", "3"] {
-        bus.publish_inbound(said(id)).await.unwrap();
+        bus.publish_inbound(inbound_message(id)).await.unwrap();
     }
     bus.close().await;
     Connection::open(&path)
@@ -83,7 +86,7 @@ async fn unreadable_message_fails_alone() {
     let mut subscription = bus.inbound().await.unwrap();
     assert_eq!(
         next(&mut subscription).await.message,
-        said_as_in(&bus, "1").await
+        stored_message(&bus, "1").await
     );
     assert_eq!(next(&mut subscription).await.message.content, "3");
     let entry = bus.show("2").await.unwrap();
@@ -92,7 +95,7 @@ async fn unreadable_message_fails_alone() {
 }
 
 /// Returns the message as the ledger has it, with its own time of receipt.
-async fn said_as_in(bus: &nanobot_state::SqliteBus, id: &str) -> nanobot_types::InboundMessage {
+async fn stored_message(bus: &nanobot_state::SqliteBus, id: &str) -> nanobot_types::InboundMessage {
     bus.show(id).await.unwrap().inbound.unwrap()
 }
 
@@ -101,13 +104,13 @@ async fn close_refuses_messages_and_ends_subscriptions() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("state.db");
     let bus = open(&path).await;
-    bus.publish_inbound(said("1")).await.unwrap();
+    bus.publish_inbound(inbound_message("1")).await.unwrap();
     let mut subscription = bus.inbound().await.unwrap();
     let delivery = next(&mut subscription).await;
     bus.close().await;
     assert!(subscription.next().await.is_none());
     assert!(matches!(
-        bus.publish_inbound(said("2")).await,
+        bus.publish_inbound(inbound_message("2")).await,
         Err(BusError::Closed)
     ));
     assert!(matches!(delivery.ack().await, Err(BusError::Closed)));

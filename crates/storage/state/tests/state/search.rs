@@ -72,7 +72,7 @@ impl Place {
     }
 
     /// Returns session, message and excerpt of the matches.
-    async fn said(&self, query: &str) -> Vec<(String, u64, String)> {
+    async fn inbound_message(&self, query: &str) -> Vec<(String, u64, String)> {
         let hits = self.sessions(&SessionReach::All, query).await;
         hits.into_iter()
             .map(|hit| (hit.session.to_string(), hit.seq.0, hit.excerpt))
@@ -287,10 +287,10 @@ async fn session_search_returns_session_message_and_line() {
     place.append(file, &line("assistant", "Beijing it is"));
     place.append(file, "{\"role\":\"user\",\"content\":\"half a li");
     assert_eq!(
-        place.said("北京").await,
+        place.inbound_message("北京").await,
         [hit3("telegram:1", 0, "我想去北京")]
     );
-    assert_eq!(place.said("half").await, vec![]);
+    assert_eq!(place.inbound_message("half").await, vec![]);
     let found = place
         .sessions(&SessionReach::All, "beijing")
         .await
@@ -314,11 +314,11 @@ async fn session_search_returns_session_message_and_line() {
     place.append(file, "ne\",\"x\":1}\n");
     place.append(file, &line("user", "and one more"));
     assert_eq!(
-        place.said("half").await,
+        place.inbound_message("half").await,
         [hit3("telegram:1", 3, "half a line")]
     );
     assert_eq!(
-        place.said("one more").await,
+        place.inbound_message("one more").await,
         [hit3("telegram:1", 4, "and one more")]
     );
     place.write(
@@ -326,16 +326,16 @@ async fn session_search_returns_session_message_and_line() {
         &(state("telegram:1", None) + &line("user", "rewritten by another program")),
     );
     assert_eq!(
-        place.said("rewritten").await,
+        place.inbound_message("rewritten").await,
         [hit3("telegram:1", 0, "rewritten by another program")]
     );
-    assert_eq!(place.said("北京").await, vec![]);
+    assert_eq!(place.inbound_message("北京").await, vec![]);
     place.write(
         "sessions/cli_direct.jsonl",
         &line("user", "no state, but a name"),
     );
     assert_eq!(
-        place.said("name").await,
+        place.inbound_message("name").await,
         [hit3("cli:direct", 0, "no state, but a name")]
     );
 }
@@ -499,7 +499,7 @@ async fn concurrent_processes_index_nothing_twice() {
     assert_eq!(futures_util::future::join_all(searches).await, [1; 4]);
     place.append("sessions/t_7.jsonl", &line("user", "word7x50 common"));
     assert_eq!(
-        place.said("word7x50").await,
+        place.inbound_message("word7x50").await,
         [hit3("t:7", 50, "word7x50 common")]
     );
     let pieces: i64 = rusqlite::Connection::open(place.path("index.db"))

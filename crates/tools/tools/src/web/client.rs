@@ -202,14 +202,14 @@ impl Resolve for GuardedNames {
 
 #[cfg(test)]
 mod tests {
-    use nanobot_testkit::{InProcess, check_ways};
+    use nanobot_testkit::{InProcess, check_proxy_routes};
 
     use super::*;
 
     #[test]
     fn environment_proxy_is_used_only_without_a_configured_one() {
         let test = "web::client::tests::environment_proxy_is_used_only_without_a_configured_one";
-        check_ways(test, "http", |own, server| {
+        check_proxy_routes(test, "http", |own, server| {
             let config = WebConfig {
                 proxy: own.map(str::to_owned),
                 ..WebConfig::default()

@@ -14,9 +14,9 @@ use crate::output;
 use crate::signals::Signals;
 
 /// Interval between checks for new lines.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of bytes that are read from the end of a log.
-const LONGEST_END: u64 = 16 << 20;
+const MAX_TAIL: u64 = 16 << 20;
 
 /// Prints the last lines, and with `follow` also new ones, until Ctrl-C.
 pub(super) fn logs(
@@ -45,7 +45,7 @@ pub(super) fn logs(
 /// Returns the last lines of a file and leaves it at its end.
 fn last_lines(file: &mut File, count: usize) -> io::Result<Vec<String>> {
     let length = file.metadata()?.len();
-    let begin = length.saturating_sub(LONGEST_END);
+    let begin = length.saturating_sub(MAX_TAIL);
     file.seek(SeekFrom::Start(begin))?;
     let mut bytes = Vec::new();
     file.take(length - begin).read_to_end(&mut bytes)?;
@@ -69,7 +69,7 @@ async fn follow_file(path: &Path, file: File) -> Result<ExitCode, CommandFailure
         }
         tokio::select! {
             _ = signals.next() => return Ok(ExitCode::SUCCESS),
-            () = tokio::time::sleep(LOOK_EVERY) => {}
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
         }
         let is_replaced = std::fs::metadata(path).is_ok_and(|now| {
             let position = reader.stream_position().unwrap_or_default();

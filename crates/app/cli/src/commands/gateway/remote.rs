@@ -11,7 +11,7 @@ use crate::failure::CommandFailure;
 use crate::output;
 
 /// Maximum time for a gateway to end: turns have a grace period, and replies are still sent.
-const PATIENCE: Duration = Duration::from_secs(60);
+const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) fn status(program: &RuntimeBuilder, json: bool) -> Result<ExitCode, CommandFailure> {
     let runtime = program.build()?;
@@ -42,7 +42,7 @@ pub(super) fn status(program: &RuntimeBuilder, json: bool) -> Result<ExitCode, C
                 None => output::line("The gateway does not run. Start it with `nanobot gateway`.")?,
             }
             for channel in &channels {
-                output::line(&line_of(channel))?;
+                output::line(&channel_line(channel))?;
             }
         }
         Ok(if about.is_some() {
@@ -53,7 +53,7 @@ pub(super) fn status(program: &RuntimeBuilder, json: bool) -> Result<ExitCode, C
     })
 }
 
-fn line_of(
+fn channel_line(
     ChannelState {
         name, state, why, ..
     }: &ChannelState,
@@ -74,11 +74,11 @@ pub(super) fn stop(program: &RuntimeBuilder) -> Result<ExitCode, CommandFailure>
             return Ok(ExitCode::SUCCESS);
         };
         output::note("Waiting for its turns to end…");
-        if gateway.stop(PATIENCE).await? {
+        if gateway.stop(STOP_TIMEOUT).await? {
             output::line("The gateway has stopped.")?;
             return Ok(ExitCode::SUCCESS);
         }
-        Err(late("stopped", gateway.about().pid))
+        Err(timed_out("stopped", gateway.about().pid))
     })
 }
 
@@ -94,7 +94,7 @@ pub(super) fn restart(program: &RuntimeBuilder) -> Result<ExitCode, CommandFailu
             ));
         };
         output::note("Waiting for its turns to end…");
-        match gateway.restart(PATIENCE).await? {
+        match gateway.restart(STOP_TIMEOUT).await? {
             Some(about) => {
                 output::line(&format!(
                     "The gateway runs again: process {}, version {}",
@@ -102,16 +102,16 @@ pub(super) fn restart(program: &RuntimeBuilder) -> Result<ExitCode, CommandFailu
                 ))?;
                 Ok(ExitCode::SUCCESS)
             }
-            None => Err(late("come back", gateway.about().pid)),
+            None => Err(timed_out("come back", gateway.about().pid)),
         }
     })
 }
 
-fn late(what: &str, pid: u32) -> CommandFailure {
+fn timed_out(what: &str, pid: u32) -> CommandFailure {
     CommandFailure::new(
         format!(
             "the gateway (process {pid}) has not {what} within {} s",
-            PATIENCE.as_secs()
+            STOP_TIMEOUT.as_secs()
         ),
         "See `nanobot gateway logs`; a second stop by its process id ends it at once.",
     )

@@ -54,7 +54,7 @@ pub(super) fn install(program: &RuntimeBuilder, dry_run: bool) -> Result<ExitCod
             service.variable_hint
         ));
     }
-    tell(&service.start)?;
+    run_all(&service.start)?;
     output::line(service.hint)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -85,7 +85,7 @@ pub(super) fn uninstall(
         output::line(&format!("There is no service: {}", service.file.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    tell(&service.stop)?;
+    run_all(&service.stop)?;
     fs::remove_file(&service.file).map_err(|error| unwritable(&service.file, &error))?;
     output::line(&format!("Removed {}", service.file.display()))?;
     Ok(ExitCode::SUCCESS)
@@ -106,13 +106,13 @@ fn show(commands: &[Vec<String>]) -> Result<ExitCode, CommandFailure> {
 }
 
 /// Runs the commands of the service manager. A command that fails is shown to the user instead.
-fn tell(commands: &[Vec<String>]) -> Result<(), CommandFailure> {
+fn run_all(commands: &[Vec<String>]) -> Result<(), CommandFailure> {
     for command in commands {
         let Some((program, arguments)) = command.split_first() else {
             continue;
         };
-        let told = Command::new(program).args(arguments).output();
-        let why = match told {
+        let result = Command::new(program).args(arguments).output();
+        let why = match result {
             Ok(output) if output.status.success() => continue,
             Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
             Err(error) => error.to_string(),
@@ -142,9 +142,9 @@ fn service(program: &RuntimeBuilder) -> Result<Service, CommandFailure> {
         .ok_or_else(|| {
             CommandFailure::new("it is not known whose service this is to be", "Set HOME.")
         })?;
-    let mut arguments = vec![shown(&executable), "gateway".to_owned()];
+    let mut arguments = vec![display(&executable), "gateway".to_owned()];
     if config.paths().is_explicit() {
-        arguments.extend(["--config".to_owned(), shown(&config.paths().config_file)]);
+        arguments.extend(["--config".to_owned(), display(&config.paths().config_file)]);
     }
     if let Some(workspace) = &program.load_options().workspace {
         arguments.extend(["--workspace".to_owned(), workspace.clone()]);
@@ -163,12 +163,12 @@ fn service(program: &RuntimeBuilder) -> Result<Service, CommandFailure> {
     }
 }
 
-fn shown(path: &Path) -> String {
+fn display(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn words(words: &[&str]) -> Vec<String> {
-    words.iter().map(|&word| word.to_owned()).collect()
+fn to_strings(to_strings: &[&str]) -> Vec<String> {
+    to_strings.iter().map(|&word| word.to_owned()).collect()
 }
 
 /// Returns the systemd unit; its keys are those of systemd.service(5) and systemd.exec(5).
@@ -198,7 +198,7 @@ fn systemd(
          NoNewPrivileges=true\nUMask=0077\n\n[Install]\nWantedBy=default.target\n",
         quoted.join(" ")
     );
-    let systemctl = |rest: &[&str]| words(&[&["systemctl", "--user"], rest].concat());
+    let systemctl = |rest: &[&str]| to_strings(&[&["systemctl", "--user"], rest].concat());
     Service {
         file: folder.join("systemd").join("user").join(UNIT),
         text,
@@ -255,7 +255,7 @@ fn launchd(
             xml(value)
         )
     });
-    let log = xml(&shown(&config.paths().logs.join("service.log")));
+    let log = xml(&display(&config.paths().logs.join("service.log")));
     let text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \
          \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n<plist version=\"1.0\">\n<dict>\n  <key>Label</key>\n  \
@@ -265,15 +265,15 @@ fn launchd(
     );
     Service {
         start: vec![
-            words(&["launchctl", "load", "-w"])
+            to_strings(&["launchctl", "load", "-w"])
                 .into_iter()
-                .chain([shown(&file)])
+                .chain([display(&file)])
                 .collect(),
         ],
         stop: vec![
-            words(&["launchctl", "unload", "-w"])
+            to_strings(&["launchctl", "unload", "-w"])
                 .into_iter()
-                .chain([shown(&file)])
+                .chain([display(&file)])
                 .collect(),
         ],
         file,

@@ -5,18 +5,18 @@ use nanobot_tools::ToolsConfig;
 
 use super::{FindingLevel, FindingList};
 use crate::Runtime;
-use crate::assembly::channels::{BuiltChannels, ConfiguredChannel, make_all, wanted};
+use crate::assembly::channels::{BuiltChannels, ConfiguredChannel, build_all, configured_channels};
 use crate::error::chain;
 
-pub(super) async fn examine(chart: &mut FindingList, runtime: &Runtime) {
+pub(super) async fn examine(list: &mut FindingList, runtime: &Runtime) {
     let config = runtime.config();
-    let channels: BuiltChannels = match wanted(runtime) {
-        Ok(wanted) => make_all(wanted),
-        Err(error) => return chart.fault("channels.usable", chain(&error), error.remedy()),
+    let channels: BuiltChannels = match configured_channels(runtime) {
+        Ok(configured) => build_all(configured),
+        Err(error) => return list.fault("channels.usable", chain(&error), error.remedy()),
     };
     if channels.is_empty() {
         let remedy = "Run `nanobot channels login telegram`, or set channels.<name>.enabled, to be reached in a chat.";
-        chart.note(
+        list.note(
             FindingLevel::Note,
             "channels.usable",
             "no channel is enabled",
@@ -24,14 +24,14 @@ pub(super) async fn examine(chart: &mut FindingList, runtime: &Runtime) {
         );
     }
     let tools: ToolsConfig = config.section("tools").unwrap_or_default();
-    for (name, (wanted, made)) in channels {
+    for (name, (configured, built)) in channels {
         let key = format!("channels.{name}");
-        let made = match made {
-            Ok(made) => made,
+        let built = match built {
+            Ok(built) => built,
             Err(why) => {
                 let remedy =
                     format!("Correct {key} in the configuration, or set its enabled to false.");
-                chart.fault(
+                list.fault(
                     "channels.usable",
                     format!("{key} cannot run: {why}"),
                     remedy,
@@ -39,9 +39,9 @@ pub(super) async fn examine(chart: &mut FindingList, runtime: &Runtime) {
                 continue;
             }
         };
-        chart.good("channels.usable", format!("{key} is set up"));
-        short_token(chart, &key, &wanted);
-        if let Ok(settings) = wanted.settings() {
+        list.good("channels.usable", format!("{key} is set up"));
+        short_token(list, &key, &configured);
+        if let Ok(settings) = configured.settings() {
             for notice in settings.access.notices(&name) {
                 let severity = if notice.is_warning() {
                     FindingLevel::Warning
@@ -49,34 +49,34 @@ pub(super) async fn examine(chart: &mut FindingList, runtime: &Runtime) {
                     FindingLevel::Note
                 };
                 let what = format!("{} {}", notice.key, notice.what);
-                chart.note(
+                list.note(
                     severity,
                     "channels.access",
                     what,
                     Some(format!("{}.", notice.remedy)),
                 );
             }
-            let is_usual = runtime.extensions().is_open_by_default(&wanted.kind);
-            exposure(chart, &key, &settings.access, &tools, is_usual);
+            let is_open_by_default = runtime.extensions().is_open_by_default(&configured.kind);
+            exposure(list, &key, &settings.access, &tools, is_open_by_default);
             #[cfg(feature = "email")]
-            if wanted.kind == "email"
+            if configured.kind == "email"
                 && let Ok(config) =
-                    nanobot_channel_email::EmailConfig::from_section(&wanted.raw.section)
+                    nanobot_channel_email::EmailConfig::from_section(&configured.raw.section)
             {
-                super::mail::examine(chart, &key, &config, &settings.delivery);
+                super::mail::examine(list, &key, &config, &settings.delivery);
             }
         }
-        if !chart.doctor.probe {
+        if !list.doctor.probe {
             continue;
         }
-        let Some(probe) = made.managed.channel().probe() else {
+        let Some(probe) = built.managed.channel().probe() else {
             continue;
         };
         match probe.probe().await {
-            Ok(who) => chart.good("channels.answers", format!("{key} is {who}")),
+            Ok(who) => list.good("channels.answers", format!("{key} is {who}")),
             Err(error) => {
                 let remedy = format!("`nanobot channels login {name}` puts in new credentials.");
-                chart.fault(
+                list.fault(
                     "channels.answers",
                     format!("{key}: {}", chain(&error)),
                     remedy,
@@ -87,31 +87,31 @@ pub(super) async fn examine(chart: &mut FindingList, runtime: &Runtime) {
 }
 
 /// Warns about a token that can be guessed. Only the WebSocket channel checks tokens of clients.
-fn short_token(chart: &mut FindingList, key: &str, wanted: &ConfiguredChannel) {
+fn short_token(list: &mut FindingList, key: &str, configured: &ConfiguredChannel) {
     const LENGTH: usize = 16;
-    let token = wanted
+    let token = configured
         .raw
         .section
         .get("token")
         .and_then(serde_json::Value::as_str)
         .unwrap_or_default();
-    if wanted.kind == "websocket" && !token.is_empty() && token.chars().count() < LENGTH {
+    if configured.kind == "websocket" && !token.is_empty() && token.chars().count() < LENGTH {
         let what = format!("{key}.token is shorter than {LENGTH} characters: it can be guessed");
         let remedy = format!(
             "Put a long random text into {key}.token, for example from `openssl rand -hex 32`."
         );
-        chart.warn("channels.token", what, remedy);
+        list.warn("channels.token", what, remedy);
     }
 }
 
 /// Reports what everyone with access to an open channel can do on this computer. If the platform is
-/// open by default (`is_usual`), its token decides who may connect.
+/// open by default (`is_open_by_default`), its token decides who may connect.
 fn exposure(
-    chart: &mut FindingList,
+    list: &mut FindingList,
     key: &str,
     rules: &AccessRules,
     tools: &ToolsConfig,
-    is_usual: bool,
+    is_open_by_default: bool,
 ) {
     if !rules.allow_from.contains("*") {
         return;
@@ -120,14 +120,14 @@ fn exposure(
         true => "have commands run and read and write files of the workspace",
         false => "have commands run and read and write every file of this user",
     };
-    if is_usual {
+    if is_open_by_default {
         let what = format!("{key}.allowFrom has \"*\": anyone who can connect may {reach}");
         let remedy =
             format!("Keep {key}.token to yourself, and its host to this computer where you can.");
-        chart.note(FindingLevel::Note, "channels.exposed", what, Some(remedy));
+        list.note(FindingLevel::Note, "channels.exposed", what, Some(remedy));
         return;
     }
-    chart.warn(
+    list.warn(
         "channels.exposed",
         format!("{key}.allowFrom has \"*\": everyone who finds the bot may {reach}"),
         format!("List ids in {key}.allowFrom, or remove the key so that people are paired."),

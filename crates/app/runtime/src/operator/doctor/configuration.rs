@@ -12,12 +12,12 @@ use crate::{Runtime, RuntimeError};
 
 /// Returns the configuration, or reports why there is none.
 pub(super) fn load_or_report(
-    chart: &mut FindingList,
+    list: &mut FindingList,
     loaded: Result<Runtime, RuntimeError>,
 ) -> Option<Runtime> {
     loaded
         .map_err(|error| {
-            chart.note(
+            list.note(
                 FindingLevel::Fault,
                 "config.usable",
                 chain(&error),
@@ -27,49 +27,49 @@ pub(super) fn load_or_report(
         .ok()
 }
 
-pub(super) fn examine(chart: &mut FindingList, config: &Config) {
+pub(super) fn examine(list: &mut FindingList, config: &Config) {
     let file = &config.paths().config_file;
     if !config.has_file() {
         let remedy = "Run `nanobot onboard` to write one, or go on with the defaults.";
-        chart.note(
+        list.note(
             FindingLevel::Note,
             "config.present",
             format!("{}: there is no configuration file", file.display()),
             Some(remedy.to_owned()),
         );
     } else {
-        chart.good("config.usable", format!("{} can be read", file.display()));
-        keep_private(chart, "config.private", file, 0o600);
+        list.good("config.usable", format!("{} can be read", file.display()));
+        check_private(list, "config.private", file, 0o600);
     }
     for finding in config.findings() {
         match finding.severity() {
             Weight::Warning => {
                 let remedy =
                     "Correct or remove the key; `nanobot config show` lists those there are.";
-                chart.warn("config.keys", finding.to_string(), remedy);
+                list.warn("config.keys", finding.to_string(), remedy);
             }
             Weight::Fault => {
                 let remedy = "Remove the key and decide whether to go on without: run the gateway as a user of its own, \
                               or in the container image.";
-                chart.fault("config.protection", finding.to_string(), remedy);
+                list.fault("config.protection", finding.to_string(), remedy);
             }
             Weight::Note => {
-                chart.note(FindingLevel::Note, "config.keys", finding.to_string(), None);
+                list.note(FindingLevel::Note, "config.keys", finding.to_string(), None);
             }
         }
     }
     for key in secrets::too_short(config) {
         let remedy = "Use a longer secret, if the service accepts one.";
-        chart.warn("config.short-secrets", secrets::short_warning(&key), remedy);
+        list.warn("config.short-secrets", secrets::short_warning(&key), remedy);
     }
     if data_dir(config).is_dir() {
-        keep_private(chart, "home.private", data_dir(config), 0o700);
+        check_private(list, "home.private", data_dir(config), 0o700);
     }
 }
 
 /// Reports a file with keys or conversations that other users may read.
 #[cfg(unix)]
-fn keep_private(chart: &mut FindingList, id: &'static str, path: &Path, mode: u32) {
+fn check_private(list: &mut FindingList, id: &'static str, path: &Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt as _;
     let Ok(metadata) = std::fs::metadata(path) else {
         return;
@@ -82,15 +82,15 @@ fn keep_private(chart: &mut FindingList, id: &'static str, path: &Path, mode: u3
         "{}: others on this computer may read it (mode {found:o})",
         path.display()
     );
-    let mend = || std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode));
-    chart.mendable(
+    let repair = || std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode));
+    list.fixable(
         FindingLevel::Warning,
         (id, what),
         format!("chmod {mode:o} {}", path.display()),
-        mend,
+        repair,
     );
 }
 
 /// On other systems a user's files are private by default.
 #[cfg(not(unix))]
-fn keep_private(_chart: &mut FindingList, _id: &'static str, _path: &Path, _mode: u32) {}
+fn check_private(_chart: &mut FindingList, _id: &'static str, _path: &Path, _mode: u32) {}

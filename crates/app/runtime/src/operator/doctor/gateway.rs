@@ -8,10 +8,10 @@ use super::{FindingLevel, FindingList};
 use crate::error::chain;
 use crate::operator::remote;
 
-pub(super) async fn examine(chart: &mut FindingList, config: &Config) {
+pub(super) async fn examine(list: &mut FindingList, config: &Config) {
     let server: ServerConfig = match config.section("gateway") {
         Ok(server) => server,
-        Err(error) => return chart.fault("gateway.endpoint", chain(&error), error.remedy()),
+        Err(error) => return list.fault("gateway.endpoint", chain(&error), error.remedy()),
     };
     let is_local = server.host == "localhost"
         || server
@@ -19,7 +19,7 @@ pub(super) async fn examine(chart: &mut FindingList, config: &Config) {
             .parse()
             .is_ok_and(|ip: std::net::IpAddr| ip.is_loopback());
     if !is_local && server.token.is_empty() {
-        chart.warn(
+        list.warn(
             "gateway.exposed",
             format!(
                 "gateway.host is {}, but gateway.token is empty: the endpoint stays on 127.0.0.1",
@@ -31,16 +31,16 @@ pub(super) async fn examine(chart: &mut FindingList, config: &Config) {
     if HealthServer::has_short_token(&server) {
         let remedy =
             "Put a long random text into gateway.token, for example from `openssl rand -hex 32`.";
-        chart.warn(
+        list.warn(
             "gateway.token",
             "gateway.token is shorter than 16 characters: it can be guessed",
             remedy,
         );
     }
     match remote::connect(config).await {
-        Ok(Some(client)) => running(chart, &client).await,
-        Ok(None) => free(chart, &server).await,
-        Err(error) => chart.fault(
+        Ok(Some(client)) => check_running(list, &client).await,
+        Ok(None) => check_port(list, &server).await,
+        Err(error) => list.fault(
             "gateway.answers",
             chain(&error),
             error.remedy().unwrap_or_default(),
@@ -48,16 +48,16 @@ pub(super) async fn examine(chart: &mut FindingList, config: &Config) {
     }
 }
 
-async fn running(chart: &mut FindingList, client: &ControlClient) {
+async fn check_running(list: &mut FindingList, client: &ControlClient) {
     let about = client.about();
     let ours = env!("CARGO_PKG_VERSION");
     if about.version == ours {
-        chart.good(
+        list.good(
             "gateway.version",
             format!("the gateway runs (process {})", about.pid),
         );
     } else {
-        chart.warn(
+        list.warn(
             "gateway.version",
             format!(
                 "the gateway runs as version {}, and this is {ours}",
@@ -72,7 +72,7 @@ async fn running(chart: &mut FindingList, client: &ControlClient) {
     for state in states {
         let what = |why: &str| format!("channels.{} is {}: {why}", state.name, state.state);
         match (state.state.as_str(), &state.why) {
-            ("degraded", why) => chart.warn(
+            ("degraded", why) => list.warn(
                 "channels.well",
                 what(why.as_deref().unwrap_or("it does not say why")),
                 format!(
@@ -80,7 +80,7 @@ async fn running(chart: &mut FindingList, client: &ControlClient) {
                     state.name
                 ),
             ),
-            ("failed", why) => chart.fault(
+            ("failed", why) => list.fault(
                 "channels.well",
                 what(why.as_deref().unwrap_or("it does not say why")),
                 format!(
@@ -94,8 +94,8 @@ async fn running(chart: &mut FindingList, client: &ControlClient) {
 }
 
 /// Reports whether the gateway's port is free.
-async fn free(chart: &mut FindingList, server: &ServerConfig) {
-    chart.note(
+async fn check_port(list: &mut FindingList, server: &ServerConfig) {
+    list.note(
         FindingLevel::Note,
         "gateway.running",
         "the gateway does not run",
@@ -103,7 +103,7 @@ async fn free(chart: &mut FindingList, server: &ServerConfig) {
     );
     match HealthServer::bind(server).await {
         Ok(_unused) => {}
-        Err(error) => chart.fault(
+        Err(error) => list.fault(
             "gateway.endpoint",
             chain(&error),
             "Set gateway.port to a free one (0 takes any), or end what has it.",

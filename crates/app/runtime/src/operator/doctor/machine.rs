@@ -9,16 +9,16 @@ use nanobot_tools::ToolsConfig;
 use super::{FindingLevel, FindingList};
 
 /// Time by which files may be newer than the clock: another computer may have written them.
-const SLACK: Duration = Duration::from_hours(1);
+const CLOCK_TOLERANCE: Duration = Duration::from_hours(1);
 
-pub(super) fn examine(chart: &mut FindingList, config: &Config) {
-    clock(chart, config);
-    tools(chart, config);
+pub(super) fn examine(list: &mut FindingList, config: &Config) {
+    clock(list, config);
+    tools(list, config);
 }
 
 /// Reports a clock that is earlier than the newest file: it was set back or never set, and
 /// reminders would be late.
-fn clock(chart: &mut FindingList, config: &Config) {
+fn clock(list: &mut FindingList, config: &Config) {
     let now = SystemTime::now();
     let sessions = config
         .workspace()
@@ -35,9 +35,9 @@ fn clock(chart: &mut FindingList, config: &Config) {
         .max();
     match newest
         .and_then(|newest| newest.duration_since(now).ok())
-        .filter(|ahead| *ahead > SLACK)
+        .filter(|ahead| *ahead > CLOCK_TOLERANCE)
     {
-        Some(ahead) => chart.fault(
+        Some(ahead) => list.fault(
             "machine.clock",
             format!(
                 "the clock is {} hours behind what was written last",
@@ -45,7 +45,7 @@ fn clock(chart: &mut FindingList, config: &Config) {
             ),
             "Set the clock (`timedatectl set-ntp true` on many systems): reminders go by it.",
         ),
-        None => chart.good(
+        None => list.good(
             "machine.clock",
             format!(
                 "it is {}",
@@ -65,12 +65,12 @@ fn files(folder: &Path) -> Vec<std::path::PathBuf> {
         .collect()
 }
 
-fn tools(chart: &mut FindingList, config: &Config) {
+fn tools(list: &mut FindingList, config: &Config) {
     let Ok(tools) = config.section::<ToolsConfig>("tools") else {
         return;
     };
     if !tools.restrict_to_workspace {
-        chart.warn(
+        list.warn(
             "tools.restricted",
             "tools.restrictToWorkspace is false: tools may read and write files everywhere",
             "Set it to true, unless the assistant is meant to work on the whole computer.",
@@ -78,7 +78,7 @@ fn tools(chart: &mut FindingList, config: &Config) {
     }
     let what = "commands run without a sandbox of the operating system: what they may do is guarded, not walled off";
     let remedy = "Run the gateway as a user of its own, or in the container image.";
-    chart.note(
+    list.note(
         FindingLevel::Note,
         "tools.sandbox",
         what,

@@ -7,18 +7,18 @@ use super::FindingList;
 
 /// Checks a valid section; `key` is its name.
 pub(super) fn examine(
-    chart: &mut FindingList,
+    list: &mut FindingList,
     key: &str,
     config: &EmailConfig,
     delivery: &DeliverySettings,
 ) {
-    senders(chart, key, config);
-    silence(chart, key, config, delivery);
+    check_senders(list, key, config);
+    check_idle_interval(list, key, config, delivery);
 }
 
-fn senders(chart: &mut FindingList, key: &str, config: &EmailConfig) {
+fn check_senders(list: &mut FindingList, key: &str, config: &EmailConfig) {
     if !config.verifies() {
-        return chart.warn(
+        return list.warn(
             "channels.senders",
             format!("{key}.verifyDkim and verifySpf are false: anyone who knows an allowed address can use it"),
             format!("Set {key}.verifyDkim and {key}.verifySpf to true, unless the server lets nothing forged in."),
@@ -31,7 +31,7 @@ fn senders(chart: &mut FindingList, key: &str, config: &EmailConfig) {
              mail that arrived there: the first word of the uppermost header Authentication-Results, such as \
              mx.google.com, belongs into {key}.authservId."
         );
-        chart.fault(
+        list.fault(
             "channels.senders",
             format!("{key}.authservId {what}"),
             remedy,
@@ -41,7 +41,12 @@ fn senders(chart: &mut FindingList, key: &str, config: &EmailConfig) {
 
 /// Reports an interval that is too long: the channel manager restarts a channel without a sign of
 /// life even if all is well.
-fn silence(chart: &mut FindingList, key: &str, config: &EmailConfig, delivery: &DeliverySettings) {
+fn check_idle_interval(
+    list: &mut FindingList,
+    key: &str,
+    config: &EmailConfig,
+    delivery: &DeliverySettings,
+) {
     let (idle, answer, allowed) = (
         config.idle_seconds,
         config.request_timeout,
@@ -51,7 +56,7 @@ fn silence(chart: &mut FindingList, key: &str, config: &EmailConfig, delivery: &
     if longest < allowed {
         return;
     }
-    chart.warn(
+    list.warn(
         "channels.silence",
         format!(
             "{key}: where no mail comes, the server is asked every {idle} s (idleSeconds) and may take {answer} s \

@@ -71,25 +71,25 @@ pub struct Diagnosis {
 
 /// Examines the home of a program's configuration. The configuration may be invalid.
 pub async fn examine(program: &RuntimeBuilder, doctor: DoctorOptions) -> Diagnosis {
-    let mut chart = FindingList {
+    let mut list = FindingList {
         doctor,
         findings: Vec::new(),
     };
-    let Some(runtime) = configuration::load_or_report(&mut chart, program.build()) else {
+    let Some(runtime) = configuration::load_or_report(&mut list, program.build()) else {
         return Diagnosis {
-            findings: chart.findings,
+            findings: list.findings,
         };
     };
     let config = runtime.config();
-    configuration::examine(&mut chart, config);
-    home::examine(&mut chart, config).await;
-    workspace::examine(&mut chart, &runtime);
-    models::examine(&mut chart, &runtime).await;
-    channels::examine(&mut chart, &runtime).await;
-    gateway::examine(&mut chart, config).await;
-    machine::examine(&mut chart, config);
+    configuration::examine(&mut list, config);
+    home::examine(&mut list, config).await;
+    workspace::examine(&mut list, &runtime);
+    models::examine(&mut list, &runtime).await;
+    channels::examine(&mut list, &runtime).await;
+    gateway::examine(&mut list, config).await;
+    machine::examine(&mut list, config);
     Diagnosis {
-        findings: chart.findings,
+        findings: list.findings,
     }
 }
 
@@ -129,18 +129,18 @@ impl FindingList {
     }
 
     /// Reports a fixable finding. Fixes it if that was asked for, otherwise mentions `--fix`.
-    fn mendable(
+    fn fixable(
         &mut self,
         severity: FindingLevel,
         (id, what): (&'static str, String),
         remedy: String,
-        mend: impl FnOnce() -> std::io::Result<()>,
+        repair: impl FnOnce() -> std::io::Result<()>,
     ) {
         if !self.doctor.fix {
             let remedy = format!("{remedy}; or let `nanobot doctor --fix` do it");
             return self.note(severity, id, what, Some(remedy));
         }
-        match mend() {
+        match repair() {
             Ok(()) => self.findings.push(Finding {
                 id,
                 severity,
@@ -218,7 +218,7 @@ fn counted(count: usize, one: &str) -> String {
 }
 
 /// Checks that a file can be created in a folder.
-fn takes_files(folder: &Path) -> std::io::Result<()> {
+fn check_writable(folder: &Path) -> std::io::Result<()> {
     let probe = folder.join(format!(".nanobot-doctor-{}", std::process::id()));
     std::fs::write(&probe, b"x")?;
     std::fs::remove_file(&probe)

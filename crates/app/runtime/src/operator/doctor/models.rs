@@ -13,24 +13,24 @@ use crate::assembly::settings::AgentDefaults;
 use crate::error::chain;
 use crate::{Runtime, RuntimeError};
 
-pub(super) async fn examine(chart: &mut FindingList, runtime: &Runtime) {
+pub(super) async fn examine(list: &mut FindingList, runtime: &Runtime) {
     let config = runtime.config();
     let defaults: AgentDefaults = match config.section("agents.defaults") {
         Ok(defaults) => defaults,
-        Err(error) => return chart.fault("model.usable", chain(&error), error.remedy()),
+        Err(error) => return list.fault("model.usable", chain(&error), error.remedy()),
     };
     let choice = match model::choose_for_gateway(runtime).await {
         Ok(choice) => choice,
         Err(error) => {
             let remedy = "Correct agents.defaults.provider, agents.defaults.model and the section of that provider.";
-            return chart.fault("model.usable", chain(&error), remedy);
+            return list.fault("model.usable", chain(&error), remedy);
         }
     };
     match &choice.source {
         ModelSource::Nobody { why } => {
             let remedy = "Put a key into providers.<name>.apiKey, or start a local server such as Ollama; \
                 `nanobot agent --demo` needs neither.";
-            return chart.fault(
+            return list.fault(
                 "model.usable",
                 format!("no model can answer: {why}"),
                 remedy,
@@ -38,31 +38,31 @@ pub(super) async fn examine(chart: &mut FindingList, runtime: &Runtime) {
         }
         ModelSource::Demo { .. } => {
             let remedy = Some("Set agents.defaults.model and a key for a real one.".to_owned());
-            chart.note(
+            list.note(
                 FindingLevel::Note,
                 "model.usable",
                 "the demo answers, which is no model",
                 remedy,
             );
         }
-        _ => chart.good("model.usable", format!("{choice} is set up")),
+        _ => list.good("model.usable", format!("{choice} is set up")),
     }
-    if chart.doctor.probe {
-        probe(chart, config, &defaults, &choice).await;
+    if list.doctor.probe {
+        probe(list, config, &defaults, &choice).await;
     }
 }
 
 async fn probe(
-    chart: &mut FindingList,
+    list: &mut FindingList,
     config: &Config,
     defaults: &AgentDefaults,
     choice: &ModelChoice,
 ) {
-    match ask(config, defaults, choice).await {
-        Ok(()) => chart.good("model.answers", format!("{choice} answers")),
+    match query_model(config, defaults, choice).await {
+        Ok(()) => list.good("model.answers", format!("{choice} answers")),
         Err(why) => {
             let remedy = "Check the key, the address and the name of the model with the vendor.";
-            chart.fault(
+            list.fault(
                 "model.answers",
                 format!("{choice} does not answer: {why}"),
                 remedy,
@@ -72,17 +72,17 @@ async fn probe(
 }
 
 /// Asks the configured model a question of a few tokens. Returns the result as a sentence.
-pub(crate) async fn answers(runtime: &Runtime) -> Result<String, RuntimeError> {
+pub(crate) async fn probe_model(runtime: &Runtime) -> Result<String, RuntimeError> {
     let config = runtime.config();
     let choice = model::choose_for_gateway(runtime).await?;
     let defaults: AgentDefaults = config.section("agents.defaults")?;
-    Ok(match ask(config, &defaults, &choice).await {
+    Ok(match query_model(config, &defaults, &choice).await {
         Ok(()) => "it answers".to_owned(),
         Err(why) => format!("it does not answer: {why}"),
     })
 }
 
-async fn ask(
+async fn query_model(
     config: &Config,
     defaults: &AgentDefaults,
     choice: &ModelChoice,

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use nanobot_skills::SkillStatus;
 
-use super::{FindingLevel, FindingList, counted, takes_files};
+use super::{FindingLevel, FindingList, check_writable, counted};
 use crate::Runtime;
 use crate::assembly::assistant::prepare;
 use crate::assembly::skills::skills;
 use crate::error::chain;
 
 /// Files that are part of every prompt.
-const IN_EVERY_PROMPT: [&str; 5] = [
+const PROMPT_FILES: [&str; 5] = [
     "AGENTS.md",
     "SOUL.md",
     "USER.md",
@@ -20,26 +20,26 @@ const IN_EVERY_PROMPT: [&str; 5] = [
     "memory/MEMORY.md",
 ];
 /// Size from which a file of the prompt is reported, in bytes: it makes every request expensive.
-const LONG: u64 = 64 << 10;
+const LARGE_FILE: u64 = 64 << 10;
 
-pub(super) fn examine(chart: &mut FindingList, runtime: &Runtime) {
+pub(super) fn examine(list: &mut FindingList, runtime: &Runtime) {
     let workspace = match runtime.config().workspace() {
         Ok(workspace) => workspace,
-        Err(error) => return chart.fault("workspace.usable", chain(&error), error.remedy()),
+        Err(error) => return list.fault("workspace.usable", chain(&error), error.remedy()),
     };
     if !workspace.exists() {
         let what = format!("{}: there is no such folder", workspace.display());
         let remedy = format!("mkdir -p {}", workspace.display());
-        let mend = || prepare(&workspace).map(drop).map_err(std::io::Error::other);
-        return chart.mendable(
+        let repair = || prepare(&workspace).map(drop).map_err(std::io::Error::other);
+        return list.fixable(
             FindingLevel::Warning,
             ("workspace.usable", what),
             remedy,
-            mend,
+            repair,
         );
     }
-    match takes_files(&workspace) {
-        Ok(()) => chart.good(
+    match check_writable(&workspace) {
+        Ok(()) => list.good(
             "workspace.usable",
             format!("{} takes files", workspace.display()),
         ),
@@ -49,31 +49,31 @@ pub(super) fn examine(chart: &mut FindingList, runtime: &Runtime) {
                 workspace.display()
             );
             let remedy = "Give agents.defaults.workspace the path of a folder that the user of nanobot may write to.";
-            return chart.fault("workspace.usable", what, remedy);
+            return list.fault("workspace.usable", what, remedy);
         }
     }
-    prompts(chart, &workspace);
-    heartbeat(chart, &workspace);
-    conversations(chart, &workspace.join("sessions"));
-    skills_of(chart, runtime);
+    prompts(list, &workspace);
+    heartbeat(list, &workspace);
+    conversations(list, &workspace.join("sessions"));
+    skills_of(list, runtime);
 }
 
-fn prompts(chart: &mut FindingList, workspace: &Path) {
-    for name in IN_EVERY_PROMPT {
+fn prompts(list: &mut FindingList, workspace: &Path) {
+    for name in PROMPT_FILES {
         let path = workspace.join(name);
         match std::fs::read(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => chart.fault(
+            Err(error) => list.fault(
                 "workspace.prompts",
                 format!("{}: cannot be read: {error}", path.display()),
                 "Make it a file that the user of nanobot may read, or remove it: it is written anew.",
             ),
-            Ok(bytes) if std::str::from_utf8(&bytes).is_err() => chart.fault(
+            Ok(bytes) if std::str::from_utf8(&bytes).is_err() => list.fault(
                 "workspace.prompts",
                 format!("{}: is not UTF-8", path.display()),
                 "Save the file as UTF-8 in your editor; `nanobot memory restore` has earlier versions of the memory.",
             ),
-            Ok(bytes) if bytes.len() as u64 > LONG => chart.warn(
+            Ok(bytes) if bytes.len() as u64 > LARGE_FILE => list.warn(
                 "workspace.prompts",
                 format!("{}: {} KiB go along with every request", path.display(), bytes.len() >> 10),
                 "Shorten it: move what is seldom needed into other files, which can be searched.",
@@ -83,7 +83,7 @@ fn prompts(chart: &mut FindingList, workspace: &Path) {
     }
 }
 
-fn heartbeat(chart: &mut FindingList, workspace: &Path) {
+fn heartbeat(list: &mut FindingList, workspace: &Path) {
     let path = workspace.join("HEARTBEAT.md");
     let Ok(metadata) = std::fs::metadata(&path) else {
         return;
@@ -93,7 +93,7 @@ fn heartbeat(chart: &mut FindingList, workspace: &Path) {
             "{}: is too long for a list of tasks and is not read",
             path.display()
         );
-        return chart.fault(
+        return list.fault(
             "heartbeat.list",
             what,
             "Keep the tasks in it, and move everything else away.",
@@ -105,14 +105,14 @@ fn heartbeat(chart: &mut FindingList, workspace: &Path) {
     match nanobot_heartbeat::active_tasks(&text) {
         Some(tasks) => {
             let lines = counted(tasks.lines().count(), "line");
-            chart.note(
+            list.note(
                 FindingLevel::Note,
                 "heartbeat.list",
                 format!("HEARTBEAT.md has {lines} of tasks"),
                 None,
             );
         }
-        None => chart.good(
+        None => list.good(
             "heartbeat.list",
             "HEARTBEAT.md asks for nothing, and costs nothing",
         ),
@@ -120,7 +120,7 @@ fn heartbeat(chart: &mut FindingList, workspace: &Path) {
 }
 
 /// Reports unreadable lines of conversations, which the assistant skips.
-fn conversations(chart: &mut FindingList, folder: &Path) {
+fn conversations(list: &mut FindingList, folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
@@ -135,19 +135,19 @@ fn conversations(chart: &mut FindingList, folder: &Path) {
         files += 1;
         match unreadable_lines(&path) {
             Ok(0) => {}
-            Ok(count) => chart.warn(
+            Ok(count) => list.warn(
                 "sessions.readable",
                 format!("{}: {} cannot be read", path.display(), counted(count, "line")),
                 "Nothing has to be done: what cannot be read is passed over, and stays in the file.",
             ),
-            Err(error) => chart.fault(
+            Err(error) => list.fault(
                 "sessions.readable",
                 format!("{}: cannot be read: {error}", path.display()),
                 "Make it a file that the user of nanobot may read, or move it away.",
             ),
         }
     }
-    chart.good(
+    list.good(
         "sessions.readable",
         format!("{} looked at", counted(files, "conversation")),
     );
@@ -158,23 +158,23 @@ fn unreadable_lines(path: &Path) -> std::io::Result<usize> {
     let mut reader = std::io::BufReader::new(std::fs::File::open(path)?);
     let (mut line, mut bad) = (Vec::new(), 0);
     while reader.read_until(b'\n', &mut line)? > 0 {
-        let is_whole = line.ends_with(b"\n");
+        let is_complete = line.ends_with(b"\n");
         let text = line.trim_ascii();
         let is_object =
             serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(text).is_ok();
-        bad += usize::from(is_whole && !text.is_empty() && !is_object);
+        bad += usize::from(is_complete && !text.is_empty() && !is_object);
         line.clear();
     }
     Ok(bad)
 }
 
-fn skills_of(chart: &mut FindingList, runtime: &Runtime) {
+fn skills_of(list: &mut FindingList, runtime: &Runtime) {
     let Ok(skills) = skills(runtime) else { return };
     let found = skills.scan();
     let count = found.len();
     for skill in found {
         if let Some(missing) = skill.missing_consent_remark() {
-            chart.warn(
+            list.warn(
                 "skills.consent",
                 format!("{}: {missing}", skill.location.display()),
                 format!(
@@ -188,14 +188,14 @@ fn skills_of(chart: &mut FindingList, runtime: &Runtime) {
             _ => None,
         };
         for remark in refused.iter().chain(&skill.notes) {
-            chart.warn(
+            list.warn(
                 "skills.usable",
                 format!("{}: {remark}", skill.location.display()),
                 format!("See `nanobot skills check {}`.", skill.name),
             );
         }
     }
-    chart.good(
+    list.good(
         "skills.usable",
         format!("{} looked at", counted(count, "skill")),
     );

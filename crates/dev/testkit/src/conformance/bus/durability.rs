@@ -5,14 +5,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use nanobot_bus::{Accepted, EntryState, LedgerFilter, Queue, SettleOutcome};
 
-use super::{DeliverySnapshot, WholeBus, all_seen, channel, hold, next, reply, said};
+use super::{DeliverySnapshot, WholeBus, all_seen, channel, hold, inbound_message, next, reply};
 use crate::conformance::same;
 
 pub(super) async fn inbound_survives<B: WholeBus>(
     bus: B,
     reopen: &impl AsyncFn(B) -> anyhow::Result<B>,
 ) -> anyhow::Result<()> {
-    let messages: Vec<_> = ["1", "2", "3", "4", "5"].map(said).into();
+    let messages: Vec<_> = ["1", "2", "3", "4", "5"].map(inbound_message).into();
     for message in &messages {
         bus.publish_inbound(message.clone()).await?;
     }
@@ -74,7 +74,7 @@ pub(super) async fn inbound_survives<B: WholeBus>(
         &found,
         &open,
     )?;
-    let marker = said("marker");
+    let marker = inbound_message("marker");
     bus.publish_inbound(marker.clone()).await?;
     let held = hold(&mut subscription, 1).await?;
     same(

@@ -8,7 +8,7 @@ use nanobot_bus::{
     Bus, BusError, EntryState, Ledger, LedgerEntry, LedgerFilter, Queue, SettleOutcome,
 };
 
-use super::{DeliverySnapshot, channel, next, reply, said, seen};
+use super::{DeliverySnapshot, channel, inbound_message, next, reply, seen};
 use crate::conformance::same;
 
 /// Returns each outcome with the states it leads to, inbound and outbound, and the recorded reason.
@@ -46,7 +46,7 @@ pub(super) async fn outcomes(bus: &(impl Bus + Ledger)) -> anyhow::Result<()> {
     let mut inbound = bus.inbound().await?;
     let mut outbound = bus.outbound(&channel()).await?;
     for (position, (outcome, answered, sent, why)) in (0..).zip(ends()) {
-        let (question, answer) = (said(&position.to_string()), reply(position));
+        let (question, answer) = (inbound_message(&position.to_string()), reply(position));
         bus.publish_inbound(question.clone()).await?;
         bus.publish_outbound(answer.clone()).await?;
         let person = next(&mut inbound).await?;
@@ -106,7 +106,7 @@ pub(super) async fn outcomes(bus: &(impl Bus + Ledger)) -> anyhow::Result<()> {
         }
     }
     drop((inbound, outbound));
-    let (question, answer) = (said("marker"), reply(99));
+    let (question, answer) = (inbound_message("marker"), reply(99));
     bus.publish_inbound(question.clone()).await?;
     bus.publish_outbound(answer.clone()).await?;
     let person = next(&mut bus.inbound().await?).await?;
@@ -127,7 +127,7 @@ pub(super) async fn listing(bus: &(impl Bus + Ledger)) -> anyhow::Result<()> {
     for position in 0..4 {
         bus.publish_outbound(reply(position)).await?;
     }
-    bus.publish_inbound(said("1")).await?;
+    bus.publish_inbound(inbound_message("1")).await?;
     let mut subscription = bus.outbound(&channel()).await?;
     let outcomes = [
         SettleOutcome::Ack,
@@ -182,7 +182,7 @@ pub(super) async fn listing(bus: &(impl Bus + Ledger)) -> anyhow::Result<()> {
 }
 
 pub(super) async fn a_person_decides(bus: &(impl Bus + Ledger)) -> anyhow::Result<()> {
-    let question = said("1");
+    let question = inbound_message("1");
     bus.publish_inbound(question.clone()).await?;
     let mut subscription = bus.inbound().await?;
     next(&mut subscription)

@@ -6,11 +6,13 @@ use nanobot_bus::{Accepted, Bus};
 use nanobot_types::{InboundMessage, MediaRef, OutboundKind};
 use serde_json::json;
 
-use super::{DeliverySnapshot, all_seen, channel, hold, next, reply, reply_of, said, seen};
+use super::{
+    DeliverySnapshot, all_seen, channel, hold, inbound_message, next, reply, reply_of, seen,
+};
 use crate::conformance::same;
 
 pub(super) async fn messages_arrive_whole_and_in_order(bus: &impl Bus) -> anyhow::Result<()> {
-    let mut first = said("1");
+    let mut first = inbound_message("1");
     first.content = "你好 \u{1f44b}\nline".to_owned();
     first.media = vec![MediaRef {
         location: "/tmp/a.png".to_owned(),
@@ -21,7 +23,7 @@ pub(super) async fn messages_arrive_whole_and_in_order(bus: &impl Bus) -> anyhow
         .insert("message_id".to_owned(), json!({"n": 1, "s": [null, true]}));
     first.session_key_override = Some("telegram:42:topic:7".into());
     first.delivery.thread = Some("7".to_owned());
-    let inbound = [first, said("2"), said("3")];
+    let inbound = [first, inbound_message("2"), inbound_message("3")];
     for message in &inbound {
         same(
             "a message is new",
@@ -59,7 +61,7 @@ pub(super) async fn messages_arrive_whole_and_in_order(bus: &impl Bus) -> anyhow
 }
 
 pub(super) async fn waiting_consumers_are_woken(bus: &impl Bus) -> anyhow::Result<()> {
-    let (message, answer) = (said("1"), reply(1));
+    let (message, answer) = (inbound_message("1"), reply(1));
     let mut inbound = bus.inbound().await?;
     let mut outbound = bus.outbound(&channel()).await?;
     let publish = async {
@@ -85,20 +87,20 @@ pub(super) async fn inbound_duplicates(bus: &impl Bus) -> anyhow::Result<()> {
     let elsewhere = |channel: &str, chat: &str| InboundMessage {
         channel: channel.into(),
         chat_id: chat.into(),
-        ..said("1")
+        ..inbound_message("1")
     };
     let table = [
-        ("a first message", said("1"), Accepted::New),
-        ("the same again", said("1"), Accepted::Duplicate),
+        ("a first message", inbound_message("1"), Accepted::New),
+        ("the same again", inbound_message("1"), Accepted::Duplicate),
         (
             "the same with another text",
             InboundMessage {
                 content: "edited".to_owned(),
-                ..said("1")
+                ..inbound_message("1")
             },
             Accepted::Duplicate,
         ),
-        ("another id", said("2"), Accepted::New),
+        ("another id", inbound_message("2"), Accepted::New),
         (
             "the id in another chat",
             elsewhere("telegram", "43"),
@@ -123,7 +125,7 @@ pub(super) async fn inbound_duplicates(bus: &impl Bus) -> anyhow::Result<()> {
             "no id",
             InboundMessage {
                 id: None,
-                ..said("3")
+                ..inbound_message("3")
             },
             Accepted::New,
         ),
@@ -131,7 +133,7 @@ pub(super) async fn inbound_duplicates(bus: &impl Bus) -> anyhow::Result<()> {
             "no id, again",
             InboundMessage {
                 id: None,
-                ..said("3")
+                ..inbound_message("3")
             },
             Accepted::New,
         ),
@@ -172,7 +174,7 @@ pub(super) async fn inbound_duplicates(bus: &impl Bus) -> anyhow::Result<()> {
     }
     same(
         "a settled message",
-        &bus.publish_inbound(said("1")).await?,
+        &bus.publish_inbound(inbound_message("1")).await?,
         &Accepted::Duplicate,
     )
 }
@@ -209,7 +211,7 @@ pub(super) async fn outbound_duplicates(bus: &impl Bus) -> anyhow::Result<()> {
 }
 
 pub(super) async fn racing_publishers(bus: &impl Bus) -> anyhow::Result<()> {
-    let accepted = join_all((0..20).map(|_| bus.publish_inbound(said("same")))).await;
+    let accepted = join_all((0..20).map(|_| bus.publish_inbound(inbound_message("same")))).await;
     let accepted = accepted.into_iter().collect::<Result<Vec<_>, _>>()?;
     let new = accepted
         .iter()
@@ -217,7 +219,12 @@ pub(super) async fn racing_publishers(bus: &impl Bus) -> anyhow::Result<()> {
         .count();
     same("one of many equal messages is new", &new, &1)?;
     let mut ids: Vec<_> = (0..100).map(|n| format!("m{n:03}")).collect();
-    for accepted in join_all(ids.iter().map(|id| bus.publish_inbound(said(id)))).await {
+    for accepted in join_all(
+        ids.iter()
+            .map(|id| bus.publish_inbound(inbound_message(id))),
+    )
+    .await
+    {
         same("every other is new", &accepted?, &Accepted::New)?;
     }
     ids.push("same".to_owned());

@@ -6,11 +6,15 @@ use anyhow::{Context as _, ensure};
 use nanobot_bus::{Bus, BusError, EntryState, REDELIVERY_DELAY, SettleOutcome};
 use tokio::time::Instant;
 
-use super::{DeliverySnapshot, all_seen, channel, hold, next, reply, said, seen};
+use super::{DeliverySnapshot, all_seen, channel, hold, inbound_message, next, reply, seen};
 use crate::conformance::same;
 
 pub(super) async fn one_live_consumer(bus: &impl Bus) -> anyhow::Result<()> {
-    let messages = [said("1"), said("2"), said("3")];
+    let messages = [
+        inbound_message("1"),
+        inbound_message("2"),
+        inbound_message("3"),
+    ];
     for message in &messages {
         bus.publish_inbound(message.clone()).await?;
     }
@@ -38,7 +42,7 @@ pub(super) async fn one_live_consumer(bus: &impl Bus) -> anyhow::Result<()> {
         &expected,
     )?;
     drop(held);
-    let marker = said("marker");
+    let marker = inbound_message("marker");
     bus.publish_inbound(marker.clone()).await?;
     same(
         "a holder of old changes nothing",
@@ -58,7 +62,7 @@ pub(super) async fn one_live_consumer(bus: &impl Bus) -> anyhow::Result<()> {
 }
 
 pub(super) async fn dropped_deliveries_return(bus: &impl Bus) -> anyhow::Result<()> {
-    let messages = [said("1"), said("2")];
+    let messages = [inbound_message("1"), inbound_message("2")];
     for message in &messages {
         bus.publish_inbound(message.clone()).await?;
     }
@@ -87,7 +91,7 @@ pub(super) async fn dropped_deliveries_return(bus: &impl Bus) -> anyhow::Result<
 
 pub(super) async fn retries_wait(bus: &impl Bus) -> anyhow::Result<()> {
     const DELAY: Duration = Duration::from_millis(150);
-    let messages = [said("1"), said("2")];
+    let messages = [inbound_message("1"), inbound_message("2")];
     for message in &messages {
         bus.publish_inbound(message.clone()).await?;
     }
@@ -118,7 +122,7 @@ pub(super) async fn retries_wait(bus: &impl Bus) -> anyhow::Result<()> {
     );
     again.ack().await?;
     drop(subscription);
-    bus.publish_inbound(said("marker")).await?;
+    bus.publish_inbound(inbound_message("marker")).await?;
     let mut subscription = bus.inbound().await?;
     let marker = next(&mut subscription).await?;
     same(
@@ -130,7 +134,7 @@ pub(super) async fn retries_wait(bus: &impl Bus) -> anyhow::Result<()> {
     let marker = next(&mut subscription).await?;
     same("what was put off was not tried", &marker.attempt, &1)?;
     marker.settle(SettleOutcome::PutOff(Duration::MAX)).await?;
-    let last = said("last");
+    let last = inbound_message("last");
     bus.publish_inbound(last.clone()).await?;
     same(
         "what was put off is overtaken",
@@ -152,7 +156,11 @@ pub(super) async fn retries_wait(bus: &impl Bus) -> anyhow::Result<()> {
 }
 
 pub(super) async fn attempts(bus: &impl Bus) -> anyhow::Result<()> {
-    let messages = [said("1"), said("2"), said("3")];
+    let messages = [
+        inbound_message("1"),
+        inbound_message("2"),
+        inbound_message("3"),
+    ];
     for message in &messages {
         bus.publish_inbound(message.clone()).await?;
     }
@@ -256,7 +264,7 @@ pub(super) async fn doubt(bus: &impl Bus) -> anyhow::Result<()> {
     };
     same("a part that was sent lifts it", &seen(&delivery), &sure)?;
 
-    let question = said("1");
+    let question = inbound_message("1");
     bus.publish_inbound(question.clone()).await?;
     let mut subscription = bus.inbound().await?;
     let delivery = next(&mut subscription).await?;

@@ -16,27 +16,27 @@ const PAIRING_TEXT: &str = "Pairing code: K7QX2M";
 pub(super) async fn run<H: ChannelHarness>(
     suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
 ) -> anyhow::Result<()> {
-    a_stranger_changes_nothing(suite.open().await?)
+    stranger_leaves_no_trace(suite.open().await?)
         .await
         .context("a stranger changes nothing")?;
-    everybody_may_be_let_in(suite.open().await?)
+    open_access_admits_everyone(suite.open().await?)
         .await
         .context("everybody may be let in")?;
     if suite.has(Ability::Pairing) {
-        a_stranger_is_asked(suite.open().await?)
+        stranger_gets_the_pairing_text(suite.open().await?)
             .await
             .context("a stranger reads how to be let in")?;
     }
     if suite.has(Ability::Rooms) {
-        a_room_is_told_truthfully(suite.open().await?)
+        room_messages_report_addressing(suite.open().await?)
             .await
             .context("a message of a room is told truthfully")?;
-        the_others_notice_nothing(suite.open().await?)
+        ignored_room_messages_leave_no_trace(suite.open().await?)
             .await
             .context("the others of a room notice nothing")?;
     }
     if suite.has(Ability::Rooms) && suite.has(Ability::Pairing) {
-        nobody_is_asked_in_a_room(suite.open().await?)
+        no_pairing_text_in_a_room(suite.open().await?)
             .await
             .context("nobody is asked in a room")?;
     }
@@ -62,7 +62,7 @@ async fn stranger(
     Ok((sender, arrival.kind))
 }
 
-async fn a_stranger_changes_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn stranger_leaves_no_trace(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     running.harness.stranger_says("let me in").await?;
     same(
@@ -95,7 +95,7 @@ async fn a_stranger_changes_nothing(harness: impl ChannelHarness) -> anyhow::Res
     running.stop().await.map(drop)
 }
 
-async fn everybody_may_be_let_in(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn open_access_admits_everyone(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     running
         .stage
@@ -114,7 +114,7 @@ async fn everybody_may_be_let_in(harness: impl ChannelHarness) -> anyhow::Result
     running.stop().await.map(drop)
 }
 
-async fn a_stranger_is_asked(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn stranger_gets_the_pairing_text(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     running
         .stage
@@ -135,7 +135,7 @@ async fn a_stranger_is_asked(harness: impl ChannelHarness) -> anyhow::Result<()>
     running.stop().await.map(drop)
 }
 
-async fn a_room_is_told_truthfully(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn room_messages_report_addressing(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     let direct = running.greeted().await?;
     for (text, addressed) in [("just between us", false), ("what do you say", true)] {
@@ -170,7 +170,7 @@ async fn a_room_is_told_truthfully(harness: impl ChannelHarness) -> anyhow::Resu
     running.stop().await.map(drop)
 }
 
-async fn the_others_notice_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn ignored_room_messages_leave_no_trace(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     running
         .stage
@@ -205,7 +205,7 @@ async fn the_others_notice_nothing(harness: impl ChannelHarness) -> anyhow::Resu
     running.stop().await.map(drop)
 }
 
-async fn nobody_is_asked_in_a_room(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn no_pairing_text_in_a_room(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     running
         .stage

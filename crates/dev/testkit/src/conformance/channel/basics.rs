@@ -14,7 +14,7 @@ use crate::conformance::same;
 pub(super) async fn run<H: ChannelHarness>(
     suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
 ) -> anyhow::Result<()> {
-    a_message_is_delivered_once(suite.open().await?)
+    message_is_delivered_once(suite.open().await?)
         .await
         .context("a message is delivered once")?;
     durable_before_acknowledged(suite.open().await?)
@@ -23,18 +23,18 @@ pub(super) async fn run<H: ChannelHarness>(
     parts_arrive_in_order(suite.open().await?)
         .await
         .context("parts arrive in order")?;
-    secrets_stay_secret(suite.open().await?)
+    secrets_are_not_logged(suite.open().await?)
         .await
         .context("secrets stay secret")?;
     if suite.has(Ability::Oddities) {
-        oddities_are_passed_over(suite.open().await?)
+        odd_events_are_skipped(suite.open().await?)
             .await
             .context("what is odd is passed over")?;
     }
     Ok(())
 }
 
-async fn a_message_is_delivered_once(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn message_is_delivered_once(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::start(harness)?;
     let expected = (running.channel.name().clone(), running.harness.friend());
     // Equal texts are still separate messages.
@@ -126,7 +126,7 @@ async fn parts_arrive_in_order(harness: impl ChannelHarness) -> anyhow::Result<(
     running.stop().await.map(drop)
 }
 
-async fn secrets_stay_secret(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn secrets_are_not_logged(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::start(harness)?;
     let inbound = running.greeted().await?;
     let part = running.reply(&inbound, "psst");
@@ -136,7 +136,7 @@ async fn secrets_stay_secret(harness: impl ChannelHarness) -> anyhow::Result<()>
     running.stop().await.map(drop)
 }
 
-async fn oddities_are_passed_over(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn odd_events_are_skipped(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
     let count = running.harness.send_oddities().await?;

@@ -19,17 +19,17 @@ pub(super) async fn run<H: ChannelHarness>(
     if !suite.has(Ability::DraftView) {
         return Ok(());
     }
-    a_draft_becomes_the_reply(suite.open().await?)
+    draft_becomes_the_reply(suite.open().await?)
         .await
         .context("a draft grows and becomes the reply")?;
-    a_lost_end_does_no_harm(suite.open().await?)
+    missing_stream_end_is_tolerated(suite.open().await?)
         .await
         .context("a draft without an end becomes the reply")?;
-    what_is_no_reply_is_taken_away(suite.open().await?)
+    draft_without_reply_is_removed(suite.open().await?)
         .await
         .context("a draft that no reply completes is deleted")?;
     if suite.has(Ability::Redelivery) {
-        nobody_sees_half_a_text_for_ever(suite.open().await?)
+        draft_does_not_outlive_a_kill(suite.open().await?)
             .await
             .context("a draft does not outlive a kill")?;
     }
@@ -78,7 +78,7 @@ fn completing(
     }
 }
 
-async fn a_draft_becomes_the_reply(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn draft_becomes_the_reply(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::start(harness)?;
     let inbound = running.greeted().await?;
     let stream = StreamId::from("stream-1");
@@ -127,7 +127,7 @@ async fn a_draft_becomes_the_reply(harness: impl ChannelHarness) -> anyhow::Resu
     running.stop().await.map(drop)
 }
 
-async fn a_lost_end_does_no_harm(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn missing_stream_end_is_tolerated(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::start(harness)?;
     let inbound = running.greeted().await?;
     let stream = StreamId::from("stream-1");
@@ -153,7 +153,7 @@ async fn a_lost_end_does_no_harm(harness: impl ChannelHarness) -> anyhow::Result
     running.stop().await.map(drop)
 }
 
-async fn what_is_no_reply_is_taken_away(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn draft_without_reply_is_removed(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::start(harness)?;
     let inbound = running.greeted().await?;
     let part = running.reply(&inbound, "said by a tool");
@@ -186,7 +186,7 @@ async fn what_is_no_reply_is_taken_away(harness: impl ChannelHarness) -> anyhow:
     running.stop().await.map(drop)
 }
 
-async fn nobody_sees_half_a_text_for_ever(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn draft_does_not_outlive_a_kill(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let program = Doomed::new()?;
     let mut killed = RunningChannel::start_on(program.handle()?, harness)?;
     let inbound = killed.greeted().await?;

@@ -23,7 +23,7 @@ pub(super) async fn run<H: ChannelHarness>(
     }
     for fault in SendFault::ALL {
         if suite.has(Ability::SendFault(fault)) {
-            let outcome = a_failed_send_says_what_follows(suite.open().await?, fault).await;
+            let outcome = send_errors_have_the_right_recovery(suite.open().await?, fault).await;
             outcome.with_context(|| format!("a send that fails: {fault:?}"))?;
         }
     }
@@ -35,7 +35,7 @@ fn pause() -> Duration {
     Duration::from_secs(SendFault::PAUSE_SECONDS.into())
 }
 
-async fn a_failed_send_says_what_follows(
+async fn send_errors_have_the_right_recovery(
     harness: impl ChannelHarness,
     fault: SendFault,
 ) -> anyhow::Result<()> {

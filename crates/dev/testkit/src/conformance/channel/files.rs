@@ -20,18 +20,18 @@ pub(super) async fn run<H: ChannelHarness>(
     suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
 ) -> anyhow::Result<()> {
     if suite.has(Ability::IncomingFiles) {
-        files_are_kept(suite.open().await?)
+        files_are_stored(suite.open().await?)
             .await
             .context("files are kept, whatever they are called")?;
-        a_large_file_is_left(suite.open().await?)
+        large_file_is_not_downloaded(suite.open().await?)
             .await
             .context("a file over the limit is left where it is")?;
-        a_stranger_s_file_is_left(suite.open().await?)
+        file_of_a_stranger_is_not_downloaded(suite.open().await?)
             .await
             .context("a stranger's file is left where it is")?;
     }
     if suite.has(Ability::IncomingFiles) && suite.has(Ability::BrokenDownloads) {
-        a_broken_download_is_said(suite.open().await?)
+        failed_download_is_reported(suite.open().await?)
             .await
             .context("a broken download loses no message")?;
     }
@@ -39,10 +39,10 @@ pub(super) async fn run<H: ChannelHarness>(
         files_arrive(suite.open().await?)
             .await
             .context("files arrive as they are")?;
-        a_missing_file_is_said(suite.open().await?)
+        missing_file_is_reported(suite.open().await?)
             .await
             .context("a file that is not there is said")?;
-        too_large_a_file_is_said(suite.open().await?)
+        too_large_file_is_reported(suite.open().await?)
             .await
             .context("a file that is too large is said")?;
     }
@@ -86,7 +86,7 @@ fn names(message: &InboundMessage, location: &str) -> bool {
         || message.media.iter().any(|media| media.location == location)
 }
 
-async fn files_are_kept(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn files_are_stored(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     for (index, file) in hostile().iter().enumerate() {
         let text = format!("file number {index}.");
@@ -118,7 +118,7 @@ async fn files_are_kept(harness: impl ChannelHarness) -> anyhow::Result<()> {
     running.stop().await.map(drop)
 }
 
-async fn a_large_file_is_left(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn large_file_is_not_downloaded(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     let size = usize::try_from(FILE_LIMIT)? + 1;
     let file = sample("large.bin", "application/octet-stream", &vec![7; size]);
@@ -152,7 +152,7 @@ async fn a_large_file_is_left(harness: impl ChannelHarness) -> anyhow::Result<()
     running.stop().await.map(drop)
 }
 
-async fn a_stranger_s_file_is_left(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn file_of_a_stranger_is_not_downloaded(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     let file = sample("gift.png", "image/png", PNG);
     running
@@ -174,7 +174,7 @@ async fn a_stranger_s_file_is_left(harness: impl ChannelHarness) -> anyhow::Resu
     running.stop().await.map(drop)
 }
 
-async fn a_broken_download_is_said(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn failed_download_is_reported(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     running
         .harness
@@ -271,7 +271,7 @@ async fn text_is_shown_once(
     )
 }
 
-async fn a_missing_file_is_said(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn missing_file_is_reported(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::start(harness)?;
     let inbound = running.greeted().await?;
     let folder = tempfile::tempdir()?;
@@ -281,11 +281,11 @@ async fn a_missing_file_is_said(harness: impl ChannelHarness) -> anyhow::Result<
         "here it is",
         &[&folder.path().join("nowhere.txt")],
     );
-    file_failure_is_said(&mut running, &part, "nowhere.txt").await?;
+    file_failure_is_reported(&mut running, &part, "nowhere.txt").await?;
     running.stop().await.map(drop)
 }
 
-async fn too_large_a_file_is_said(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn too_large_file_is_reported(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::start(harness)?;
     let inbound = running.greeted().await?;
     let folder = tempfile::tempdir()?;
@@ -296,12 +296,12 @@ async fn too_large_a_file_is_said(harness: impl ChannelHarness) -> anyhow::Resul
         .context("the harness does not say how large a file may be")?;
     std::fs::File::create(&path)?.set_len(largest + 1)?;
     let part = with_files(&mut running, &inbound, "here it is", &[&path]);
-    file_failure_is_said(&mut running, &part, "huge.bin").await?;
+    file_failure_is_reported(&mut running, &part, "huge.bin").await?;
     running.stop().await.map(drop)
 }
 
 /// Checks that a file that cannot be sent causes a permanent error or is mentioned to the friend.
-async fn file_failure_is_said(
+async fn file_failure_is_reported(
     running: &mut RunningChannel<impl ChannelHarness>,
     part: &OutboundPart,
     name: &str,

@@ -27,18 +27,18 @@ pub(super) async fn run<H: ChannelHarness>(
     suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
 ) -> anyhow::Result<()> {
     if suite.has(Ability::Transport) {
-        cuts_lose_nothing(suite.open().await?)
+        disconnects_lose_nothing(suite.open().await?)
             .await
             .context("cut connections lose and repeat nothing")?;
-        a_cut_while_storing_repeats_nothing(suite.open().await?)
+        disconnect_while_storing_repeats_nothing(suite.open().await?)
             .await
             .context("a cut while storing repeats nothing")?;
-        a_thousand_cuts_lose_nothing(suite.open().await?)
+        thousand_disconnects_lose_nothing(suite.open().await?)
             .await
             .context("a thousand cuts lose and repeat nothing")?;
     }
     if suite.has(Ability::Transport) && suite.has(Ability::Outages) {
-        an_outage_loses_nothing(suite.open().await?)
+        outage_loses_nothing(suite.open().await?)
             .await
             .context("an outage loses and repeats nothing")?;
         sends_fail_during_an_outage(suite.open().await?)
@@ -46,7 +46,7 @@ pub(super) async fn run<H: ChannelHarness>(
             .context("sends fail during an outage and work after")?;
     }
     if suite.has(Ability::Pulse) {
-        silence_is_no_life(suite.open().await?)
+        silent_connection_is_not_alive(suite.open().await?)
             .await
             .context("a platform that is silent is not alive")?;
     }
@@ -84,7 +84,7 @@ pub(super) fn has_exactly(
     Ok(())
 }
 
-async fn cuts_lose_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn disconnects_lose_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
     let mut said = vec!["hello".to_owned()];
@@ -108,7 +108,7 @@ async fn cuts_lose_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
     running.stop().await.map(drop)
 }
 
-async fn a_thousand_cuts_lose_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn thousand_disconnects_lose_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
     let mut said = vec!["hello".to_owned()];
@@ -133,7 +133,9 @@ async fn a_thousand_cuts_lose_nothing(harness: impl ChannelHarness) -> anyhow::R
     running.stop().await.map(drop)
 }
 
-async fn a_cut_while_storing_repeats_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn disconnect_while_storing_repeats_nothing(
+    harness: impl ChannelHarness,
+) -> anyhow::Result<()> {
     let mut running = RunningChannel::start(harness)?;
     running.harness.friend_says("hold on").await?;
     running.arrival(1).await?;
@@ -156,7 +158,7 @@ async fn a_cut_while_storing_repeats_nothing(harness: impl ChannelHarness) -> an
     running.stop().await.map(drop)
 }
 
-async fn an_outage_loses_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn outage_loses_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
     running.harness.arrange(PlatformEvent::Down).await?;
@@ -214,7 +216,7 @@ async fn listen() {
     }
 }
 
-async fn silence_is_no_life(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn silent_connection_is_not_alive(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     let inbound = running.greeted().await?;
     let alive = running.stage.read(|stage| stage.alive);

@@ -49,7 +49,7 @@ pub(super) trait People: ChannelHarness + Sized {
     /// messages.
     async fn friend_was_shown(&mut self, count: usize) -> anyhow::Result<Vec<String>> {
         let is_enough = |seen: &[VisibleMessage]| complete(seen).count() >= count;
-        let seen = look(
+        let seen = wait_to_see(
             self,
             ObservedChat::Friend,
             &format!("{count} messages"),
@@ -62,7 +62,7 @@ pub(super) trait People: ChannelHarness + Sized {
     /// Waits until the friend sees exactly `text` in a message that may still grow.
     async fn friend_sees(&mut self, text: &str) -> anyhow::Result<()> {
         let is_there = |seen: &[VisibleMessage]| seen.iter().any(|seen| seen.text == text);
-        look(self, ObservedChat::Friend, text, &is_there)
+        wait_to_see(self, ObservedChat::Friend, text, &is_there)
             .await
             .map(drop)
     }
@@ -75,7 +75,7 @@ pub(super) trait People: ChannelHarness + Sized {
                 .map(|seen| seen.text.as_str())
                 .eq(texts.iter().copied())
         };
-        look(
+        wait_to_see(
             self,
             ObservedChat::Friend,
             &format!("nothing but {texts:?}"),
@@ -90,7 +90,7 @@ pub(super) trait People: ChannelHarness + Sized {
         let is_enough = |seen: &[VisibleMessage]| {
             seen.iter().map(|seen| seen.files.len()).sum::<usize>() >= count
         };
-        let seen = look(
+        let seen = wait_to_see(
             self,
             ObservedChat::Friend,
             &format!("{count} files"),
@@ -102,7 +102,7 @@ pub(super) trait People: ChannelHarness + Sized {
 
     /// Waits until the stranger sees a message in the direct chat, and returns all texts there.
     async fn stranger_was_told(&mut self) -> anyhow::Result<Vec<String>> {
-        let seen = look(self, ObservedChat::Stranger, "something", &|seen| {
+        let seen = wait_to_see(self, ObservedChat::Stranger, "something", &|seen| {
             !seen.is_empty()
         })
         .await?;
@@ -113,7 +113,7 @@ pub(super) trait People: ChannelHarness + Sized {
 impl<H: ChannelHarness> People for H {}
 
 /// Waits until people see a condition met; the error lists what they saw instead.
-async fn look(
+async fn wait_to_see(
     harness: &mut impl ChannelHarness,
     chat: ObservedChat,
     what: &str,

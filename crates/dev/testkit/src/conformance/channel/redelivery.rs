@@ -15,13 +15,13 @@ pub(super) async fn run<H: ChannelHarness>(
     if !suite.has(Ability::Redelivery) {
         return Ok(());
     }
-    a_repeated_message_is_known(suite.open().await?)
+    repeated_message_is_a_duplicate(suite.open().await?)
         .await
         .context("a repeated message is the same message")?;
-    a_restart_repeats_nothing(suite.open().await?)
+    restart_repeats_nothing(suite.open().await?)
         .await
         .context("a restart repeats nothing")?;
-    what_was_not_stored_comes_again(suite.open().await?)
+    unstored_message_is_redelivered(suite.open().await?)
         .await
         .context("what was not stored comes after a restart")?;
     order_does_not_matter(suite.open().await?)
@@ -37,7 +37,7 @@ fn count(stage: &AssistantStub) -> usize {
         .map_or(0, |ledger| ledger.messages.len())
 }
 
-async fn a_repeated_message_is_known(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn repeated_message_is_a_duplicate(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     let first = running.greeted().await?;
     ensure!(
@@ -53,7 +53,7 @@ async fn a_repeated_message_is_known(harness: impl ChannelHarness) -> anyhow::Re
     running.stop().await.map(drop)
 }
 
-async fn a_restart_repeats_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn restart_repeats_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
     let (mut harness, stage) = running.stop().await?;
@@ -67,7 +67,7 @@ async fn a_restart_repeats_nothing(harness: impl ChannelHarness) -> anyhow::Resu
     running.stop().await.map(drop)
 }
 
-async fn what_was_not_stored_comes_again(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn unstored_message_is_redelivered(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::start(harness)?;
     running.harness.friend_says("do not lose this").await?;
     let before = running.arrival(1).await?;

@@ -189,14 +189,14 @@ impl<H: ChannelHarness> RunningChannel<H> {
     /// Stops the channel like [`RunningChannel::stop`] and also returns the time it took.
     pub(super) async fn timed_stop(self) -> anyhow::Result<(Duration, H, Watched<AssistantStub>)> {
         let took = self.run.stop().await?;
-        discreet(&self.harness, &self.stage)?;
+        logs_no_secret(&self.harness, &self.stage)?;
         Ok((took, self.harness, self.stage))
     }
 
     /// Waits for a run that ends permanently by itself, and returns its error.
     pub(super) async fn end(self) -> anyhow::Result<(ChannelError, H)> {
         let error = self.run.end().await?;
-        discreet(&self.harness, &self.stage)?;
+        logs_no_secret(&self.harness, &self.stage)?;
         Ok((error, self.harness))
     }
 }
@@ -311,7 +311,10 @@ async fn supervise(
 }
 
 /// Checks that no state report and no log line shows a secret.
-fn discreet(harness: &impl ChannelHarness, stage: &Watched<AssistantStub>) -> anyhow::Result<()> {
+fn logs_no_secret(
+    harness: &impl ChannelHarness,
+    stage: &Watched<AssistantStub>,
+) -> anyhow::Result<()> {
     let said = stage.read(|stage| [stage.degraded.join("\n"), stage.ends.join("\n")].join("\n"));
     hides_secrets(harness, "what the channel said of its state", &said)?;
     hides_secrets(harness, "the log", &Log::capture()?.text())

@@ -197,7 +197,7 @@ impl MediaStore for Played {
         FILE_LIMIT
     }
 
-    async fn keep(
+    async fn store(
         &self,
         _id: &str,
         _name: &str,

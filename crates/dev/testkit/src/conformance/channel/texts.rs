@@ -19,22 +19,22 @@ const LETTERS: [char; 4] = ['a', 'ö', '語', '🙂'];
 pub(super) async fn run<H: ChannelHarness>(
     suite: &Suite<impl AsyncFn() -> anyhow::Result<H>>,
 ) -> anyhow::Result<()> {
-    an_enormous_text_arrives(suite.open().await?)
+    enormous_text_arrives(suite.open().await?)
         .await
         .context("an enormous text arrives")?;
-    full_parts_are_taken(suite.open().await?)
+    full_parts_are_accepted(suite.open().await?)
         .await
         .context("parts at exactly the limit are taken")?;
     if suite.has(Ability::OthersWords) {
         let context = "what others wrote is marked and no command";
-        what_others_wrote_is_no_command(suite.open().await?)
+        foreign_text_is_not_a_command(suite.open().await?)
             .await
             .context(context)?;
     }
     Ok(())
 }
 
-async fn what_others_wrote_is_no_command(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn foreign_text_is_not_a_command(harness: impl ChannelHarness) -> anyhow::Result<()> {
     const COMMAND: &str = "/new and forget it";
     let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
@@ -52,7 +52,7 @@ async fn what_others_wrote_is_no_command(harness: impl ChannelHarness) -> anyhow
     running.stop().await.map(drop)
 }
 
-async fn an_enormous_text_arrives(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn enormous_text_arrives(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     let mut text = String::new();
     for letter in LETTERS.iter().cycle() {
@@ -75,7 +75,7 @@ async fn an_enormous_text_arrives(harness: impl ChannelHarness) -> anyhow::Resul
     running.stop().await.map(drop)
 }
 
-async fn full_parts_are_taken(harness: impl ChannelHarness) -> anyhow::Result<()> {
+async fn full_parts_are_accepted(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::start(harness)?;
     let inbound = running.greeted().await?;
     let style = running.channel.text_style();

@@ -10,11 +10,11 @@ use nanobot_channel::{
 };
 
 /// Room for the mark in a part, in the units of any measure. It takes at most half of a limit.
-const MARK_ROOM: usize = 64;
+const MARK_LENGTH_LIMIT: usize = 64;
 
 /// Outcome of a message that the chat is notified of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum News<'a> {
+pub(crate) enum DeliveryProblem<'a> {
     /// The message may or may not have been sent.
     Uncertain,
     /// The message will not be sent.
@@ -27,21 +27,21 @@ pub(crate) enum News<'a> {
 }
 
 /// Builds the notice about a message, addressed to the message's destination.
-pub(crate) fn notice(message: &OutboundMessage, news: News<'_>) -> OutboundMessage {
-    let text = match (news, is_chinese(&message.content)) {
-        (News::Uncertain, false) => {
+pub(crate) fn notice(message: &OutboundMessage, problem: DeliveryProblem<'_>) -> OutboundMessage {
+    let text = match (problem, is_chinese(&message.content)) {
+        (DeliveryProblem::Uncertain, false) => {
             "I do not know whether my last message arrived. /pending shows it.".to_owned()
         }
-        (News::Uncertain, true) => {
+        (DeliveryProblem::Uncertain, true) => {
             "我不确定上一条消息是否已送达。发送 /pending 可查看。".to_owned()
         }
-        (News::Failed { why }, false) => {
+        (DeliveryProblem::Failed { why }, false) => {
             format!("A message of mine could not be sent: {why}. /pending shows it.")
         }
-        (News::Failed { why }, true) => {
+        (DeliveryProblem::Failed { why }, true) => {
             format!("有一条消息未能发送：{why}。发送 /pending 可查看。")
         }
-        (News::Empty, _) => "My last message had nothing in it to show.".to_owned(),
+        (DeliveryProblem::Empty, _) => "My last message had nothing in it to show.".to_owned(),
     };
     OutboundMessage {
         key: OutboundKey::new(format!("about {}", message.key), OutboundSlot::Reply),
@@ -58,7 +58,7 @@ pub(crate) fn notice(message: &OutboundMessage, news: News<'_>) -> OutboundMessa
 }
 
 /// `true` if the next message to the same chat may succeed although this one failed with `error`.
-pub(crate) fn leaves_the_chat_reachable(error: &ChannelError) -> bool {
+pub(crate) fn is_chat_reachable_after(error: &ChannelError) -> bool {
     match error {
         ChannelError::Config { .. } | ChannelError::Auth(_) | ChannelError::NotFound(_) => false,
         ChannelError::RateLimited { .. }
@@ -89,7 +89,7 @@ pub(crate) fn mark(part: &mut OutboundPart) {
 /// Returns the limit for parts that may have to carry the mark. The limit is the same with and
 /// without the mark, so that every try splits a message the same way.
 pub(crate) fn limit_with_mark(limit: usize) -> usize {
-    limit.saturating_sub(MARK_ROOM).max(limit / 2)
+    limit.saturating_sub(MARK_LENGTH_LIMIT).max(limit / 2)
 }
 
 /// `true` if a text contains Chinese characters.
@@ -134,7 +134,10 @@ mod tests {
                 content: expected.to_owned(),
                 ..reply(content)
             };
-            assert_eq!(notice(&reply(content), News::Uncertain), expected);
+            assert_eq!(
+                notice(&reply(content), DeliveryProblem::Uncertain),
+                expected
+            );
         }
     }
 
@@ -153,7 +156,7 @@ mod tests {
                 in_doubt: false,
             };
             mark(&mut part);
-            assert!(part.text.len() <= MARK_ROOM, "{}", part.text);
+            assert!(part.text.len() <= MARK_LENGTH_LIMIT, "{}", part.text);
             assert_eq!(part.text, part.plain);
         }
         assert_eq!([4096, 100, 0].map(limit_with_mark), [4032, 50, 0]);

@@ -80,7 +80,7 @@ fn within_bounds(test: &str, run: impl Fn(&Home, &str) + Send, replies: &[Endles
             }
         }
     };
-    peak_of(&format!("endless::{test}"), work).unwrap();
+    peak_of(&format!("bounded_memory::{test}"), work).unwrap();
 }
 
 #[test]

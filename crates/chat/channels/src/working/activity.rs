@@ -5,21 +5,21 @@ use std::time::Duration;
 use nanobot_channel::{OutboundKind, OutboundMessage, StreamId};
 use tokio::time::Instant;
 
-use crate::aftermath::is_chinese;
+use crate::delivery_notice::is_chinese;
 
 /// Maximum number of times that the interval between notices doubles.
-const DOUBLINGS: u32 = 5;
+const MAX_DOUBLINGS: u32 = 5;
 
 /// Activity of one turn as the waiting user sees it.
 #[derive(Debug)]
-pub(super) struct Life {
+pub(super) struct TurnActivity {
     began: Instant,
     /// Time of the last sign of life, shown or not.
-    heard: Instant,
+    last_activity: Instant,
     /// Time something was last shown.
-    seen: Instant,
+    last_shown: Instant,
     /// Number of notices sent.
-    said: u32,
+    notices: u32,
     /// Current activity, in the words of the last tool hint.
     doing: Option<String>,
     /// Stream of the text that is being written.
@@ -27,29 +27,29 @@ pub(super) struct Life {
     chinese: bool,
 }
 
-impl Life {
-    /// Starts the record of a turn; `words` decide its language.
-    pub(super) fn begin(words: &str) -> Self {
+impl TurnActivity {
+    /// Starts the record of a turn; `notice_text` decide its language.
+    pub(super) fn begin(notice_text: &str) -> Self {
         let now = Instant::now();
         Self {
             began: now,
-            heard: now,
-            seen: now,
-            said: 0,
+            last_activity: now,
+            last_shown: now,
+            notices: 0,
             doing: None,
             draft: None,
-            chinese: is_chinese(words),
+            chinese: is_chinese(notice_text),
         }
     }
 
     /// Starts over for the next turn of the same chat.
-    pub(super) fn begin_again(&mut self) {
+    pub(super) fn restart(&mut self) {
         let now = Instant::now();
         *self = Self {
             began: now,
-            heard: now,
-            seen: now,
-            said: 0,
+            last_activity: now,
+            last_shown: now,
+            notices: 0,
             doing: None,
             draft: None,
             chinese: self.chinese,
@@ -57,21 +57,21 @@ impl Life {
     }
 
     /// Returns the time of the last sign of life.
-    pub(super) fn heard(&self) -> Instant {
-        self.heard
+    pub(super) fn last_activity(&self) -> Instant {
+        self.last_activity
     }
 
-    /// Records a message of the turn; `seen` is `true` if the message is shown.
-    pub(super) fn saw(&mut self, message: &OutboundMessage, seen: bool) {
-        self.heard = Instant::now();
-        if seen {
-            self.seen = self.heard;
+    /// Records a message of the turn; `is_shown` is `true` if the message is shown.
+    pub(super) fn record(&mut self, message: &OutboundMessage, is_shown: bool) {
+        self.last_activity = Instant::now();
+        if is_shown {
+            self.last_shown = self.last_activity;
         }
         match &message.kind {
             OutboundKind::ToolHint => self.doing = Some(message.content.clone()),
             OutboundKind::Delta { stream } => {
                 self.doing = None;
-                self.draft = seen.then(|| stream.clone());
+                self.draft = is_shown.then(|| stream.clone());
             }
             OutboundKind::StreamEnd { .. } | OutboundKind::Withdrawn { .. } => self.draft = None,
             OutboundKind::Final
@@ -83,15 +83,15 @@ impl Life {
 
     /// Returns when the next notice is due if nothing is shown until then: `after` the turn was
     /// last seen, doubled after every notice.
-    pub(super) fn due(&self, after: Duration) -> Instant {
-        self.seen + after * (1 << self.said.min(DOUBLINGS))
+    pub(super) fn next_due(&self, after: Duration) -> Instant {
+        self.last_shown + after * (1 << self.notices.min(MAX_DOUBLINGS))
     }
 
     /// Returns a notice that the turn is alive, as a delta of the draft if text is being written.
-    pub(super) fn say(&mut self) -> (OutboundKind, String) {
-        self.said = self.said.saturating_add(1);
-        self.seen = Instant::now();
-        let text = self.words();
+    pub(super) fn next_notice(&mut self) -> (OutboundKind, String) {
+        self.notices = self.notices.saturating_add(1);
+        self.last_shown = Instant::now();
+        let text = self.notice_text();
         match &self.draft {
             Some(stream) => (
                 OutboundKind::Delta {
@@ -103,7 +103,7 @@ impl Life {
         }
     }
 
-    fn words(&self) -> String {
+    fn notice_text(&self) -> String {
         let seconds = self.began.elapsed().as_secs();
         let minutes = seconds / 60;
         let doing = self

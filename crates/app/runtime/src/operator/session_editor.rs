@@ -12,7 +12,7 @@ use nanobot_control::{SessionEditError, SessionEditor};
 use nanobot_session::{Seq, SessionStore};
 
 use super::remote;
-use crate::gateway::cuts::{cut_error, fork};
+use crate::gateway::session_editor::{edit_error, fork};
 use crate::{RuntimeError, session_store};
 
 /// Returns the implementation for a configuration: its running gateway, else the files.
@@ -20,10 +20,10 @@ use crate::{RuntimeError, session_store};
 /// # Errors
 /// Returns the errors of [`session_store`], and [`RuntimeError::Silent`] if the gateway does not
 /// answer.
-pub async fn cuts(config: &Config) -> Result<Arc<dyn SessionEditor>, RuntimeError> {
+pub async fn session_editor(config: &Config) -> Result<Arc<dyn SessionEditor>, RuntimeError> {
     match remote::connect_sharing_workspace(config).await? {
         Some(gateway) => Ok(Arc::new(gateway)),
-        None => Ok(Arc::new(StoreCuts {
+        None => Ok(Arc::new(StoreSessionEditor {
             store: session_store(config)?,
         })),
     }
@@ -31,12 +31,12 @@ pub async fn cuts(config: &Config) -> Result<Arc<dyn SessionEditor>, RuntimeErro
 
 /// Forks and rewinds on the files, while no gateway runs.
 #[derive(Debug)]
-struct StoreCuts {
+struct StoreSessionEditor {
     store: Arc<dyn SessionStore>,
 }
 
 #[async_trait]
-impl SessionEditor for StoreCuts {
+impl SessionEditor for StoreSessionEditor {
     async fn fork(
         &self,
         session: &str,
@@ -48,6 +48,6 @@ impl SessionEditor for StoreCuts {
 
     async fn rewind(&self, session: &str, to: u64) -> Result<(), SessionEditError> {
         let undone = nanobot_session::rewind(&*self.store, &session.into(), Seq(to)).await;
-        undone.map(drop).map_err(|error| cut_error(&error))
+        undone.map(drop).map_err(|error| edit_error(&error))
     }
 }

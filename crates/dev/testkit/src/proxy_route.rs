@@ -7,31 +7,34 @@ use std::sync::mpsc;
 use anyhow::{Context as _, ensure};
 
 /// Environment variable with the proxy setting for the test that runs in this process.
-const OWN: &str = "NANOBOT_TEST_OWN_PROXY";
-const SERVER: &str = "NANOBOT_TEST_SERVER";
+const OWN_PROXY_VARIABLE: &str = "NANOBOT_TEST_OWN_PROXY";
+const SERVER_VARIABLE: &str = "NANOBOT_TEST_SERVER";
 
 /// Checks that a client uses the proxy of the environment only if its proxy setting is unset,
 /// connects directly if the setting is `""`, and otherwise uses the proxy that the setting names.
 ///
 /// Tests do not change their own environment, so the calling test, whose path is `test`, is run
-/// again in child processes with a different environment. There `ask` creates a client with the
+/// again in child processes with a different environment. There `send_request` creates a client with the
 /// given proxy setting and sends a request to the given URL, which has this `scheme`. The server
 /// and both proxies close every connection.
 ///
 /// # Errors
 /// Returns an error that names the wrong destination, or has the output of the child process if it
 /// failed.
-pub fn check_ways(
+pub fn check_proxy_routes(
     test: &str,
     scheme: &str,
-    ask: impl FnOnce(Option<&str>, &str),
+    send_request: impl FnOnce(Option<&str>, &str),
 ) -> anyhow::Result<()> {
-    if let (Ok(own), Ok(server)) = (std::env::var(OWN), std::env::var(SERVER)) {
-        ask(Some(own.as_str()).filter(|own| *own != "unset"), &server);
+    if let (Ok(own), Ok(server)) = (
+        std::env::var(OWN_PROXY_VARIABLE),
+        std::env::var(SERVER_VARIABLE),
+    ) {
+        send_request(Some(own.as_str()).filter(|own| *own != "unset"), &server);
         return Ok(());
     }
     let (reached, by) = mpsc::channel();
-    let address = |name| hanging_up(name, reached.clone());
+    let address = |name| listen_and_close(name, reached.clone());
     let (server, of_environment, own) =
         (address("server")?, address("environment")?, address("own")?);
     let own = format!("http://{own}");
@@ -40,7 +43,7 @@ pub fn check_ways(
         ("", "server"),
         (own.as_str(), "own"),
     ] {
-        let mut again = Command::new(std::env::current_exe()?);
+        let mut child = Command::new(std::env::current_exe()?);
         for name in [
             "HTTP_PROXY",
             "http_proxy",
@@ -49,34 +52,34 @@ pub fn check_ways(
             "ALL_PROXY",
             "all_proxy",
         ] {
-            again.env(name, format!("http://{of_environment}"));
+            child.env(name, format!("http://{of_environment}"));
         }
         for name in ["NO_PROXY", "no_proxy", "REQUEST_METHOD"] {
-            again.env_remove(name);
+            child.env_remove(name);
         }
-        again
-            .env(OWN, own)
-            .env(SERVER, format!("{scheme}://{server}/"));
-        let output = again
+        child
+            .env(OWN_PROXY_VARIABLE, own)
+            .env(SERVER_VARIABLE, format!("{scheme}://{server}/"));
+        let output = child
             .args(["--exact", test])
             .output()
             .context("the test cannot be run again")?;
         ensure!(output.status.success(), "{own}: {output:?}");
-        let asked: Vec<_> = by.try_iter().collect();
+        let reached_by: Vec<_> = by.try_iter().collect();
         ensure!(
-            !asked.is_empty(),
+            !reached_by.is_empty(),
             "{own}: nobody was asked; is the test called {test}?"
         );
         ensure!(
-            asked.iter().all(|name| *name == expected),
-            "{own}: {asked:?} instead of {expected}"
+            reached_by.iter().all(|name| *name == expected),
+            "{own}: {reached_by:?} instead of {expected}"
         );
     }
     Ok(())
 }
 
 /// Listens on a new port, reports every connection to `reached` and closes it.
-fn hanging_up(
+fn listen_and_close(
     name: &'static str,
     reached: mpsc::Sender<&'static str>,
 ) -> std::io::Result<SocketAddr> {

@@ -23,7 +23,7 @@ const CLOSED: [&str; 9] = [
     "prompts/of-a-session",
 ];
 
-fn home_without_walls(model: &ModelServer) -> Home {
+fn permissive_home(model: &ModelServer) -> Home {
     let home = Home::new();
     home.configure(&json!({
         "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
@@ -61,11 +61,11 @@ async fn model_that_calls(calls: Vec<(&str, Value)>) -> ModelServer {
 #[tokio::test]
 async fn tools_reach_only_their_part_of_the_data_folder() {
     for arguments in [&[][..], &["-w", "."], &["-w", "channels"]] {
-        closed(arguments).await;
+        assert_closed(arguments).await;
     }
 }
 
-async fn closed(arguments: &[&str]) {
+async fn assert_closed(arguments: &[&str]) {
     let mut calls: Vec<(&str, Value)> = Vec::new();
     let place = |name: &str| format!("~/.nanobot/{name}");
     for name in CLOSED.into_iter().chain(["config.json"]) {
@@ -125,7 +125,7 @@ async fn closed(arguments: &[&str]) {
         calls.push(("read_file", json!({"path": place(name)})));
     }
     let model = model_that_calls(calls).await;
-    let home = home_without_walls(&model);
+    let home = permissive_home(&model);
     for name in CLOSED {
         home.write(name, CANARY);
     }
@@ -177,7 +177,7 @@ async fn tools_cannot_write_memory_versions() {
         ),
     ])
     .await;
-    let home = home_without_walls(&model);
+    let home = permissive_home(&model);
     home.write(&format!("workspace/{versions}"), "kept");
     let results = results(&home, &model, &[]).await;
     for refused in &results[..4] {
@@ -214,7 +214,7 @@ async fn links_to_secret_files_are_refused() {
         write("twin"),
     ])
     .await;
-    let home = home_without_walls(&model);
+    let home = permissive_home(&model);
     let ssh = home.path().parent().unwrap().join(".ssh");
     std::fs::create_dir_all(ssh.join("deep")).unwrap();
     std::fs::create_dir_all(home.workspace()).unwrap();
@@ -525,14 +525,14 @@ mod through_the_gateway {
             &[env!("CARGO_BIN_EXE_nanobot"), "gateway", "--port", "0"],
         ))
         .await;
-        let closed = reads(gateway.pid()).await;
+        let assert_closed = reads(gateway.pid()).await;
         assert_eq!(
-            (closed.code, closed.stdout.as_str()),
+            (assert_closed.code, assert_closed.stdout.as_str()),
             (1, ""),
             "{}",
-            closed.stderr
+            assert_closed.stderr
         );
-        assert_says(&closed.stderr, &["ermission denied"]);
+        assert_says(&assert_closed.stderr, &["ermission denied"]);
         let status = std::fs::read_to_string(format!("/proc/{}/status", gateway.pid())).unwrap();
         assert_says(&status, &["\nUmask:\t0077\n"]);
         gateway.signal(Signal::SIGTERM);

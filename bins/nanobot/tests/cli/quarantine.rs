@@ -19,7 +19,7 @@ use crate::gateway::Running;
 use crate::support::{Home, assert_says, until};
 
 /// Number of attempts after which a message is quarantined.
-const TRIES: usize = 4;
+const MAX_CRASHES: usize = 4;
 
 async fn model() -> ModelServer {
     ModelServer::answering(|request| Reply::text(format!("I read: {}", request.last_user_text())))
@@ -69,7 +69,13 @@ async fn handling(
 }
 
 /// Kills a gateway while it handles a message.
-async fn die(home: &Home, channel: &str, key: &str, life: usize, asked: impl Fn() -> usize) {
+async fn kill_while_handling(
+    home: &Home,
+    channel: &str,
+    key: &str,
+    life: usize,
+    asked: impl Fn() -> usize,
+) {
     kill(handling(home, channel, key, life, asked).await).await;
 }
 
@@ -96,7 +102,7 @@ async fn status(home: &Home, channel: &str) -> String {
 }
 
 /// Asserts that one message was quarantined, has this text, and is reported to the operator.
-async fn assert_set_aside(home: &Home, channel: &str, text: &str) {
+async fn assert_quarantined(home: &Home, channel: &str, text: &str) {
     let folder = format!("channels/{channel}/set-aside");
     let names = home.names(&folder);
     assert_eq!(names.len(), 1, "{names:?}");
@@ -123,7 +129,7 @@ async fn assert_set_aside(home: &Home, channel: &str, text: &str) {
 }
 
 /// Asserts that the next start reports nothing after the user has removed the quarantined message.
-async fn assert_well_again(home: &Home, channel: &str) {
+async fn assert_recovered(home: &Home, channel: &str) {
     std::fs::remove_dir_all(home.path().join(format!("channels/{channel}/set-aside"))).unwrap();
     let gateway = Running::start(home).await;
     until("all is well", async || {
@@ -181,9 +187,9 @@ async fn telegram_survives(model: &ModelServer, telegram: &TelegramFake, home: &
     })
     .await;
     kill(gateway).await;
-    for life in 2..=TRIES {
+    for life in 2..=MAX_CRASHES {
         telegram.fail_next("getFile", telegram::Fault::Hang);
-        die(home, "telegram", &key, life, asked).await;
+        kill_while_handling(home, "telegram", &key, life, asked).await;
     }
     let fetched = asked();
     telegram.push(telegram::Incoming::private(&ann, "what comes after it"));
@@ -195,7 +201,7 @@ async fn telegram_survives(model: &ModelServer, telegram: &TelegramFake, home: &
     for pushed in [poison, innocent] {
         telegram.wait_for_acknowledged(pushed).await.unwrap();
     }
-    assert_set_aside(home, "telegram", "poison.bin").await;
+    assert_quarantined(home, "telegram", "poison.bin").await;
     assert_eq!(
         telegram.calls_of("getFile").len(),
         fetched,
@@ -210,7 +216,7 @@ async fn telegram_survives(model: &ModelServer, telegram: &TelegramFake, home: &
     );
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
-    assert_well_again(home, "telegram").await;
+    assert_recovered(home, "telegram").await;
 }
 
 /// The model is slow, so every kill also interrupts the turn.
@@ -233,7 +239,7 @@ async fn running_turn_is_not_blamed_for_a_crashing_message() {
         telegram.push(file.with_file(telegram::FileKind::Document, "poison.bin", "a/b", "x"));
     let key = poison.update_id.unwrap().to_string();
     let asked = || telegram.calls_of("getFile").len();
-    for life in 1..=TRIES {
+    for life in 1..=MAX_CRASHES {
         telegram.fail_next("getFile", telegram::Fault::Hang);
         let gateway = handling(&home, "telegram", &key, life, asked).await;
         let under_way = until("both are under way", async || {
@@ -253,7 +259,7 @@ async fn running_turn_is_not_blamed_for_a_crashing_message() {
         !home.names("channels/telegram/set-aside").is_empty()
     })
     .await;
-    assert_set_aside(&home, "telegram", "poison.bin").await;
+    assert_quarantined(&home, "telegram", "poison.bin").await;
     let texts = telegram.texts_in(8);
     assert!(
         texts.len() == 1 && texts[0].starts_with("I read: and this"),
@@ -287,9 +293,9 @@ async fn redelivered_slack_event_is_quarantined() {
     let file = slack::Incoming::direct(&ann, "read this").with_file("poison.bin", "a/b", "x");
     let poison = fake.push(file);
     let key = format!("{}/{}", poison.channel, poison.ts);
-    for life in 1..=TRIES {
+    for life in 1..=MAX_CRASHES {
         fake.fail_next("download", slack::Fault::Hang);
-        die(&home, "slack", &key, life, || fake.downloads()).await;
+        kill_while_handling(&home, "slack", &key, life, || fake.downloads()).await;
     }
     let fetched = fake.downloads();
     fake.push(slack::Incoming::direct(&ann, "what comes after it"));
@@ -298,12 +304,12 @@ async fn redelivered_slack_event_is_quarantined() {
         answers("what comes after it") == 1
     })
     .await;
-    assert_set_aside(&home, "slack", "poison.bin").await;
+    assert_quarantined(&home, "slack", "poison.bin").await;
     assert_eq!((fake.downloads(), answers("read this")), (fetched, 0));
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
     assert_eq!(fake.complaints(), Vec::<String>::new());
-    assert_well_again(&home, "slack").await;
+    assert_recovered(&home, "slack").await;
 }
 
 /// Discord delivers the event once; the next starts fetch it from the history of the chat.
@@ -342,9 +348,9 @@ async fn refetched_discord_message_is_quarantined() {
     })
     .await;
     kill(gateway).await;
-    for life in 2..=TRIES {
+    for life in 2..=MAX_CRASHES {
         fake.fail_next("download", discord::Fault::Hang);
-        die(&home, "discord", &key, life, || {
+        kill_while_handling(&home, "discord", &key, life, || {
             fake.calls_of("download").len()
         })
         .await;
@@ -356,12 +362,12 @@ async fn refetched_discord_message_is_quarantined() {
         answers("what comes after it") == 1
     })
     .await;
-    assert_set_aside(&home, "discord", "poison.bin").await;
+    assert_quarantined(&home, "discord", "poison.bin").await;
     assert_eq!(
         (fake.calls_of("download").len(), answers("read this")),
         (fetched, 0)
     );
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
-    assert_well_again(&home, "discord").await;
+    assert_recovered(&home, "discord").await;
 }

@@ -25,5 +25,5 @@ pub trait KeyDiscovery: Send + Sync {
     ///
     /// # Errors
     /// Returns an error if the key cannot be learned.
-    async fn learn(&self, code: &str) -> Result<String, ChannelError>;
+    async fn discover(&self, code: &str) -> Result<String, ChannelError>;
 }

@@ -12,12 +12,12 @@ use crate::error::chain;
 
 /// Forks and rewinds conversations while the agent works on others.
 #[derive(Debug)]
-pub(crate) struct AgentCuts {
+pub(crate) struct AgentSessionEditor {
     pub(crate) agent: Arc<Agent>,
 }
 
 #[async_trait]
-impl SessionEditor for AgentCuts {
+impl SessionEditor for AgentSessionEditor {
     /// Also works during a turn: the copy has the steps recorded so far and does not continue the
     /// turn.
     async fn fork(
@@ -35,7 +35,7 @@ impl SessionEditor for AgentCuts {
             Ok(None) => Err(SessionEditError::AtWork {
                 session: session.to_owned(),
             }),
-            Err(AgentError::Session(error)) => Err(cut_error(&error)),
+            Err(AgentError::Session(error)) => Err(edit_error(&error)),
             Err(error) => Err(SessionEditError::Failed { why: chain(&error) }),
         }
     }
@@ -61,12 +61,12 @@ pub(crate) async fn fork(
         (SessionError::Moved { .. }, Some(to)) => SessionEditError::Taken {
             session: to.to_owned(),
         },
-        (error, _) => cut_error(&error),
+        (error, _) => edit_error(&error),
     })
 }
 
 /// Converts an error of the session store.
-pub(crate) fn cut_error(error: &SessionError) -> SessionEditError {
+pub(crate) fn edit_error(error: &SessionError) -> SessionEditError {
     match error {
         SessionError::OutOfReach {
             key,

@@ -29,17 +29,17 @@ impl Notes for RedactingNotes {
         self.inner.remove(name).await
     }
 
-    async fn jot(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
+    async fn write_unsynced(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
         self.secrets.learn(tokens_in(text));
-        self.inner.jot(name, text).await
+        self.inner.write_unsynced(name, text).await
     }
 
-    async fn set_aside(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError> {
-        self.inner.set_aside(key, bytes).await
+    async fn quarantine(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError> {
+        self.inner.quarantine(key, bytes).await
     }
 
-    async fn aside(&self) -> Result<Quarantined, NoteError> {
-        self.inner.aside().await
+    async fn quarantined(&self) -> Result<Quarantined, NoteError> {
+        self.inner.quarantined().await
     }
 }
 
