@@ -37,14 +37,14 @@ async fn main() -> anyhow::Result<()> {
     // Reading standard input blocks, so it must not run on the threads that serve the fake.
     let serve = tokio::task::spawn_blocking(move || -> anyhow::Result<()> {
         for line in stdin().lock().lines() {
-            println!("{}", obey(&fake, &serde_json::from_str(&line?)?));
+            println!("{}", apply(&fake, &serde_json::from_str(&line?)?));
         }
         Ok(())
     });
     serve.await?
 }
 
-fn obey(fake: &DiscordFake, order: &Value) -> Value {
+fn apply(fake: &DiscordFake, order: &Value) -> Value {
     let text = |key: &str| order.get(key).and_then(Value::as_str);
     let id = |key: &str| text(key).and_then(|text| text.parse::<u64>().ok());
     let person = Person::new(7, "ann");

@@ -6,14 +6,13 @@ use nanobot_testkit::http::Server;
 use nanobot_testkit::{TestkitError, Watched};
 use serde_json::Value;
 
-use crate::command::Answer;
 use crate::fault::Fault;
-use crate::gateway::GatewayServer;
 use crate::handler;
 use crate::incoming::{Incoming, Person};
 use crate::messages::SentMessage;
 use crate::order::Order;
-use crate::state::{Call, DiscordState, Pushed};
+use crate::socket::GatewayServer;
+use crate::state::{Answer, Call, DiscordState, Pushed};
 
 /// A running fake; it stops on drop.
 #[derive(Debug)]

@@ -8,27 +8,27 @@
 //! compression, no voice, and no permission checks beyond those that a test turns on.
 
 mod account;
-mod command;
+mod dispatch;
 mod event;
 mod fake;
 mod fault;
-mod gateway;
 mod guild;
 mod handler;
 mod history;
 mod incoming;
+mod interaction;
 mod messages;
 mod order;
 mod refusal;
 mod sending;
 mod session;
+mod socket;
 mod state;
 
 pub use account::{APPLICATION_ID, BOT_ID, BOT_NAME, CHANNELS, GUILD, TOKEN};
-pub use command::Answer;
 pub use fake::DiscordFake;
 pub use fault::Fault;
 pub use incoming::{Incoming, Person};
 pub use messages::{SentFile, SentMessage};
 pub use order::Order;
-pub use state::{Call, Pushed};
+pub use state::{Answer, Call, Pushed};

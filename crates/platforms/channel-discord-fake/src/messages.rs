@@ -4,7 +4,6 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::incoming::Person;
-use crate::state::DiscordState;
 
 /// A file of a message.
 #[derive(Clone, Debug)]
@@ -65,37 +64,4 @@ pub struct SentMessage {
     pub pings: Vec<String>,
     /// `true` once the message is deleted.
     pub is_deleted: bool,
-}
-
-impl DiscordState {
-    pub(crate) fn show(&self, message: &StoredMessage) -> SentMessage {
-        let files = message.files.iter().filter_map(|id| self.files.get(id));
-        let rows = message.components.as_array().into_iter().flatten();
-        let labels = |row: &Value| -> Vec<String> {
-            let buttons = row
-                .get("components")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten();
-            buttons
-                .filter_map(|button| Some(button.get("label")?.as_str()?.to_owned()))
-                .collect()
-        };
-        SentMessage {
-            channel_id: message.channel,
-            message_id: message.id,
-            text: message.text.clone(),
-            history: message.history.clone(),
-            reply_to: message.replies_to,
-            files: files
-                .map(|file| SentFile {
-                    name: file.name.clone(),
-                    bytes: file.bytes.clone(),
-                })
-                .collect(),
-            buttons: rows.map(labels).collect(),
-            pings: message.pings.clone(),
-            is_deleted: message.is_deleted,
-        }
-    }
 }

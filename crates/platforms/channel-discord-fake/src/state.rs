@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use nanobot_testkit::{Called, Calls};
 use serde_json::Value;
+use tokio::time::Instant;
 
-use crate::command::{Answer, OpenInteraction, USUAL_ANSWER_TIME};
 use crate::fault::Fault;
 use crate::incoming::Person;
-use crate::messages::{SentMessage, StoredFile, StoredMessage};
+use crate::messages::{SentFile, SentMessage, StoredFile, StoredMessage};
 use crate::order::Order;
 use crate::session::GatewaySession;
 
+/// Time within which Discord expects a response.
+const USUAL_ANSWER_TIME: Duration = Duration::from_secs(3);
 const FIRST_ID: u64 = 900_000_000_000_000_000;
 const USUAL_HEARTBEAT: u64 = 41_250;
 const USUAL_UPLOAD_LIMIT: usize = 10 << 20;
@@ -45,6 +47,39 @@ pub struct Pushed {
     pub message_id: u64,
     /// Sequence number of the event in the newest session; `None` if no session has its intent.
     pub number: Option<u64>,
+}
+
+/// An interaction that waits for its response.
+#[derive(Debug)]
+pub(crate) struct OpenInteraction {
+    pub(crate) token: String,
+    pub(crate) asked: Instant,
+    pub(crate) kind: u8,
+    /// The message that carries the pressed button.
+    pub(crate) message: Option<u64>,
+    pub(crate) is_answered: bool,
+}
+
+/// A response to a command or a button.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// Id of the interaction.
+    pub interaction: u64,
+    /// Type of the response: 4 is a message, 7 an update of the message with the button.
+    pub kind: u64,
+    /// Content of the message.
+    pub data: Value,
+}
+
+impl Answer {
+    /// Returns `true` if only the user who triggered the interaction can see the response.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.data
+            .get("flags")
+            .and_then(Value::as_u64)
+            .is_some_and(|flags| flags & 64 != 0)
+    }
 }
 
 #[derive(Debug)]
@@ -140,6 +175,37 @@ impl DiscordState {
             .filter(|message| message.is_by_bot)
             .map(|message| self.show(message))
             .collect()
+    }
+
+    fn show(&self, message: &StoredMessage) -> SentMessage {
+        let files = message.files.iter().filter_map(|id| self.files.get(id));
+        let rows = message.components.as_array().into_iter().flatten();
+        let labels = |row: &Value| -> Vec<String> {
+            let buttons = row
+                .get("components")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten();
+            buttons
+                .filter_map(|button| Some(button.get("label")?.as_str()?.to_owned()))
+                .collect()
+        };
+        SentMessage {
+            channel_id: message.channel,
+            message_id: message.id,
+            text: message.text.clone(),
+            history: message.history.clone(),
+            reply_to: message.replies_to,
+            files: files
+                .map(|file| SentFile {
+                    name: file.name.clone(),
+                    bytes: file.bytes.clone(),
+                })
+                .collect(),
+            buttons: rows.map(labels).collect(),
+            pings: message.pings.clone(),
+            is_deleted: message.is_deleted,
+        }
     }
 
     pub(crate) fn reactions_to(&self, message: u64) -> Vec<&str> {

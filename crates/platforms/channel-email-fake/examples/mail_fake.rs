@@ -26,14 +26,14 @@ async fn main() -> anyhow::Result<()> {
     // Reading standard input blocks, so it must not run on the threads that serve the fake.
     let serve = tokio::task::spawn_blocking(move || -> anyhow::Result<()> {
         for line in stdin().lock().lines() {
-            println!("{}", obey(&fake, &serde_json::from_str(&line?)?));
+            println!("{}", apply(&fake, &serde_json::from_str(&line?)?));
         }
         Ok(())
     });
     serve.await?
 }
 
-fn obey(fake: &MailFake, order: &Value) -> Value {
+fn apply(fake: &MailFake, order: &Value) -> Value {
     let text = |key: &str| order.get(key).and_then(Value::as_str);
     let uid = text("mail").map(|mail| fake.push(mail));
     if let (Some(command), Some(answer)) = (text("fault"), text("answer")) {

@@ -52,13 +52,13 @@ pub(crate) async fn serve(stream: TcpStream, state: Watched<MailState>) -> io::R
         .state
         .change(|state| state.commands.fault("GREETING"))
     {
-        None => connection.say("* OK ready\r\n").await?,
-        Some(MailFault::Answer(text)) => return connection.say(&text).await,
+        None => connection.send_line("* OK ready\r\n").await?,
+        Some(MailFault::Answer(text)) => return connection.send_line(&text).await,
         Some(MailFault::Stall) => future::pending().await,
         Some(MailFault::Cut | MailFault::CutAfterEffect) => return Ok(()),
     }
     while let Some(command) = line(&mut connection.reader).await? {
-        if !connection.obey(&command).await? {
+        if !connection.handle_command(&command).await? {
             break;
         }
     }
@@ -66,13 +66,13 @@ pub(crate) async fn serve(stream: TcpStream, state: Watched<MailState>) -> io::R
 }
 
 impl ImapConnection {
-    async fn say(&mut self, text: &str) -> io::Result<()> {
+    async fn send_line(&mut self, text: &str) -> io::Result<()> {
         self.state.reached(|state| !state.is_stalled).await;
         self.writer.write_all(text.as_bytes()).await
     }
 
     /// Carries out a command. Returns `false` if the connection ends.
-    async fn obey(&mut self, command: &str) -> io::Result<bool> {
+    async fn handle_command(&mut self, command: &str) -> io::Result<bool> {
         let (tag, rest) = command.split_once(' ').unwrap_or((command, ""));
         let (mut name, mut rest) = rest.split_once(' ').unwrap_or((rest, ""));
         let whole;
@@ -87,7 +87,7 @@ impl ImapConnection {
             Some(MailFault::Stall) => future::pending().await,
             Some(MailFault::Cut) => return Ok(false),
             Some(MailFault::Answer(text)) => {
-                self.say(&text.replace("{tag}", tag)).await?;
+                self.send_line(&text.replace("{tag}", tag)).await?;
                 return Ok(true);
             }
             Some(MailFault::CutAfterEffect) | None => {}
@@ -97,8 +97,8 @@ impl ImapConnection {
             return Ok(false);
         }
         match next {
-            Next::GoOn(text) => self.say(&text).await.map(|()| true),
-            Next::End(text) => self.say(&text).await.map(|()| false),
+            Next::GoOn(text) => self.send_line(&text).await.map(|()| true),
+            Next::End(text) => self.send_line(&text).await.map(|()| false),
             Next::Idle => self.idle(tag).await,
             Next::Authenticate => self.authenticate(tag).await,
         }
@@ -141,16 +141,16 @@ impl ImapConnection {
     /// Checks an access token. If it is refused, the client has to acknowledge the reasons before
     /// it gets the final answer.
     async fn authenticate(&mut self, tag: &str) -> io::Result<bool> {
-        self.say("+ \r\n").await?;
+        self.send_line("+ \r\n").await?;
         let Some(shown) = line(&mut self.reader).await? else {
             return Ok(false);
         };
         self.is_in = self.state.read(|state| state.provider.lets_in(&shown));
         if self.is_in {
-            self.say(&format!("{tag} OK Logged in.\r\n")).await?;
+            self.send_line(&format!("{tag} OK Logged in.\r\n")).await?;
             return Ok(true);
         }
-        self.say(&format!("+ {}\r\n", TokenProvider::reasons()))
+        self.send_line(&format!("+ {}\r\n", TokenProvider::reasons()))
             .await?;
         let Some(empty) = line(&mut self.reader).await? else {
             return Ok(false);
@@ -159,7 +159,7 @@ impl ImapConnection {
             self.state
                 .change(|state| state.violations.push(format!("AUTHENTICATE: {empty}")));
         }
-        self.say(&format!(
+        self.send_line(&format!(
             "{tag} NO [AUTHENTICATIONFAILED] Invalid credentials\r\n"
         ))
         .await?;
@@ -265,7 +265,7 @@ impl ImapConnection {
     /// Announces new mail until the client ends the command.
     async fn idle(&mut self, tag: &str) -> io::Result<bool> {
         let mut changed = self.state.subscribe();
-        self.say("+ idling\r\n").await?;
+        self.send_line("+ idling\r\n").await?;
         let mut nudges = self.state.read(|state| state.nudges);
         let mut begun = Vec::new();
         loop {
@@ -278,7 +278,7 @@ impl ImapConnection {
             };
             nudges = now;
             if !news.is_empty() {
-                self.say(&news).await?;
+                self.send_line(&news).await?;
             }
             tokio::select! {
                 ended = line_into(&mut self.reader, &mut begun) => {
@@ -291,7 +291,7 @@ impl ImapConnection {
                     match fault {
                         Some(MailFault::Stall) => future::pending().await,
                         Some(_) => return Ok(false),
-                        None => return self.say(&format!("{tag} OK done\r\n")).await.map(|()| true),
+                        None => return self.send_line(&format!("{tag} OK done\r\n")).await.map(|()| true),
                     }
                 }
                 _ = changed.changed() => {}

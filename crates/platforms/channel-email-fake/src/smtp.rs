@@ -38,9 +38,9 @@ pub(crate) async fn serve(stream: TcpStream, state: Watched<MailState>) -> io::R
         from: None,
         to: Vec::new(),
     };
-    connection.say("220 fake.test ESMTP").await?;
+    connection.send_line("220 fake.test ESMTP").await?;
     while let Some(command) = line(&mut connection.reader).await? {
-        if !connection.obey(&command).await? {
+        if !connection.handle_command(&command).await? {
             break;
         }
     }
@@ -48,14 +48,14 @@ pub(crate) async fn serve(stream: TcpStream, state: Watched<MailState>) -> io::R
 }
 
 impl SmtpConnection {
-    async fn say(&mut self, text: &str) -> io::Result<()> {
+    async fn send_line(&mut self, text: &str) -> io::Result<()> {
         self.writer
             .write_all(format!("{text}\r\n").as_bytes())
             .await
     }
 
     /// Carries out a command. Returns `false` if the connection ends.
-    async fn obey(&mut self, command: &str) -> io::Result<bool> {
+    async fn handle_command(&mut self, command: &str) -> io::Result<bool> {
         let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
         let name = name.to_ascii_uppercase();
         self.state.reached(|state| !state.is_stalled).await;
@@ -65,7 +65,7 @@ impl SmtpConnection {
         }
         let is_content = name == "DATA" && !self.to.is_empty();
         let answer = self.answer(&name, rest);
-        self.say(&answer).await?;
+        self.send_line(&answer).await?;
         if is_content {
             return self.content().await;
         }
@@ -76,7 +76,7 @@ impl SmtpConnection {
         match fault {
             MailFault::Stall => future::pending().await,
             MailFault::Cut | MailFault::CutAfterEffect => Ok(false),
-            MailFault::Answer(text) => self.say(&text).await.map(|()| true),
+            MailFault::Answer(text) => self.send_line(&text).await.map(|()| true),
         }
     }
 
@@ -154,7 +154,7 @@ impl SmtpConnection {
         }
         match fault {
             Some(fault) => self.fail(fault).await,
-            None => self.say("250 kept").await.map(|()| true),
+            None => self.send_line("250 kept").await.map(|()| true),
         }
     }
 }

@@ -40,12 +40,12 @@ async fn main() -> anyhow::Result<()> {
         let Some(line) = line.transpose()? else {
             return Ok(());
         };
-        let answer = obey(&fake, &serde_json::from_str(&line)?, &mut pushed).await?;
+        let answer = apply(&fake, &serde_json::from_str(&line)?, &mut pushed).await?;
         println!("{answer}");
     }
 }
 
-async fn obey(fake: &SlackFake, order: &Value, pushed: &mut Vec<Pushed>) -> anyhow::Result<Value> {
+async fn apply(fake: &SlackFake, order: &Value, pushed: &mut Vec<Pushed>) -> anyhow::Result<Value> {
     let text = |key: &str| order.get(key).and_then(Value::as_str);
     let number = |key: &str| {
         order
@@ -96,7 +96,7 @@ async fn obey(fake: &SlackFake, order: &Value, pushed: &mut Vec<Pushed>) -> anyh
             incoming = incoming.with_file("f.txt", "text/plain", file.to_owned());
         }
         if order.get("untold").is_some() {
-            fake.push_untold(incoming)
+            fake.push_silently(incoming)
         } else {
             fake.push(incoming)
         }

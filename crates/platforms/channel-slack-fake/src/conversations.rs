@@ -6,9 +6,10 @@ use nanobot_testkit::json::set;
 use serde_json::{Value, json};
 
 use crate::api::{ApiError, ApiResult};
-use crate::messages::StoredMessage;
+use crate::model::Conversation;
+use crate::model::StoredMessage;
 use crate::params::Params;
-use crate::state::{Conversation, SlackState};
+use crate::state::SlackState;
 
 impl SlackState {
     pub(crate) fn open_conversation(&mut self, params: &Params) -> ApiResult {
@@ -40,7 +41,7 @@ impl SlackState {
 
     /// Returns the messages of a channel, newest first, without those in threads.
     pub(crate) fn history(&self, params: &Params) -> ApiResult {
-        let channel = self.writable(params.text("channel"))?;
+        let channel = self.writable_channel(params.text("channel"))?;
         let is_shown = |_: &str, message: &StoredMessage| {
             message.thread.is_none() || message.subtype.as_deref() == Some("thread_broadcast")
         };
@@ -51,7 +52,7 @@ impl SlackState {
     /// Returns the messages of a thread, oldest first. The root comes first whatever range is
     /// requested.
     pub(crate) fn replies(&self, params: &Params) -> ApiResult {
-        let channel = self.writable(params.text("channel"))?;
+        let channel = self.writable_channel(params.text("channel"))?;
         let root = params.text("ts");
         let known = self
             .channels

@@ -1,72 +1,19 @@
 //! Events for the app, sent in envelopes until each is acknowledged.
 
-use std::collections::VecDeque;
-
 use nanobot_testkit::json::set;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::account::{BOT_USER, TEAM};
-use crate::files::Download;
 use crate::incoming::{Incoming, Person};
-use crate::messages::StoredMessage;
+use crate::model::{AppEvent, Download, Out, Pushed, Sent, StoredMessage};
 use crate::state::SlackState;
 
 /// Maximum number of retries of an event.
 const RETRIES: u32 = 3;
 
-/// An action of a person and the events that report it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pushed {
-    /// The conversation.
-    pub channel: String,
-    /// Id of the message or of the other object.
-    pub ts: String,
-    /// Numbers of its events.
-    events: Vec<usize>,
-}
-
-/// An event for the app.
-#[derive(Debug)]
-pub(crate) struct AppEvent {
-    kind: &'static str,
-    payload: Value,
-    is_acknowledged: bool,
-    /// Number of times that it was put into an envelope.
-    deliveries: usize,
-    retries: u32,
-    reason: &'static str,
-    is_waiting: bool,
-}
-
-/// An envelope in flight.
-#[derive(Debug)]
-pub(crate) struct Sent {
-    event: usize,
-    connection: usize,
-    pub(crate) at: Instant,
-    is_over: bool,
-}
-
-/// An open connection.
-#[derive(Debug, Default)]
-pub(crate) struct SocketConnection {
-    pub(crate) outbox: VecDeque<Out>,
-    /// Set once the connection gets no more envelopes.
-    pub(crate) is_leaving: bool,
-}
-
-/// A task for a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Out {
-    Text(String),
-    Ping,
-    Close,
-    Drop,
-}
-
 impl SlackState {
-    pub(crate) fn push(&mut self, incoming: Incoming, is_told: bool) -> Pushed {
+    pub(crate) fn push(&mut self, incoming: Incoming, sends_event: bool) -> Pushed {
         let Incoming {
             channel,
             person,
@@ -75,7 +22,7 @@ impl SlackState {
             subtype,
             files,
         } = incoming;
-        self.meet(&person);
+        self.add_person(&person);
         if !self.channels.contains_key(&channel) {
             let name = channel.to_ascii_lowercase();
             self.add_channel(&channel, &name, true);
@@ -102,7 +49,10 @@ impl SlackState {
         if let Some(subtype) = &subtype {
             set(&mut event, "subtype", subtype.as_str());
         }
-        let files: Vec<Value> = files.into_iter().map(|file| self.offer(file)).collect();
+        let files: Vec<Value> = files
+            .into_iter()
+            .map(|file| self.add_download(file))
+            .collect();
         if !files.is_empty() {
             set(&mut event, "files", files.clone());
         }
@@ -117,7 +67,7 @@ impl SlackState {
             };
             known.messages.insert(ts.clone(), message);
         }
-        if !is_told {
+        if !sends_event {
             return Pushed {
                 channel,
                 ts,
@@ -129,7 +79,7 @@ impl SlackState {
         if !is_direct && text.contains(&format!("<@{BOT_USER}>")) {
             let mut mention = event.clone();
             set(&mut mention, "type", "app_mention");
-            events.push(self.tell("events_api", mention));
+            events.push(self.queue_event("events_api", mention));
         }
         set(&mut event, "type", "message");
         set(
@@ -137,7 +87,7 @@ impl SlackState {
             "channel_type",
             if is_direct { "im" } else { "channel" },
         );
-        events.push(self.tell("events_api", event));
+        events.push(self.queue_event("events_api", event));
         Pushed {
             channel,
             ts,
@@ -145,7 +95,7 @@ impl SlackState {
         }
     }
 
-    fn offer(&mut self, file: crate::incoming::IncomingFile) -> Value {
+    fn add_download(&mut self, file: crate::incoming::IncomingFile) -> Value {
         let id = format!("F0{}", self.next());
         let slug: String = file
             .name
@@ -179,7 +129,7 @@ impl SlackState {
         Pushed {
             channel,
             ts,
-            events: vec![self.tell("events_api", event.clone())],
+            events: vec![self.queue_event("events_api", event.clone())],
         }
     }
 
@@ -214,11 +164,11 @@ impl SlackState {
             "channel": {"id": channel, "name": "somewhere"}, "message": message, "actions": [action],
             "container": {"type": "message", "message_ts": ts, "channel_id": channel, "is_ephemeral": false},
         });
-        self.meet(person);
+        self.add_person(person);
         Some(Pushed {
             channel: channel.to_owned(),
             ts: at,
-            events: vec![self.tell("interactive", payload)],
+            events: vec![self.queue_event("interactive", payload)],
         })
     }
 
@@ -229,7 +179,7 @@ impl SlackState {
         command: &str,
         text: &str,
     ) -> Pushed {
-        self.meet(person);
+        self.add_person(person);
         if !self.channels.contains_key(channel) {
             self.add_channel(channel, &channel.to_ascii_lowercase(), true);
         }
@@ -247,11 +197,11 @@ impl SlackState {
         Pushed {
             channel: channel.to_owned(),
             ts: at,
-            events: vec![self.tell("slash_commands", payload)],
+            events: vec![self.queue_event("slash_commands", payload)],
         }
     }
 
-    fn tell(&mut self, kind: &'static str, content: Value) -> usize {
+    fn queue_event(&mut self, kind: &'static str, content: Value) -> usize {
         let payload = if kind == "events_api" {
             json!({
                 "token": "verification", "team_id": TEAM, "api_app_id": "A0APP", "type": "event_callback",
@@ -329,9 +279,9 @@ impl SlackState {
     }
 
     /// Handles a frame from the client.
-    pub(crate) fn heard(&mut self, connection: usize, text: &str) {
-        let said: Value = serde_json::from_str(text).unwrap_or_default();
-        let Some(id) = said.get("envelope_id").and_then(Value::as_str) else {
+    pub(crate) fn handle_reply(&mut self, connection: usize, text: &str) {
+        let reply: Value = serde_json::from_str(text).unwrap_or_default();
+        let Some(id) = reply.get("envelope_id").and_then(Value::as_str) else {
             self.complaints.push(format!("no acknowledgement: {text}"));
             return;
         };
@@ -360,13 +310,13 @@ impl SlackState {
             .envelopes
             .values()
             .filter(|sent| sent.connection == connection && !sent.is_over);
-        waiting.map(|sent| sent.at + self.patience).min()
+        waiting.map(|sent| sent.at + self.acknowledge_timeout).min()
     }
 
     /// Sends events again that were not acknowledged in time.
-    pub(crate) fn give_up_waiting(&mut self) {
-        let (now, patience) = (Instant::now(), self.patience);
-        self.end_envelopes(|sent| sent.at + patience <= now);
+    pub(crate) fn expire_envelopes(&mut self) {
+        let (now, acknowledge_timeout) = (Instant::now(), self.acknowledge_timeout);
+        self.end_envelopes(|sent| sent.at + acknowledge_timeout <= now);
     }
 
     fn end_envelopes(&mut self, is_over: impl Fn(&Sent) -> bool) {
@@ -388,7 +338,7 @@ impl SlackState {
         self.dispatch();
     }
 
-    pub(crate) fn gone(&mut self, connection: usize) {
+    pub(crate) fn remove_connection(&mut self, connection: usize) {
         self.connections.remove(&connection);
         self.end_envelopes(|sent| sent.connection == connection);
     }

@@ -8,10 +8,9 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::envelope::Pushed;
 use crate::fault::Fault;
 use crate::incoming::{Incoming, Person};
-use crate::messages::SentMessage;
+use crate::model::{Pushed, SentMessage};
 use crate::state::{Call, SlackState};
 use crate::{handler, socket};
 
@@ -61,7 +60,7 @@ impl SlackFake {
 
     /// Sets the time limit for acknowledging an envelope (three seconds by default).
     pub fn acknowledge_within(&self, limit: Duration) {
-        self.state.change(|state| state.patience = limit);
+        self.state.change(|state| state.acknowledge_timeout = limit);
     }
 
     /// Adds a conversation; `has_bot` is `true` if the bot is a member.
@@ -72,7 +71,7 @@ impl SlackFake {
 
     /// Adds a person.
     pub fn add_person(&self, person: &Person) {
-        self.state.change(|state| state.meet(person));
+        self.state.change(|state| state.add_person(person));
     }
 
     /// Sends a message from a person. The first message creates its channel and person.
@@ -104,7 +103,7 @@ impl SlackFake {
 
     /// Adds a message from a person without sending an event, as Slack does if an app is offline
     /// for long.
-    pub fn push_untold(&self, incoming: Incoming) -> Pushed {
+    pub fn push_silently(&self, incoming: Incoming) -> Pushed {
         self.state.change(|state| state.push(incoming, false))
     }
 
@@ -120,7 +119,7 @@ impl SlackFake {
 
     /// Disconnects every connection right after each of the next `count` greetings.
     pub fn disconnect_at_once(&self, count: usize) {
-        self.state.change(|state| state.storm = count);
+        self.state.change(|state| state.disconnects_left = count);
     }
 
     /// Cuts every connection, including those of the Web API; new ones are accepted.

@@ -1,29 +1,13 @@
 //! Files in both directions.
 
-use bytes::Bytes;
 use nanobot_testkit::http::{Request, Response};
 use serde_json::{Value, json};
 
 use crate::account::BOT_USER;
 use crate::api::{ApiError, ApiResult};
-use crate::messages::{SentFile, StoredMessage};
+use crate::model::{SentFile, StoredMessage, Upload};
 use crate::params::Params;
 use crate::state::SlackState;
-
-/// A file that a person sent.
-#[derive(Debug)]
-pub(crate) struct Download {
-    pub(crate) mime: String,
-    pub(crate) bytes: Bytes,
-}
-
-/// A file that the bot sends.
-#[derive(Debug)]
-pub(crate) struct Upload {
-    name: String,
-    length: usize,
-    bytes: Option<Bytes>,
-}
 
 impl SlackState {
     /// Returns the response to a download: without a valid token a login page, as at Slack.
@@ -94,7 +78,7 @@ impl SlackState {
 
     pub(crate) fn complete_upload(&mut self, params: &Params) -> ApiResult {
         let channel = match params.given("channel_id") {
-            Some(channel) => Some(self.writable(channel)?),
+            Some(channel) => Some(self.writable_channel(channel)?),
             None => None,
         };
         let thread = params.given("thread_ts").map(str::to_owned);
@@ -124,7 +108,7 @@ impl SlackState {
             self.uploads.remove(id);
             if let Some(channel) = &channel {
                 let (user, thread) = (BOT_USER.to_owned(), thread.clone());
-                self.keep(
+                self.store(
                     channel,
                     StoredMessage {
                         user,

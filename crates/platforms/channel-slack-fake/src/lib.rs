@@ -19,14 +19,14 @@ mod files;
 mod handler;
 mod incoming;
 mod messages;
+mod model;
 mod params;
 mod socket;
 mod state;
 
 pub use account::{APP_TOKEN, BOT_TOKEN, BOT_USER, TEAM};
-pub use envelope::Pushed;
 pub use fake::SlackFake;
 pub use fault::Fault;
 pub use incoming::{Incoming, Person};
-pub use messages::{SentFile, SentMessage};
+pub use model::{Pushed, SentFile, SentMessage};
 pub use state::Call;

@@ -1,12 +1,11 @@
 //! Messages, and the methods that create and change them.
 
-use bytes::Bytes;
-use nanobot_testkit::json::set;
 use serde_json::{Value, json};
 
 use crate::account::BOT_USER;
 use crate::api::{ApiError, ApiResult};
 use crate::blocks;
+use crate::model::{SentMessage, StoredMessage};
 use crate::params::Params;
 use crate::state::SlackState;
 
@@ -14,80 +13,6 @@ use crate::state::SlackState;
 const TEXT_LIMIT: usize = 40_000;
 /// Maximum length of a text in an edit. Longer text is refused.
 const EDIT_LIMIT: usize = 4000;
-
-/// A file sent by the bot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SentFile {
-    /// Its name.
-    pub name: String,
-    /// Its content.
-    pub bytes: Bytes,
-}
-
-/// A message sent by the bot, in its current state.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SentMessage {
-    /// The conversation.
-    pub channel: String,
-    /// Its id.
-    pub ts: String,
-    /// The thread.
-    pub thread: Option<String>,
-    /// The text.
-    pub text: String,
-    /// The blocks; `Null` if there are none.
-    pub blocks: Value,
-    /// The metadata; `Null` if there is none.
-    pub metadata: Value,
-    /// Earlier texts, oldest first.
-    pub history: Vec<String>,
-    /// `true` once the message is deleted.
-    pub is_deleted: bool,
-    /// The file, if the message is a file.
-    pub file: Option<SentFile>,
-}
-
-#[derive(Clone, Debug, Default)]
-pub(crate) struct StoredMessage {
-    pub(crate) user: String,
-    pub(crate) text: String,
-    pub(crate) thread: Option<String>,
-    pub(crate) subtype: Option<String>,
-    /// Files sent by a person.
-    pub(crate) files: Vec<Value>,
-    pub(crate) blocks: Value,
-    pub(crate) metadata: Value,
-    pub(crate) history: Vec<String>,
-    pub(crate) is_deleted: bool,
-    pub(crate) file: Option<SentFile>,
-    pub(crate) reactions: Vec<String>,
-}
-
-impl StoredMessage {
-    /// Returns the message as history and replies show it.
-    pub(crate) fn json(&self, ts: &str, with_metadata: bool) -> Value {
-        let mut json = json!({"type": "message", "user": self.user, "text": self.text, "ts": ts});
-        if self.user == BOT_USER {
-            set(&mut json, "bot_id", "B0BOT");
-        }
-        if let Some(thread) = &self.thread {
-            set(&mut json, "thread_ts", thread.as_str());
-        }
-        if let Some(subtype) = &self.subtype {
-            set(&mut json, "subtype", subtype.as_str());
-        }
-        if !self.files.is_empty() {
-            set(&mut json, "files", self.files.clone());
-        }
-        if !self.blocks.is_null() {
-            set(&mut json, "blocks", self.blocks.clone());
-        }
-        if with_metadata && !self.metadata.is_null() {
-            set(&mut json, "metadata", self.metadata.clone());
-        }
-        json
-    }
-}
 
 impl SlackState {
     pub(crate) fn sent(&self) -> Vec<SentMessage> {
@@ -119,11 +44,11 @@ impl SlackState {
     }
 
     pub(crate) fn post(&mut self, params: &Params) -> ApiResult {
-        let channel = self.writable(params.text("channel"))?;
+        let channel = self.writable_channel(params.text("channel"))?;
         let (text, blocks) = content(params, TEXT_LIMIT)?;
         let thread = params.given("thread_ts").map(str::to_owned);
         let metadata = metadata(params)?;
-        let ts = self.keep(
+        let ts = self.store(
             &channel,
             StoredMessage {
                 user: BOT_USER.to_owned(),
@@ -142,7 +67,7 @@ impl SlackState {
     }
 
     /// Stores a message of the bot.
-    pub(crate) fn keep(
+    pub(crate) fn store(
         &mut self,
         channel: &str,
         message: StoredMessage,
@@ -163,7 +88,7 @@ impl SlackState {
     }
 
     pub(crate) fn update(&mut self, params: &Params) -> ApiResult {
-        let channel = self.writable(params.text("channel"))?;
+        let channel = self.writable_channel(params.text("channel"))?;
         let (text, blocks) = content(params, EDIT_LIMIT)?;
         let metadata = metadata(params)?;
         let ts = params.text("ts").to_owned();
@@ -178,7 +103,7 @@ impl SlackState {
     }
 
     pub(crate) fn delete(&mut self, params: &Params) -> ApiResult {
-        let channel = self.writable(params.text("channel"))?;
+        let channel = self.writable_channel(params.text("channel"))?;
         let ts = params.text("ts").to_owned();
         self.own(&channel, &ts, "cant_delete_message")?.is_deleted = true;
         Ok(json!({"channel": channel, "ts": ts}))
@@ -205,7 +130,7 @@ impl SlackState {
     }
 
     pub(crate) fn react(&mut self, params: &Params, adds: bool) -> ApiResult {
-        let channel = self.writable(params.text("channel"))?;
+        let channel = self.writable_channel(params.text("channel"))?;
         let name = params.text("name").to_owned();
         let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_+-'".contains(c);
         if name.is_empty() || !name.chars().all(is_name) {

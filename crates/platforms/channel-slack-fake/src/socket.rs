@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::Message;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::envelope::{Out, SocketConnection};
+use crate::model::{Out, SocketConnection};
 use crate::state::SlackState;
 
 /// Listens for sockets until `stop` fires.
@@ -56,8 +56,8 @@ async fn serve(state: Watched<SlackState>, stream: TcpStream) {
         if let Some(open) = state.connections.get_mut(&number) {
             open.outbox.push_back(Out::Text(hello.to_string()));
         }
-        if state.storm > 0 {
-            state.storm -= 1;
+        if state.disconnects_left > 0 {
+            state.disconnects_left -= 1;
             state.disconnect("refresh_requested");
         }
         state.dispatch();
@@ -67,7 +67,7 @@ async fn serve(state: Watched<SlackState>, stream: TcpStream) {
     if ping.is_ok() {
         talk(&state, number, socket).await;
     }
-    state.change(|state| state.gone(number));
+    state.change(|state| state.remove_connection(number));
 }
 
 /// Accepts a client that has a ticket. A ticket is good for one connection.
@@ -159,9 +159,9 @@ async fn talk(state: &Watched<SlackState>, number: usize, mut socket: WebSocketS
         };
         tokio::select! {
             _ = changed.changed() => {}
-            () = overdue => state.change(SlackState::give_up_waiting),
+            () = overdue => state.change(SlackState::expire_envelopes),
             frame = socket.next(), if !is_stalled => match frame {
-                Some(Ok(Message::Text(text))) => state.change(|state| state.heard(number, text.as_str())),
+                Some(Ok(Message::Text(text))) => state.change(|state| state.handle_reply(number, text.as_str())),
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return,
                 Some(Ok(_)) => {}
             },

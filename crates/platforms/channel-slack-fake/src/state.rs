@@ -9,14 +9,12 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::api::ApiError;
-use crate::envelope::{AppEvent, Sent, SocketConnection};
 use crate::fault::Fault;
-use crate::files::{Download, Upload};
 use crate::incoming::Person;
-use crate::messages::StoredMessage;
+use crate::model::{AppEvent, Conversation, Download, Sent, SocketConnection, Upload};
 
 /// Time that Slack waits for an acknowledgement.
-const PATIENCE: Duration = Duration::from_secs(3);
+const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A call of the API.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +39,7 @@ pub(crate) struct SlackState {
     pub(crate) base: String,
     /// URL of the socket.
     pub(crate) socket: String,
-    pub(crate) patience: Duration,
+    pub(crate) acknowledge_timeout: Duration,
     pub(crate) is_revoked: bool,
     pub(crate) is_down: bool,
     pub(crate) hides_metadata: bool,
@@ -63,14 +61,7 @@ pub(crate) struct SlackState {
     pub(crate) connected: usize,
     pub(crate) claimed_connections: Option<usize>,
     /// Number of future connections that are asked to disconnect at once.
-    pub(crate) storm: usize,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Conversation {
-    pub(crate) name: String,
-    pub(crate) has_bot: bool,
-    pub(crate) messages: BTreeMap<String, StoredMessage>,
+    pub(crate) disconnects_left: usize,
 }
 
 impl Default for SlackState {
@@ -78,7 +69,7 @@ impl Default for SlackState {
         Self {
             base: String::new(),
             socket: String::new(),
-            patience: PATIENCE,
+            acknowledge_timeout: ACKNOWLEDGE_TIMEOUT,
             is_revoked: false,
             is_down: false,
             hides_metadata: false,
@@ -98,7 +89,7 @@ impl Default for SlackState {
             connections: BTreeMap::new(),
             connected: 0,
             claimed_connections: None,
-            storm: 0,
+            disconnects_left: 0,
         }
     }
 }
@@ -127,12 +118,12 @@ impl SlackState {
         );
     }
 
-    pub(crate) fn meet(&mut self, person: &Person) {
+    pub(crate) fn add_person(&mut self, person: &Person) {
         self.people.insert(person.id.clone(), person.clone());
     }
 
     /// Returns the id of a conversation that the bot may write to.
-    pub(crate) fn writable(&self, id: &str) -> Result<String, ApiError> {
+    pub(crate) fn writable_channel(&self, id: &str) -> Result<String, ApiError> {
         match self.channels.get(id) {
             None => Err(ApiError::new("channel_not_found")),
             Some(channel) if !channel.has_bot => Err(ApiError::new("not_in_channel")),

@@ -6,18 +6,16 @@
     reason = "tests stop at the first surprise"
 )]
 
+#[path = "slack/catch_up.rs"]
+mod catch_up;
 #[path = "slack/conformance.rs"]
 mod conformance;
-#[path = "slack/doubt.rs"]
-mod doubt;
 #[path = "slack/drafts.rs"]
 mod drafts;
 #[path = "slack/inbound.rs"]
 mod inbound;
 #[path = "slack/markup.rs"]
 mod markup;
-#[path = "slack/missed.rs"]
-mod missed;
 #[path = "slack/native_tables.rs"]
 mod native_tables;
 #[path = "slack/outbound.rs"]
@@ -32,3 +30,5 @@ mod support;
 mod tables;
 #[path = "slack/transport.rs"]
 mod transport;
+#[path = "slack/uncertain.rs"]
+mod uncertain;

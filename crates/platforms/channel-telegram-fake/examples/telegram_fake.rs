@@ -31,14 +31,14 @@ async fn main() -> anyhow::Result<()> {
     // Reading standard input blocks, so it must not run on the threads that serve the fake.
     let serve = tokio::task::spawn_blocking(move || -> anyhow::Result<()> {
         for line in stdin().lock().lines() {
-            println!("{}", obey(&fake, &serde_json::from_str(&line?)?));
+            println!("{}", apply(&fake, &serde_json::from_str(&line?)?));
         }
         Ok(())
     });
     serve.await?
 }
 
-fn obey(fake: &TelegramFake, order: &Value) -> Value {
+fn apply(fake: &TelegramFake, order: &Value) -> Value {
     let number = |key: &str| order.get(key).and_then(Value::as_i64);
     let text = |key: &str| order.get(key).and_then(Value::as_str);
     let person = Person::new(7, "Ann", "ann_x");

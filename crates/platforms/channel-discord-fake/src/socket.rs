@@ -209,7 +209,7 @@ impl GatewayConnection {
         if orders > 0 && !self.is_stalled && !self.is_dismissed {
             let order = self.state.change(|state| state.orders.pop_front());
             if let Some(order) = order {
-                self.obey(order).await?;
+                self.apply_order(order).await?;
             }
         }
         while !self.is_stalled {
@@ -227,7 +227,7 @@ impl GatewayConnection {
         Ok(())
     }
 
-    async fn obey(&mut self, order: Order) -> Result<(), ConnectionEnd> {
+    async fn apply_order(&mut self, order: Order) -> Result<(), ConnectionEnd> {
         self.is_dismissed = matches!(order, Order::Reconnect | Order::Invalidate { .. });
         match order {
             Order::Reconnect => {

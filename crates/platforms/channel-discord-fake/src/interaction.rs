@@ -1,7 +1,5 @@
 //! Menu commands, buttons and the responses to them.
 
-use std::time::Duration;
-
 use nanobot_testkit::json::set;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -11,10 +9,8 @@ use crate::guild::{LONG_AGO, Room};
 use crate::incoming::Person;
 use crate::refusal::{RestError, RestResult};
 use crate::sending::{components_problem, unknown_field};
-use crate::state::{DiscordState, Pushed};
+use crate::state::{Answer, DiscordState, OpenInteraction, Pushed};
 
-/// Time within which Discord expects a response.
-pub(crate) const USUAL_ANSWER_TIME: Duration = Duration::from_secs(3);
 const COMMAND: u8 = 2;
 const COMPONENT: u8 = 3;
 const ANSWER_FIELDS: &[&str] = &[
@@ -28,39 +24,6 @@ const ANSWER_FIELDS: &[&str] = &[
     "poll",
     "files",
 ];
-
-/// An interaction that waits for its response.
-#[derive(Debug)]
-pub(crate) struct OpenInteraction {
-    token: String,
-    asked: Instant,
-    kind: u8,
-    /// The message that carries the pressed button.
-    message: Option<u64>,
-    is_answered: bool,
-}
-
-/// A response to a command or a button.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
-    /// Id of the interaction.
-    pub interaction: u64,
-    /// Type of the response: 4 is a message, 7 an update of the message with the button.
-    pub kind: u64,
-    /// Content of the message.
-    pub data: Value,
-}
-
-impl Answer {
-    /// Returns `true` if only the user who triggered the interaction can see the response.
-    #[must_use]
-    pub fn is_private(&self) -> bool {
-        self.data
-            .get("flags")
-            .and_then(Value::as_u64)
-            .is_some_and(|flags| flags & 64 != 0)
-    }
-}
 
 impl DiscordState {
     pub(crate) fn use_command(

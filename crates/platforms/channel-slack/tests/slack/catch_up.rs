@@ -19,7 +19,7 @@ async fn what_was_said_between_two_runs_is_fetched_in_order_and_once() {
     let running = Running::start(keys.clone()).await;
     running
         .fake
-        .push_untold(Incoming::direct(&ann(), "before the first start"));
+        .push_silently(Incoming::direct(&ann(), "before the first start"));
     running.said(Incoming::direct(&ann(), "hello")).await;
     let question = running.said(mention("a question")).await;
     running
@@ -28,18 +28,18 @@ async fn what_was_said_between_two_runs_is_fetched_in_order_and_once() {
     let mut second = String::new();
     let running = running
         .restart(&keys, |fake| {
-            fake.push_untold(Incoming::direct(&ann(), "one"));
-            fake.push_untold(Incoming::direct(&mallory(), "a stranger"));
-            fake.push_untold(mention("two"));
-            fake.push_untold(to_room("three").in_thread(&question.ts));
-            second = fake.push_untold(mention("four")).ts;
-            fake.push_untold(to_room("five").in_thread(&second));
-            fake.push_untold(
+            fake.push_silently(Incoming::direct(&ann(), "one"));
+            fake.push_silently(Incoming::direct(&mallory(), "a stranger"));
+            fake.push_silently(mention("two"));
+            fake.push_silently(to_room("three").in_thread(&question.ts));
+            second = fake.push_silently(mention("four")).ts;
+            fake.push_silently(to_room("five").in_thread(&second));
+            fake.push_silently(
                 to_room("six")
                     .in_thread(&question.ts)
                     .of_subtype("thread_broadcast"),
             );
-            fake.push_untold(Incoming::direct(&ann(), "seven").with_file(
+            fake.push_silently(Incoming::direct(&ann(), "seven").with_file(
                 "a.txt",
                 "text/plain",
                 "a",
@@ -103,8 +103,8 @@ async fn a_direct_conversation_goes_on_in_its_session() {
     let hello = running.hello().await;
     let running = running
         .restart(&json!({}), |fake| {
-            let root = fake.push_untold(Incoming::direct(&ann(), "root")).ts;
-            fake.push_untold(Incoming::direct(&ann(), "answer").in_thread(&root));
+            let root = fake.push_silently(Incoming::direct(&ann(), "root")).ts;
+            fake.push_silently(Incoming::direct(&ann(), "answer").in_thread(&root));
         })
         .await;
     let (root, answer) = (
@@ -127,7 +127,7 @@ async fn a_direct_conversation_goes_on_in_its_session() {
 async fn what_was_lost_with_a_connection_comes_before_what_is_said_after_it() {
     let running = Running::start(json!({})).await;
     running.said(Incoming::direct(&ann(), "hello")).await;
-    running.fake.push_untold(Incoming::direct(&ann(), "lost"));
+    running.fake.push_silently(Incoming::direct(&ann(), "lost"));
     running
         .fake
         .fail_next("conversations.history", Fault::Status(503));
@@ -158,8 +158,8 @@ async fn what_is_told_live_waits_for_its_own_conversation_alone() {
     running.fake.fail_next("conversations.history", Fault::Hang);
     let running = running
         .restart(&keys, |fake| {
-            fake.push_untold(Incoming::direct(&ann(), "missed"));
-            fake.push_untold(mention("missed"));
+            fake.push_silently(Incoming::direct(&ann(), "missed"));
+            fake.push_silently(mention("missed"));
         })
         .await;
     let first = running
@@ -184,7 +184,7 @@ async fn a_missing_scope_is_said_once() {
     for number in 1..=2 {
         running
             .fake
-            .push_untold(Incoming::direct(&ann(), "never heard"));
+            .push_silently(Incoming::direct(&ann(), "never heard"));
         running
             .fake
             .fail_next("conversations.history", Fault::error("missing_scope"));
