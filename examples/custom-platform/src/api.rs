@@ -2,9 +2,9 @@
 
 use nanobot_channel::ChannelError;
 use nanobot_channel_kit::attachment::FetchError;
-use nanobot_channel_kit::call::{USUAL_PAUSE, retry_after};
-use nanobot_channel_kit::http::Way;
-use nanobot_channel_kit::rest::FILE_TIME;
+use nanobot_channel_kit::call::{DEFAULT_RETRY_AFTER, retry_after};
+use nanobot_channel_kit::http::ProxyMode;
+use nanobot_channel_kit::rest::FILE_TIMEOUT;
 use nanobot_channel_kit::{Rest, Secret};
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
@@ -32,10 +32,10 @@ impl Api {
         config: &BeaconConfig,
         shared_proxy: Option<&str>,
     ) -> Result<Self, ChannelError> {
-        let proxy = Way::new(None, shared_proxy)?;
+        let proxy = ProxyMode::new(None, shared_proxy)?;
         let rest = Rest::new(&config.api_base, API_BASE, proxy, config.request_timeout())?;
         Ok(Self {
-            rest: rest.hiding(&config.token),
+            rest: rest.redacting(&config.token),
             token: config.token.clone(),
         })
     }
@@ -50,7 +50,7 @@ impl Api {
         let request = request.bearer_auth(self.token.expose());
         let answer = self.rest.answer(request).await?;
         if answer.status == StatusCode::TOO_MANY_REQUESTS {
-            let pause = retry_after(&answer.headers).unwrap_or(USUAL_PAUSE);
+            let pause = retry_after(&answer.headers).unwrap_or(DEFAULT_RETRY_AFTER);
             return Err(CallError::RateLimited(pause));
         }
         if answer.status.is_success() {
@@ -62,7 +62,7 @@ impl Api {
                 status: answer.status.as_u16(),
                 word: self.rest.scrub(&body.error),
             }),
-            Err(_) => Rest::not_from("Beacon", answer.status),
+            Err(_) => Rest::intermediary_error("Beacon", answer.status),
         })
     }
 
@@ -76,7 +76,7 @@ impl Api {
         address.query_pairs_mut().append_pair("id", id);
         let request = self.rest.request_to(Method::GET, address)?;
         let request = request.bearer_auth(self.token.expose());
-        let request = request.timeout(self.rest.timeout() + FILE_TIME);
+        let request = request.timeout(self.rest.timeout() + FILE_TIMEOUT);
         let response = self.rest.send(request).await?;
         if !response.status().is_success() {
             return Err(FetchError::Status(response.status().as_u16()));

@@ -6,7 +6,7 @@ use nanobot_channel::{
     ChannelContext, ChannelError, DeliveryGuarantee, Format, Measure, MessageId, OutboundPart,
     PlainText, Sent, TextStyle,
 };
-use nanobot_channel_kit::upload::name_of;
+use nanobot_channel_kit::upload::file_name;
 use nanobot_channel_kit::{ChannelBase, NoDraft, Platform, PlatformChannel, PlatformFactory};
 use serde::Deserialize;
 use serde_json::json;
@@ -61,7 +61,7 @@ impl Platform for Beacon {
         if part.index == 0 {
             // Beacon takes no files from bots; people at least learn their names.
             for (index, file) in part.message.media.iter().enumerate() {
-                let text = format!("[attachment: {} - not supported]", name_of(file));
+                let text = format!("[attachment: {} - not supported]", file_name(file));
                 self.post(room, &format!("{key}/file/{index}"), &text)
                     .await?;
             }

@@ -21,7 +21,7 @@ impl fmt::Display for BeaconRefusal {
 }
 
 impl Refusal for BeaconRefusal {
-    fn meaning(&self) -> ChannelError {
+    fn to_channel_error(&self) -> ChannelError {
         let text = self.to_string();
         match self.word.as_str() {
             "bad_token" => ChannelError::Auth(text),

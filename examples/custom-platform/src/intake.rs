@@ -63,7 +63,7 @@ impl IntakeSource for Beacon {
         self.api.download(&file.id, context.media.limit()).await
     }
 
-    async fn tell(&self, candidate: &CandidateMessage<()>, text: String) {
+    async fn send_notice(&self, candidate: &CandidateMessage<()>, text: String) {
         let key = format!("notice/{}", candidate.id.as_str());
         if let Err(error) = self.post(candidate.chat.as_str(), &key, &text).await {
             tracing::warn!(channel = %self.base.name, %error, "a notice could not be sent");

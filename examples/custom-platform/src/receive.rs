@@ -64,7 +64,7 @@ impl Beacon {
                 incoming = socket.next(), if lanes.len() < BACKLOG => {
                     let frame = match incoming.map_err(ChannelError::Unavailable)? {
                         Incoming::Text(frame) => frame,
-                        Incoming::Binary(_) | Incoming::Life => String::new(),
+                        Incoming::Binary(_) | Incoming::Control => String::new(),
                         Incoming::Closed(_) => {
                             let why = "Beacon closed the stream".to_owned();
                             return Err(ChannelError::Unavailable(why));
@@ -88,7 +88,7 @@ impl Beacon {
         }
         let stream: Stream = self.api.call("v1/stream", &serde_json::json!({})).await?;
         let socket = WebSocket::open(&self.api.rest, &stream.url, HANDSHAKE).await?;
-        Ok(socket.pinging(PING_EVERY, LONGEST_SILENCE))
+        Ok(socket.with_pings(PING_EVERY, LONGEST_SILENCE))
     }
 
     /// Hands a message to the assistant. Returns its id and the consequence.
@@ -104,7 +104,7 @@ impl Beacon {
         let next = match Message::deserialize(content) {
             Ok(message) => {
                 let candidate = candidate(&id, message);
-                intake::take(self, &candidate, Some(handling), context).await
+                intake::accept(self, &candidate, Some(handling), context).await
             }
             Err(error) => {
                 tracing::warn!(channel = %self.base.name, %error, "an unreadable message was skipped");

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use nanobot_channel::ChannelError;
 use nanobot_channel_kit::Rest;
-use nanobot_channel_kit::call::{USUAL_PAUSE, pause_of, retry_after};
-use nanobot_channel_kit::http::Way;
-use nanobot_channel_kit::rest::{FILE_TIME, RestAnswer, SecretPart};
+use nanobot_channel_kit::call::{DEFAULT_RETRY_AFTER, pause_from_secs, retry_after};
+use nanobot_channel_kit::http::ProxyMode;
+use nanobot_channel_kit::rest::{FILE_TIMEOUT, RestAnswer, SecretPart};
 use reqwest::header::HeaderMap;
 use reqwest::multipart::Form;
 use reqwest::{Method, StatusCode, Url};
@@ -21,7 +21,7 @@ use crate::route::Route;
 use crate::{DiscordConfig, Secret};
 
 /// The time that a request waits here for its allowance.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 /// Discord requires the name of the library.
 const USER_AGENT: &str = concat!(
     "DiscordBot (",
@@ -33,7 +33,7 @@ const USER_AGENT: &str = concat!(
 /// Hosts of Discord's files.
 const FILE_HOSTS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 /// Limit of an error's details, in characters.
-const DETAILS: usize = 300;
+const MAX_DETAILS_LENGTH: usize = 300;
 
 /// The body of a request.
 #[derive(Debug)]
@@ -57,14 +57,14 @@ impl Api {
         config: &DiscordConfig,
         shared_proxy: Option<&str>,
     ) -> Result<Self, ChannelError> {
-        let way = way(config, shared_proxy)?;
-        let rest = Rest::new(&config.api_base, API_BASE, way, config.request_timeout())?;
+        let proxy = proxy_mode(config, shared_proxy)?;
+        let rest = Rest::new(&config.api_base, API_BASE, proxy, config.request_timeout())?;
         // The last part of a token is its signature.
         let signature: SecretPart = |token| token.rsplit_once('.').map(|(_, signature)| signature);
         Ok(Self {
             rest: rest
-                .hiding_part(&config.token, signature)
-                .configured(|client| client.user_agent(USER_AGENT)),
+                .redacting_part(&config.token, signature)
+                .configure_client(|client| client.user_agent(USER_AGENT)),
             token: config.token.clone(),
             limits: Limits::default(),
         })
@@ -83,7 +83,7 @@ impl Api {
         body: Body,
     ) -> Result<R, CallError> {
         let pause = self.limits.pause(&route.bucket);
-        if pause > LONGEST_WAIT {
+        if pause > MAX_WAIT {
             return Err(CallError::RateLimited(pause));
         }
         tokio::time::sleep(pause).await;
@@ -96,19 +96,19 @@ impl Api {
             Body::Json(value) => request.json(&value),
             Body::Form(form) => request
                 .multipart(form)
-                .timeout(self.rest.timeout() + FILE_TIME),
+                .timeout(self.rest.timeout() + FILE_TIMEOUT),
         };
-        self.read(route, &self.rest.answer(request).await?)
+        self.parse_answer(route, &self.rest.answer(request).await?)
     }
 
-    fn read<R: DeserializeOwned>(
+    fn parse_answer<R: DeserializeOwned>(
         &self,
         route: &Route,
         answer: &RestAnswer,
     ) -> Result<R, CallError> {
         let (status, headers) = (answer.status, &answer.headers);
-        if number(headers, "x-ratelimit-remaining") == Some(0.0) {
-            let reset = number(headers, "x-ratelimit-reset-after").and_then(pause_of);
+        if header_number(headers, "x-ratelimit-remaining") == Some(0.0) {
+            let reset = header_number(headers, "x-ratelimit-reset-after").and_then(pause_from_secs);
             self.limits.hold(&route.bucket, reset.unwrap_or_default());
         }
         if status.is_success() {
@@ -119,11 +119,13 @@ impl Api {
         }
         let refusal: Option<ErrorBody> = self.rest.read::<_, Refusal>(&answer.body).ok();
         if status == StatusCode::TOO_MANY_REQUESTS {
-            let told = refusal.as_ref().and_then(|told| told.retry_after);
-            let told = told.and_then(pause_of).or_else(|| retry_after(headers));
-            let pause = told.unwrap_or(USUAL_PAUSE);
+            let in_body = refusal.as_ref().and_then(|body| body.retry_after);
+            let requested = in_body
+                .and_then(pause_from_secs)
+                .or_else(|| retry_after(headers));
+            let pause = requested.unwrap_or(DEFAULT_RETRY_AFTER);
             let is_global = headers.contains_key("x-ratelimit-global");
-            if is_global || refusal.is_some_and(|told| told.global) {
+            if is_global || refusal.is_some_and(|body| body.global) {
                 self.limits.hold_all(pause);
             } else {
                 self.limits.hold(&route.bucket, pause);
@@ -135,7 +137,7 @@ impl Api {
             (None, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNAUTHORIZED) => {
                 refused(status.as_u16(), "without a reason")
             }
-            (None, _) => Rest::not_from("Discord", status),
+            (None, _) => Rest::intermediary_error("Discord", status),
         })
     }
 
@@ -143,10 +145,10 @@ impl Api {
     pub(crate) async fn download(&self, address: &str, limit: u64) -> Result<Vec<u8>, CallError> {
         let address = Url::parse(address)
             .ok()
-            .filter(|address| self.keeps_files(address))
+            .filter(|address| self.is_file_host(address))
             .ok_or_else(|| refused(400, "its address is none of Discord's"))?;
         let request = self.rest.request_to(Method::GET, address)?;
-        let request = request.timeout(self.rest.timeout() + FILE_TIME);
+        let request = request.timeout(self.rest.timeout() + FILE_TIMEOUT);
         let response = self.rest.send(request).await?;
         if !response.status().is_success() {
             return Err(refused(
@@ -158,7 +160,7 @@ impl Api {
         bytes.ok_or_else(|| refused(413, "the file is larger than allowed"))
     }
 
-    fn keeps_files(&self, address: &Url) -> bool {
+    fn is_file_host(&self, address: &Url) -> bool {
         let is_discords = address.scheme() == "https"
             && address
                 .host_str()
@@ -167,7 +169,7 @@ impl Api {
     }
 }
 
-fn number(headers: &HeaderMap, name: &str) -> Option<f64> {
+fn header_number(headers: &HeaderMap, name: &str) -> Option<f64> {
     headers.get(name)?.to_str().ok()?.parse().ok()
 }
 
@@ -180,14 +182,14 @@ fn refused(status: u16, message: &str) -> CallError {
 }
 
 /// Name and password apply only to the channel's own proxy.
-fn way(config: &DiscordConfig, shared: Option<&str>) -> Result<Way, ChannelError> {
+fn proxy_mode(config: &DiscordConfig, shared: Option<&str>) -> Result<ProxyMode, ChannelError> {
     let own = config.proxy.as_ref().map(Secret::expose);
-    let way = Way::new(own, shared)?;
+    let proxy = ProxyMode::new(own, shared)?;
     let password = config.proxy_password.as_ref().map(Secret::expose);
     Ok(
         match config.proxy_username.as_deref().filter(|_| own.is_some()) {
-            Some(name) => way.with_login(name, password.unwrap_or_default()),
-            None => way,
+            Some(name) => proxy.with_login(name, password.unwrap_or_default()),
+            None => proxy,
         },
     )
 }
@@ -210,7 +212,11 @@ impl ErrorBody {
             .message
             .unwrap_or_else(|| "the server gave no reason".to_owned());
         if let Some(errors) = self.errors {
-            let details: String = errors.to_string().chars().take(DETAILS).collect();
+            let details: String = errors
+                .to_string()
+                .chars()
+                .take(MAX_DETAILS_LENGTH)
+                .collect();
             message = format!("{message} {details}");
         }
         CallError::Refused(Refusal {

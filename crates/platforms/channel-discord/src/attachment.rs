@@ -9,7 +9,7 @@ use crate::error::{CallError, Refusal};
 pub(crate) type FetchError = attachment::FetchError<Refusal>;
 
 /// Reads a file as its message describes it.
-pub(crate) fn of(file: &Described, message: &Message) -> Attachment {
+pub(crate) fn parse(file: &Described, message: &Message) -> Attachment {
     let mime = file.content_type.clone();
     let is_voice = |flags: MessageFlags| flags.contains(MessageFlags::IS_VOICE_MESSAGE);
     Attachment {
@@ -26,8 +26,8 @@ pub(crate) fn of(file: &Described, message: &Message) -> Attachment {
     }
 }
 
-/// The marker of a file that was not kept.
-pub(crate) fn not_kept(file: &Attachment, error: &FetchError) -> String {
+/// Returns the marker of a file that could not be stored.
+pub(crate) fn failure_marker(file: &Attachment, error: &FetchError) -> String {
     let is_too_large = error.is_about_size()
         || matches!(
             error,

@@ -4,8 +4,8 @@ use nanobot_channel::{
     Arrival, ChannelContext, ChatId, CommandInfo, DeliveryContext, Map, MessageId, SenderId,
     SessionKey,
 };
+use nanobot_channel_kit::attribute_text;
 use nanobot_channel_kit::intake::Piece;
-use nanobot_channel_kit::others_words;
 use serenity::model::channel::{Message, MessageType};
 use serenity::model::id::{ChannelId, GuildId, MessageId as DiscordMessage, UserId};
 use serenity::model::user::User;
@@ -79,18 +79,22 @@ impl Authorship<'_> {
 
 impl Discord {
     /// Reads a message. `None` if it was not written by a person for the assistant.
-    pub(crate) async fn candidate(
+    pub(crate) async fn message_candidate(
         &self,
         message: &Message,
         context: &ChannelContext,
     ) -> Option<CandidateMessage> {
         let bot = self.with_cursor(|cursor| cursor.bot().cloned())?;
-        let is_said = matches!(
+        let is_user_message = matches!(
             message.kind,
             MessageType::Regular | MessageType::InlineReply
         );
         let is_automatic = message.author.bot && !self.config.allow_bots;
-        if !is_said || is_automatic || message.author.id == bot.id || message.webhook_id.is_some() {
+        if !is_user_message
+            || is_automatic
+            || message.author.id == bot.id
+            || message.webhook_id.is_some()
+        {
             return None;
         }
         let parent = match message.guild_id {
@@ -106,23 +110,23 @@ impl Discord {
         if !self.listens_to(&origin) {
             return None;
         }
-        let (text, is_named) = without_salutation(&message.content, bot.id);
-        let addressed = is_named || is_meant(message, &bot);
-        let mut candidate = self.candidate_at(&origin, message.id.get(), addressed);
+        let (text, is_named) = strip_leading_mention(&message.content, bot.id);
+        let addressed = is_named || is_addressed(message, &bot);
+        let mut candidate = self.empty_candidate(&origin, message.id.get(), addressed);
         candidate.metadata = origin.metadata(message.id.get(), quoted_id(message));
         // In front of a command it would make a text of it.
         let reply = Some(message).filter(|_| !is_command(&text, &context.commands));
         let reply = reply.and_then(|message| Self::reply_context(message, &bot));
         candidate.pieces.extend(reply.map(Piece::Text));
         candidate.pieces.push(Piece::Text(text));
-        candidate.pieces.extend(beside_the_text(message));
+        candidate.pieces.extend(other_content(message));
         candidate.delivery.reply_to = Some(candidate.id.clone());
         candidate.origin.message = Some(message.id);
         Some(candidate)
     }
 
     /// A candidate without content.
-    pub(crate) fn candidate_at(
+    pub(crate) fn empty_candidate(
         &self,
         origin: &Authorship<'_>,
         number: u64,
@@ -188,17 +192,17 @@ impl Discord {
             let first = original.attachments.first()?;
             text = format!("[attachment: {}]", first.filename);
         }
-        Some(others_words("Reply to", &whom, &text))
+        Some(attribute_text("Reply to", &whom, &text))
     }
 }
 
 /// Returns the files of a message, and its other content than text.
-fn beside_the_text(message: &Message) -> Vec<Piece> {
+fn other_content(message: &Message) -> Vec<Piece> {
     let forwarded = message.message_snapshots.iter();
     let files = forwarded.clone().flat_map(|snapshot| &snapshot.attachments);
     let files = message.attachments.iter().chain(files);
-    let files = files.map(|file| Piece::File(attachment::of(file, message)));
-    let forwarded = forwarded.map(|snapshot| others_words("forwarded", "", &snapshot.content));
+    let files = files.map(|file| Piece::File(attachment::parse(file, message)));
+    let forwarded = forwarded.map(|snapshot| attribute_text("forwarded", "", &snapshot.content));
     let stickers = message.sticker_items.iter();
     let stickers = stickers.map(|sticker| format!("[sticker: {}]", sticker.name));
     let poll = message.poll.iter();
@@ -229,7 +233,7 @@ fn is_command(text: &str, commands: &[CommandInfo]) -> bool {
 }
 
 /// `true` if a message mentions the bot or replies to it.
-fn is_meant(message: &Message, bot: &BotUser) -> bool {
+fn is_addressed(message: &Message, bot: &BotUser) -> bool {
     let answers = message
         .referenced_message
         .as_ref()
@@ -237,9 +241,9 @@ fn is_meant(message: &Message, bot: &BotUser) -> bool {
     answers || message.mentions.iter().any(|user| user.id == bot.id)
 }
 
-/// A text and whether it names the bot. A name in front of a command is taken away, so that
-/// `@bot /stop` is the command; all other names stay.
-fn without_salutation(text: &str, bot: UserId) -> (String, bool) {
+/// Strips a mention of the bot in front of a command, so that `@bot /stop` is the command; other
+/// mentions stay. Also returns `true` if the text mentions the bot.
+fn strip_leading_mention(text: &str, bot: UserId) -> (String, bool) {
     let names = [format!("<@{bot}>"), format!("<@!{bot}>")];
     let command = names
         .iter()
@@ -256,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_in_front_of_a_command_is_taken_away() {
+    fn leading_mention_is_stripped_from_commands() {
         let table = [
             ("<@5> /stop", "/stop", true),
             (" <@!5>/new now", "/new now", true),
@@ -267,7 +271,7 @@ mod tests {
         ];
         for (text, rest, is_named) in table {
             assert_eq!(
-                without_salutation(text, UserId::new(5)),
+                strip_leading_mention(text, UserId::new(5)),
                 (rest.to_owned(), is_named),
                 "{text}"
             );

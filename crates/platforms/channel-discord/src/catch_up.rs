@@ -1,13 +1,13 @@
-//! Catch-up with messages that were said while there was no session.
+//! Catch-up with messages that arrived while there was no session.
 //!
 //! Discord repeats events for a session that is resumed, and for no other. A fetched message does
 //! not name its server, which the mark of its channel adds; apart from that it takes the same path
 //! as a live one.
 //!
-//! Decision: Discord is asked about one channel after the other, and events are dealt with
-//! meanwhile. An event in a channel that lags has it asked about first, so that it waits for the
-//! missed messages of its own channel and for no other. Events are dealt with in one line, though:
-//! where that one answer does not come, all of them wait, for `requestTimeout` at most.
+//! Decision: channels are fetched one after the other, while events are handled. An event in a
+//! channel that lags has it fetched first, so that it waits for the missed messages of its own
+//! channel and for no other. Events are handled sequentially, though: while that one answer is
+//! outstanding, all of them wait, for `requestTimeout` at most.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -25,19 +25,19 @@ use tokio::time::Instant;
 use crate::api::Body;
 use crate::channel::Discord;
 use crate::error::{CallError, Refusal};
-use crate::frame::RawMessage;
 use crate::route::Route;
+use crate::wire::RawMessage;
 
 /// Maximum number of channels with a mark.
-const MARKED: usize = 500;
+const MAX_MARKS: usize = 500;
 /// Messages in a page.
-const PAGE: usize = 100;
+const PAGE_SIZE: usize = 100;
 /// Maximum number of pages of a channel; messages before them are left out.
-const PAGES: usize = 3;
-/// Age of the oldest message that is taken in.
-const LONGEST_AGO: Duration = Duration::from_hours(24);
+const MAX_PAGES: usize = 3;
+/// Age of the oldest message that is handled.
+const MAX_AGE: Duration = Duration::from_hours(24);
 
-/// The last dealt-with message of each channel.
+/// The last handled message of each channel.
 pub(crate) type DiscordMarks = CatchUpMarks<SeenNote>;
 
 type ChannelLag = catch_up::Lag<SeenNote>;
@@ -51,7 +51,7 @@ pub(crate) struct SeenNote {
 
 impl MarkNote for SeenNote {
     const NAME: &'static str = "seen";
-    const LIMIT: usize = MARKED;
+    const LIMIT: usize = MAX_MARKS;
     type Account = Option<UserId>;
     type Place = ChannelId;
     /// The server of the channel.
@@ -96,8 +96,8 @@ pub(crate) struct CatchUp<'a> {
         ChannelLag,
         BoxFuture<'a, Result<MissedInChannel, CallError>>,
     )>,
-    /// Channels still to be asked about in this round, the next one last.
-    line: Vec<ChannelId>,
+    /// Channels still to be fetched in this round, the next one last.
+    pending: Vec<ChannelId>,
     /// Channels whose request failed in this round.
     failed: BTreeSet<ChannelId>,
     /// The pause that Discord asked for in this round.
@@ -111,10 +111,10 @@ pub(crate) struct CatchUp<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RoundState {
     /// No channel lags.
-    Over,
+    Idle,
     /// The next round begins at this time.
     Due(Instant),
-    UnderWay,
+    Running,
 }
 
 impl<'a> CatchUp<'a> {
@@ -124,13 +124,13 @@ impl<'a> CatchUp<'a> {
             channel,
             context,
             round: if channel.marks.lags().is_empty() {
-                RoundState::Over
+                RoundState::Idle
             } else {
                 RoundState::Due(Instant::now())
             },
             failures: 0,
             request: None,
-            line: Vec::new(),
+            pending: Vec::new(),
             failed: BTreeSet::new(),
             pause: Duration::ZERO,
             fetched: 0,
@@ -139,15 +139,14 @@ impl<'a> CatchUp<'a> {
     }
 
     /// Starts over for a session without earlier events.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn restart(&mut self) {
         *self = Self {
             round: RoundState::Due(Instant::now()),
             ..Self::new(self.channel, self.context)
         };
     }
 
-    /// Waits for the missed messages of the next channel, to be [taken in](Self::take_in). Cancel
-    /// safe.
+    /// Waits for the missed messages of the next channel, for [`Self::handle_fetched`]. Cancel safe.
     pub(crate) async fn next(&mut self) -> FetchedChannel {
         loop {
             if let Some((lag, answer)) = &mut self.request {
@@ -159,17 +158,18 @@ impl<'a> CatchUp<'a> {
                 return fetched;
             }
             match self.round {
-                RoundState::Over => std::future::pending().await,
+                RoundState::Idle => std::future::pending().await,
                 RoundState::Due(time) => {
                     tokio::time::sleep_until(time).await;
                     self.begin_round();
                 }
-                RoundState::UnderWay => match self.line.pop() {
+                RoundState::Running => match self.pending.pop() {
                     Some(id) => {
                         let channel = self.channel;
                         let lag = channel.marks.lag(&id);
                         let lag = lag.filter(|_| !self.failed.contains(&id));
-                        self.request = lag.map(|lag| (lag.clone(), channel.missed(lag).boxed()));
+                        self.request =
+                            lag.map(|lag| (lag.clone(), channel.fetch_missed(lag).boxed()));
                     }
                     None => self.end_round(),
                 },
@@ -177,31 +177,31 @@ impl<'a> CatchUp<'a> {
         }
     }
 
-    /// Takes in the missed messages of a channel before a live event there, unless fetching them
-    /// failed in this round.
-    pub(crate) async fn before(&mut self, id: ChannelId) -> Next {
+    /// Fetches and handles the missed messages of a channel before a live event there, unless
+    /// fetching them failed in this round.
+    pub(crate) async fn ensure_caught_up(&mut self, id: ChannelId) -> Next {
         if matches!(self.round, RoundState::Due(time) if time <= Instant::now()) {
             self.begin_round();
         }
-        let is_to_be_tried = self.round == RoundState::UnderWay && !self.failed.contains(&id);
-        let Some(lag) = self.channel.marks.lag(&id).filter(|_| is_to_be_tried) else {
+        let should_try = self.round == RoundState::Running && !self.failed.contains(&id);
+        let Some(lag) = self.channel.marks.lag(&id).filter(|_| should_try) else {
             return Next::Confirm;
         };
-        let fetched = match self.request.take_if(|(asked, _)| asked.place == id) {
+        let fetched = match self.request.take_if(|(lag, _)| lag.place == id) {
             Some((lag, answer)) => FetchedChannel {
                 lag,
                 outcome: answer.await,
             },
             None => FetchedChannel {
                 lag: lag.clone(),
-                outcome: self.channel.missed(lag).await,
+                outcome: self.channel.fetch_missed(lag).await,
             },
         };
-        self.take_in(fetched).await
+        self.handle_fetched(fetched).await
     }
 
-    /// Takes in the missed messages of a channel.
-    pub(crate) async fn take_in(&mut self, fetched: FetchedChannel) -> Next {
+    /// Handles the missed messages of a channel.
+    pub(crate) async fn handle_fetched(&mut self, fetched: FetchedChannel) -> Next {
         let FetchedChannel { lag, outcome } = fetched;
         let (channel, id) = (self.channel, lag.place);
         match outcome {
@@ -209,7 +209,9 @@ impl<'a> CatchUp<'a> {
                 self.fetched += messages.messages.len();
                 self.cut += usize::from(is_cut);
                 let context = self.context;
-                let take = async |_, _, message: RawMessage| channel.hear(&message, context).await;
+                let take = async |_, _, message: RawMessage| {
+                    channel.handle_message(&message, context).await
+                };
                 return channel.marks.deliver(messages, take).await;
             }
             Err(
@@ -235,8 +237,8 @@ impl<'a> CatchUp<'a> {
     }
 
     fn begin_round(&mut self) {
-        self.round = RoundState::UnderWay;
-        self.line = self
+        self.round = RoundState::Running;
+        self.pending = self
             .channel
             .marks
             .lags()
@@ -265,9 +267,9 @@ impl<'a> CatchUp<'a> {
             );
         }
         self.request = None;
-        self.line.clear();
+        self.pending.clear();
         self.round = if self.failed.is_empty() {
-            RoundState::Over
+            RoundState::Idle
         } else {
             self.failures += 1;
             RoundState::Due(Instant::now() + channel.pause(self.failures).max(self.pause))
@@ -277,30 +279,30 @@ impl<'a> CatchUp<'a> {
 
 impl Discord {
     /// Fetches the missed messages of a channel.
-    async fn missed(&self, lag: ChannelLag) -> Result<MissedInChannel, CallError> {
+    async fn fetch_missed(&self, lag: ChannelLag) -> Result<MissedInChannel, CallError> {
         let last = lag.after;
-        let mut fetched = self.page(&lag, &format!("after={last}&")).await?;
-        let mut is_whole = fetched.len() < PAGE;
+        let mut fetched = self.fetch_page(&lag, &format!("after={last}&")).await?;
+        let mut is_whole = fetched.len() < PAGE_SIZE;
         if !is_whole {
             // A full page after the mark is the oldest one. The newest count, so they are read
             // backwards.
             let lag = &lag;
             let page = async |before: Option<u64>| {
                 let range = before.map(|id| format!("before={id}&")).unwrap_or_default();
-                let page = self.page(lag, &range).await?;
+                let page = self.fetch_page(lag, &range).await?;
                 let ids = page.iter().map(|message| message.id.get());
                 let oldest = ids.min().unwrap_or_default();
-                let is_last = page.len() < PAGE || oldest <= last;
+                let is_last = page.len() < PAGE_SIZE || oldest <= last;
                 Ok((page, Some(oldest).filter(|_| !is_last)))
             };
-            (fetched, is_whole) = read_pages(PAGES, page).await?;
+            (fetched, is_whole) = read_pages(MAX_PAGES, page).await?;
         }
         fetched.retain(|message| message.id.get() > last);
         let newest = fetched.iter().map(|message| message.id.get()).max();
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        let horizon = now.saturating_sub(LONGEST_AGO).as_secs();
+        let horizon = now.saturating_sub(MAX_AGE).as_secs();
         let count = fetched.len();
         fetched.retain(|message| message.written.is_none_or(|written| written >= horizon));
         let is_cut = !is_whole || fetched.len() < count;
@@ -317,12 +319,16 @@ impl Discord {
     }
 
     /// Fetches a page of messages; `range` is the beginning of the query.
-    async fn page(&self, lag: &ChannelLag, range: &str) -> Result<Vec<RawMessage>, CallError> {
-        let route = Route::messages(lag.place, &format!("{range}limit={PAGE}"));
+    async fn fetch_page(
+        &self,
+        lag: &ChannelLag,
+        range: &str,
+    ) -> Result<Vec<RawMessage>, CallError> {
+        let route = Route::messages(lag.place, &format!("{range}limit={PAGE_SIZE}"));
         let page: Vec<Box<RawValue>> = self.api.call(&route, Body::Empty).await?;
         let messages = page.iter();
         Ok(messages
-            .filter_map(|raw| RawMessage::find(raw.get(), lag.facts).ok())
+            .filter_map(|raw| RawMessage::peek(raw.get(), lag.facts).ok())
             .collect())
     }
 }
@@ -336,7 +342,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_note_keeps_its_form_over_a_restart() {
+    async fn note_round_trips_over_a_restart() {
         let (notes, marks) = (NoteBook::default(), DiscordMarks::default());
         let note = json!({"bot": "1", "channels": [["5", "7", 55], ["6", null, 59]]});
         notes
@@ -361,11 +367,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_note_is_bounded() {
+    async fn note_is_bounded() {
         let (notes, marks) = (NoteBook::default(), DiscordMarks::default());
         marks.open_gap(&Some(UserId::new(u64::MAX)));
         let newest = u64::MAX - 1;
-        for number in 0..=MARKED as u64 {
+        for number in 0..=MAX_MARKS as u64 {
             let (channel, guild) = (ChannelId::new(newest - number), GuildId::new(newest));
             marks.add(&channel, Some(guild), newest - number);
         }

@@ -146,8 +146,8 @@ impl Platform for Discord {
         Ok(Some(DiscordDraft { api, target }))
     }
 
-    fn orphaned_draft(&self, trace: Value) -> Option<(DiscordDraft, DiscordMessage)> {
-        let (channel, message) = serde_json::from_value(trace).ok()?;
+    fn orphaned_draft(&self, locator: Value) -> Option<(DiscordDraft, DiscordMessage)> {
+        let (channel, message) = serde_json::from_value(locator).ok()?;
         let draft = DiscordDraft {
             api: Arc::clone(&self.api),
             target: SendTarget::channel(channel),

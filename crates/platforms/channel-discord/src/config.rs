@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_section_is_read_in_both_spellings_with_defaults_and_unknown_keys() {
+    fn section_accepts_both_spellings_and_unknown_keys() {
         let section = json!({
             "enabled": true, "token": "a.b.c", "allowFrom": [1], "proxy": null, "groupPolicy": "open",
             "allow_channels": [5, "6"], "workingEmojiDelay": 1, "read_receipt_emoji": "", "streaming": null,
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_section_of_a_new_configuration_holds_the_defaults() {
+    fn default_section_parses_to_default_config() {
         let mut section = crate::DiscordFactory::new().default_config();
         section["token"] = json!("a.b.c");
         let expected = DiscordConfig {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_named_without_its_value() {
+    fn invalid_values_are_reported_by_key_only() {
         let table = [
             (
                 json!({"token": 5}),
@@ -229,7 +229,7 @@ mod tests {
         }
     }
     #[test]
-    fn the_documentation_has_the_declared_keys() {
+    fn documentation_lists_the_declared_keys() {
         let table = settings::markdown(&DiscordConfig::keys());
         let page = include_str!("../../../../docs/channels/discord.md");
         assert!(

@@ -36,7 +36,7 @@ pub(crate) struct EventCursor {
     /// Number of sessions, so that events of an old one change nothing.
     epoch: u64,
     received: u64,
-    dealt_with: u64,
+    last_handled: u64,
 }
 
 impl EventCursor {
@@ -47,7 +47,7 @@ impl EventCursor {
             bot: Some(bot),
             epoch: self.epoch + 1,
             received: 0,
-            dealt_with: 0,
+            last_handled: 0,
         };
     }
 
@@ -58,7 +58,7 @@ impl EventCursor {
 
     /// Forgets received events that were not handled, so that they are accepted again.
     pub(crate) fn rewind(&mut self) {
-        self.received = self.dealt_with;
+        self.received = self.last_handled;
     }
 
     pub(crate) fn session(&self) -> Option<&GatewaySession> {
@@ -86,15 +86,15 @@ impl EventCursor {
     }
 
     /// Records that all events of a session up to this one are handled.
-    pub(crate) fn deal_with(&mut self, epoch: u64, number: u64) {
+    pub(crate) fn mark_handled(&mut self, epoch: u64, number: u64) {
         if epoch == self.epoch {
-            self.dealt_with = self.dealt_with.max(number);
+            self.last_handled = self.last_handled.max(number);
         }
     }
 
     /// Returns the number of the last handled event.
-    pub(crate) fn dealt_with(&self) -> u64 {
-        self.dealt_with
+    pub(crate) fn last_handled(&self) -> u64 {
+        self.last_handled
     }
 }
 
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_dealt_with_comes_again_and_nothing_else() {
+    fn rewind_accepts_only_unhandled_events_again() {
         let mut cursor = EventCursor::default();
         begin(&mut cursor);
         let epoch = cursor.epoch();
@@ -125,15 +125,15 @@ mod tests {
             [1, 2, 3, 2].map(|number| cursor.receive(number)),
             [true, true, true, false]
         );
-        cursor.deal_with(epoch, 1);
+        cursor.mark_handled(epoch, 1);
         cursor.rewind();
         assert_eq!(
             [1, 2, 3].map(|number| cursor.receive(number)),
             [false, true, true]
         );
-        assert_eq!(cursor.dealt_with(), 1);
+        assert_eq!(cursor.last_handled(), 1);
         begin(&mut cursor);
-        cursor.deal_with(epoch, 3);
-        assert_eq!((cursor.dealt_with(), cursor.receive(1)), (0, true));
+        cursor.mark_handled(epoch, 3);
+        assert_eq!((cursor.last_handled(), cursor.receive(1)), (0, true));
     }
 }

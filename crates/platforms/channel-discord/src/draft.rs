@@ -47,7 +47,7 @@ impl DraftPlace for DiscordDraft {
         Ok(())
     }
 
-    fn trace(&self, message: &MessageId) -> Option<Value> {
+    fn locator(&self, message: &MessageId) -> Option<Value> {
         Some(json!((self.target.channel_id(), message)))
     }
 }

@@ -39,13 +39,13 @@ impl fmt::Display for DiscordRefusal {
 
 impl DiscordRefusal {
     /// `true` if the message that a call is about is gone.
-    pub(crate) fn is_about_a_lost_message(&self) -> bool {
+    pub(crate) fn is_message_gone(&self) -> bool {
         self.code == UNKNOWN_MESSAGE
     }
 }
 
 impl nanobot_channel_kit::Refusal for DiscordRefusal {
-    fn meaning(&self) -> ChannelError {
+    fn to_channel_error(&self) -> ChannelError {
         let text = self.to_string();
         match self.status {
             401 => ChannelError::Auth(text),
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_means_what_its_numbers_say() {
+    fn refusals_map_to_channel_errors() {
         let refused = |status, code| {
             CallError::Refused(Refusal {
                 status,

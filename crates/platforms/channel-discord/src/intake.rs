@@ -28,11 +28,11 @@ impl IntakeSource for Discord {
         attachment::fetch(&self.api, file, context.media.limit()).await
     }
 
-    fn not_kept(&self, file: &Attachment, error: &FetchError) -> String {
-        attachment::not_kept(file, error)
+    fn failure_marker(&self, file: &Attachment, error: &FetchError) -> String {
+        attachment::failure_marker(file, error)
     }
 
-    async fn tell(&self, candidate: &CandidateMessage, text: String) {
+    async fn send_notice(&self, candidate: &CandidateMessage, text: String) {
         // The response to a command holds the text already.
         if candidate.origin.message.is_none() {
             return;
@@ -46,7 +46,7 @@ impl IntakeSource for Discord {
         }
     }
 
-    async fn allowed(
+    async fn on_allowed(
         &self,
         candidate: &CandidateMessage,
         context: &ChannelContext,
@@ -64,7 +64,7 @@ impl IntakeSource for Discord {
     }
 
     /// Sets the reaction to a message. Commands have their own response.
-    fn delivered(&self, candidate: &CandidateMessage, admission: Admission) {
+    fn on_delivered(&self, candidate: &CandidateMessage, admission: Admission) {
         let DiscordOrigin {
             channel, message, ..
         } = candidate.origin;

@@ -23,14 +23,14 @@ use serenity::model::user::User;
 use crate::api::Body;
 use crate::candidate::{Authorship, CandidateMessage};
 use crate::channel::Discord;
-use crate::outbound::json_of;
+use crate::outbound::to_json;
 use crate::route::Route;
 use crate::threads::parent_of_kind;
 
 /// Limit of a description, in characters.
-const DESCRIPTION: usize = 100;
+const MAX_DESCRIPTION_LENGTH: usize = 100;
 /// Name of the option for a command's arguments.
-const ARGUMENTS: &str = "arguments";
+const ARGUMENTS_OPTION: &str = "arguments";
 
 /// Common fields of commands and buttons.
 struct InteractionRequest<'a> {
@@ -57,7 +57,7 @@ impl<'a> InteractionRequest<'a> {
                 channel: command.channel_id,
                 place: command.channel.as_ref(),
                 text: command_line(&command.data),
-                answer: only_you(&format!("`/{}`: on it.", command.data.name)),
+                answer: ephemeral(&format!("`/{}`: on it.", command.data.name)),
             }),
             Interaction::Component(button) => Some(Self {
                 id: button.id,
@@ -79,12 +79,12 @@ impl<'a> InteractionRequest<'a> {
 
 /// Returns the channel of an interaction.
 pub(crate) fn channel_of(interaction: &Interaction) -> Option<ChannelId> {
-    InteractionRequest::of(interaction).map(|asked| asked.channel)
+    InteractionRequest::of(interaction).map(|request| request.channel)
 }
 
 impl Discord {
     /// Sets the menu of commands, in the background.
-    pub(crate) fn offer_commands(&self, application: ApplicationId, context: &ChannelContext) {
+    pub(crate) fn register_commands(&self, application: ApplicationId, context: &ChannelContext) {
         if !self.config.slash_commands || context.commands.is_empty() {
             return;
         }
@@ -102,24 +102,27 @@ impl Discord {
     }
 
     /// Reads a command or a press of a button; `None` if it is not for the assistant.
-    pub(crate) async fn command(&self, interaction: &Interaction) -> Option<CandidateMessage> {
-        let asked = InteractionRequest::of(interaction)?;
-        let parent = match (asked.guild, asked.place) {
+    pub(crate) async fn interaction_candidate(
+        &self,
+        interaction: &Interaction,
+    ) -> Option<CandidateMessage> {
+        let request = InteractionRequest::of(interaction)?;
+        let parent = match (request.guild, request.place) {
             (None, _) => None,
             (Some(_), Some(place)) => parent_of_kind(place.kind, place.parent_id),
-            (Some(_), None) => self.threads.parent_of(asked.channel, &self.api).await,
+            (Some(_), None) => self.threads.parent_of(request.channel, &self.api).await,
         };
         let origin = Authorship {
-            user: asked.user,
-            guild: asked.guild,
-            channel: asked.channel,
+            user: request.user,
+            guild: request.guild,
+            channel: request.channel,
             parent,
         };
         if !self.listens_to(&origin) {
             return None;
         }
-        let mut candidate = self.candidate_at(&origin, asked.id.get(), true);
-        candidate.pieces.push(Piece::Text(asked.text));
+        let mut candidate = self.empty_candidate(&origin, request.id.get(), true);
+        candidate.pieces.push(Piece::Text(request.text));
         Some(candidate)
     }
 
@@ -132,16 +135,16 @@ impl Discord {
         let (channel, access) = (Arc::clone(self), Arc::clone(&context.access));
         let interaction = interaction.clone();
         self.base.background.spawn(async move {
-            let (Some(candidate), Some(asked)) = (channel.command(&interaction).await, InteractionRequest::of(&interaction)) else {
+            let (Some(candidate), Some(request)) = (channel.interaction_candidate(&interaction).await, InteractionRequest::of(&interaction)) else {
                 return;
             };
             let answer = match access.check(&candidate.sender, &candidate.chat, &candidate.arrival).await {
-                AccessDecision::Allowed => asked.answer,
-                AccessDecision::Ask(text) if candidate.arrival.kind == ChatKind::Direct => only_you(&text),
+                AccessDecision::Allowed => request.answer,
+                AccessDecision::Ask(text) if candidate.arrival.kind == ChatKind::Direct => ephemeral(&text),
                 AccessDecision::Ask(_) | AccessDecision::Denied => return,
             };
-            let route = Route::interaction_callback(asked.id, asked.token);
-            if let Err(error) = channel.api.call::<IgnoredAny>(&route, Body::Json(json_of(&answer))).await {
+            let route = Route::interaction_callback(request.id, request.token);
+            if let Err(error) = channel.api.call::<IgnoredAny>(&route, Body::Json(to_json(&answer))).await {
                 tracing::debug!(channel = %channel.base.name, %error, "a command could not be acknowledged");
             }
         });
@@ -149,7 +152,7 @@ impl Discord {
 }
 
 /// Returns a message that only the person sees.
-fn only_you(text: &str) -> CreateInteractionResponse {
+fn ephemeral(text: &str) -> CreateInteractionResponse {
     CreateInteractionResponse::Message(
         CreateInteractionResponseMessage::new()
             .content(text)
@@ -158,21 +161,28 @@ fn only_you(text: &str) -> CreateInteractionResponse {
 }
 
 fn menu_entry(command: &CommandInfo) -> CreateCommand {
-    let short = |text: &str| text.chars().take(DESCRIPTION).collect::<String>();
+    let short = |text: &str| {
+        text.chars()
+            .take(MAX_DESCRIPTION_LENGTH)
+            .collect::<String>()
+    };
     let entry = CreateCommand::new(command.name).description(short(command.about));
     if command.usage.is_empty() {
         return entry;
     }
     let usage = short(command.usage);
     entry.add_option(
-        CreateCommandOption::new(CommandOptionType::String, ARGUMENTS, usage).required(false),
+        CreateCommandOption::new(CommandOptionType::String, ARGUMENTS_OPTION, usage)
+            .required(false),
     )
 }
 
 /// Returns a command as a person would type it.
 fn command_line(data: &CommandData) -> String {
     let arguments = data.options.iter().find_map(|option| match &option.value {
-        CommandDataOptionValue::String(text) if option.name == ARGUMENTS => Some(text.trim()),
+        CommandDataOptionValue::String(text) if option.name == ARGUMENTS_OPTION => {
+            Some(text.trim())
+        }
         _ => None,
     });
     match arguments {

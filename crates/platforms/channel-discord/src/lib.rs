@@ -24,10 +24,8 @@ mod config;
 mod cursor;
 mod draft;
 mod error;
-mod frame;
 #[doc(hidden)]
 pub mod fuzz;
-mod gateway;
 mod intake;
 mod interaction;
 mod limits;
@@ -36,9 +34,11 @@ mod outbound;
 mod reaction;
 mod receive;
 mod route;
+mod socket;
 mod target;
 mod threads;
 mod upload;
+mod wire;
 
 pub use channel::{Discord, DiscordChannel, DiscordFactory};
 pub use config::{ChannelList, DiscordConfig};

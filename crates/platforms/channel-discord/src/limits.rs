@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Most allowances that are remembered.
-const REMEMBERED: usize = 1024;
+const CAPACITY: usize = 1024;
 /// The allowance of the whole bot.
 const GLOBAL: &str = "";
 
@@ -36,7 +36,7 @@ impl Limits {
         let now = Instant::now();
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         spent.retain(|_, until| *until > now);
-        if spent.len() < REMEMBERED {
+        if spent.len() < CAPACITY {
             spent.insert(bucket.to_owned(), now + pause);
         }
     }
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_pause_holds_for_its_bucket_until_it_is_over() {
+    async fn rate_limit_holds_its_bucket_until_reset() {
         let limits = Limits::default();
         limits.hold("a", Duration::from_secs(2));
         assert_eq!(

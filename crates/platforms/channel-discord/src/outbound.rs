@@ -5,7 +5,7 @@
 //! has no key, and so no nonce and no quote.
 
 use nanobot_channel::{ChannelError, MessageId as SentId, OutboundPart, Sent};
-use nanobot_channel_kit::upload::{is_address, name_of};
+use nanobot_channel_kit::upload::{file_name, is_url};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,9 +25,9 @@ use crate::target::SendTarget;
 use crate::upload::{UploadError, form};
 
 /// Most rows of buttons of a message, and most buttons of a row.
-const ROWS: usize = 5;
+const MAX_BUTTONS: usize = 5;
 /// Limit of a button's label, in characters.
-const LABEL: usize = 80;
+const MAX_LABEL_LENGTH: usize = 80;
 
 /// The used fields of a created message.
 #[derive(Debug, Deserialize)]
@@ -46,7 +46,7 @@ impl Discord {
                 target = target.quoting(&message.delivery);
             }
             for (index, media) in message.media.iter().enumerate() {
-                let file = named(CreateMessage::new(), part, &format!("/file/{index}"));
+                let file = with_nonce(CreateMessage::new(), part, &format!("/file/{index}"));
                 last = Some(self.send_file(&target, media, file).await?);
                 target = target.without_quote();
             }
@@ -66,10 +66,15 @@ impl Discord {
         media: &nanobot_channel::MediaRef,
         message: CreateMessage,
     ) -> Result<MessageId, ChannelError> {
-        if is_address(media) {
+        if is_url(media) {
             return Ok(create_message(&self.api, target, message.content(&media.location)).await?);
         }
-        let uploaded = match form(media, json_of(&decorated(message.clone(), target))).await {
+        let uploaded = match form(
+            media,
+            to_json(&with_mentions_and_quote(message.clone(), target)),
+        )
+        .await
+        {
             Ok(form) => post(&self.api, target, Body::Form(form))
                 .await
                 .map_err(UploadError::Call),
@@ -80,7 +85,7 @@ impl Discord {
             Err(Ok(error)) => return Err(error.into()),
             Err(Err(error)) => error,
         };
-        let file = name_of(media);
+        let file = file_name(media);
         tracing::warn!(channel = %self.base.name, %error, file, "a file could not be sent");
         let note = format!("[attachment: {file} - send failed]");
         Ok(create_message(&self.api, target, message.content(note)).await?)
@@ -102,11 +107,11 @@ impl Discord {
             match edit_message(&self.api, target, draft, edit).await {
                 Ok(()) => return Ok(draft),
                 // The draft was deleted: the reply is a message of its own.
-                Err(error) if error.is(Refusal::is_about_a_lost_message) => {}
+                Err(error) if error.is(Refusal::is_message_gone) => {}
                 Err(error) => return Err(error.repeatable()),
             }
         }
-        let message = named(CreateMessage::new().content(&part.text), part, "");
+        let message = with_nonce(CreateMessage::new().content(&part.text), part, "");
         let message = if rows.is_empty() {
             message
         } else {
@@ -122,7 +127,7 @@ pub(crate) async fn create_message(
     target: &SendTarget,
     message: CreateMessage,
 ) -> Result<MessageId, CallError> {
-    let body = Body::Json(json_of(&decorated(message, target)));
+    let body = Body::Json(to_json(&with_mentions_and_quote(message, target)));
     post(api, target, body).await
 }
 
@@ -139,19 +144,19 @@ pub(crate) async fn edit_message(
     id: MessageId,
     edit: EditMessage,
 ) -> Result<(), CallError> {
-    let edit = json_of(&edit.allowed_mentions(mentions()));
+    let edit = to_json(&edit.allowed_mentions(allowed_mentions()));
     let route = Route::edit_message(target.channel_id(), id);
     let edited = api.call::<IgnoredAny>(&route, Body::Json(edit)).await;
     edited.map(drop)
 }
 
 /// Returns the JSON of a request's body.
-pub(crate) fn json_of(body: &impl Serialize) -> Value {
+pub(crate) fn to_json(body: &impl Serialize) -> Value {
     serde_json::to_value(body).unwrap_or_default()
 }
 
-fn decorated(message: CreateMessage, target: &SendTarget) -> CreateMessage {
-    let message = message.allowed_mentions(mentions());
+fn with_mentions_and_quote(message: CreateMessage, target: &SendTarget) -> CreateMessage {
+    let message = message.allowed_mentions(allowed_mentions());
     match target.reference() {
         Some(reference) => message.reference_message(reference),
         None => message,
@@ -159,14 +164,14 @@ fn decorated(message: CreateMessage, target: &SendTarget) -> CreateMessage {
 }
 
 /// Allows mentions of users, but not of everyone, of roles or of the quoted author.
-fn mentions() -> CreateAllowedMentions {
+fn allowed_mentions() -> CreateAllowedMentions {
     CreateAllowedMentions::new()
         .all_users(true)
         .replied_user(false)
 }
 
 /// Adds the nonce of this piece of a part.
-fn named(message: CreateMessage, part: &OutboundPart, piece: &str) -> CreateMessage {
+fn with_nonce(message: CreateMessage, part: &OutboundPart, piece: &str) -> CreateMessage {
     if !part.message.kind.is_durable() {
         return message;
     }
@@ -196,15 +201,19 @@ fn button_rows(part: &OutboundPart) -> Vec<CreateActionRow> {
         .buttons
         .iter()
         .filter(|row| !row.is_empty())
-        .take(ROWS)
+        .take(MAX_BUTTONS)
         .enumerate();
     let rows = rows.map(|(number, row)| {
-        let buttons = row.iter().take(ROWS).enumerate().map(|(place, button)| {
-            let label: String = button.label.chars().take(LABEL).collect();
-            CreateButton::new(format!("choice:{number}:{place}"))
-                .label(label)
-                .style(ButtonStyle::Secondary)
-        });
+        let buttons = row
+            .iter()
+            .take(MAX_BUTTONS)
+            .enumerate()
+            .map(|(place, button)| {
+                let label: String = button.label.chars().take(MAX_LABEL_LENGTH).collect();
+                CreateButton::new(format!("choice:{number}:{place}"))
+                    .label(label)
+                    .style(ButtonStyle::Secondary)
+            });
         CreateActionRow::Buttons(buttons.collect())
     });
     rows.collect()
@@ -215,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_nonce_depends_on_the_whole_key_and_fits() {
+    fn nonce_is_a_bounded_digest_of_the_key() {
         let nonces = ["turn/0/0", "turn/0/1", "turn/0/0/file/0"].map(nonce);
         assert!(nonces.iter().all(|nonce| nonce.len() == 25), "{nonces:?}");
         assert_eq!(nonces[0], nonce("turn/0/0"));

@@ -57,7 +57,7 @@ impl nanobot_channel_kit::Reactor for DiscordReactor {
         self.call(Method::DELETE, *message, emoji).await
     }
 
-    fn answered(&self, _end: &OutboundMessage) -> Option<Self::Message> {
+    fn answered_message(&self, _end: &OutboundMessage) -> Option<Self::Message> {
         None
     }
 }

@@ -13,14 +13,14 @@ use tokio::sync::mpsc;
 
 use crate::catch_up::CatchUp;
 use crate::channel::Discord;
-use crate::frame::RawMessage;
-use crate::gateway::{ConnectionEnd, EventContent, GatewayConnection, GatewayEvent};
 use crate::interaction::channel_of;
+use crate::socket::{ConnectionEnd, EventContent, GatewayEvent, Socket};
+use crate::wire::RawMessage;
 
 /// Capacity of the queue of events.
-const QUEUE: usize = 256;
+const QUEUE_CAPACITY: usize = 256;
 /// Failed connections in a row after which the channel counts as down.
-const PATIENCE: u32 = 5;
+const MAX_FAILURES: u32 = 5;
 
 impl Discord {
     /// Receives until the run ends.
@@ -30,11 +30,11 @@ impl Discord {
     ) -> Result<(), ChannelError> {
         self.with_cursor(|cursor| cursor.rewind());
         self.marks.open(context.notes.as_ref()).await;
-        let (queue, jobs) = mpsc::channel(QUEUE);
+        let (queue, events) = mpsc::channel(QUEUE_CAPACITY);
         tokio::select! {
             error = self.keep_connected(context, &queue) => Err(error),
-            () = self.deal(jobs, context) => Ok(()),
-            () = self.marks.keep_written(context.notes.as_ref()) => Ok(()),
+            () = self.handle_events(events, context) => Ok(()),
+            () = self.marks.write_periodically(context.notes.as_ref()) => Ok(()),
         }
     }
 
@@ -45,7 +45,7 @@ impl Discord {
         queue: &mpsc::Sender<GatewayEvent>,
     ) -> ChannelError {
         let first = Duration::from_secs_f64(self.config.reconnect_pause);
-        let mut reconnect = Reconnect::new("Discord", first, PATIENCE);
+        let mut reconnect = Reconnect::new("Discord", first, MAX_FAILURES);
         loop {
             let (end, progress) = self.connect(context, queue).await;
             let (why, shortest) = match end {
@@ -92,25 +92,29 @@ impl Discord {
         context: &ChannelContext,
         queue: &mpsc::Sender<GatewayEvent>,
     ) -> (ConnectionEnd, u64) {
-        let mut connection = match GatewayConnection::open(self, context).await {
+        let mut connection = match Socket::open(self, context).await {
             Ok(connection) => connection,
             Err(end) => return (end, 0),
         };
         let end = connection.read(queue).await;
         let progress = connection.progress;
-        connection.leave().await;
+        connection.close().await;
         (end, progress)
     }
 
     /// Handles events in order, after the missed ones of their channels. Returns if the run ends.
-    async fn deal(&self, mut jobs: mpsc::Receiver<GatewayEvent>, context: &ChannelContext) {
+    async fn handle_events(
+        &self,
+        mut events: mpsc::Receiver<GatewayEvent>,
+        context: &ChannelContext,
+    ) {
         let mut catch_up = CatchUp::new(self, context);
         loop {
             let next = tokio::select! {
                 biased;
-                answer = catch_up.next() => catch_up.take_in(answer).await,
-                job = jobs.recv() => match job {
-                    Some(job) => self.deal_with(job, &mut catch_up, context).await,
+                answer = catch_up.next() => catch_up.handle_fetched(answer).await,
+                event = events.recv() => match event {
+                    Some(event) => self.handle_event(event, &mut catch_up, context).await,
                     None => return,
                 },
             };
@@ -120,50 +124,50 @@ impl Discord {
         }
     }
 
-    async fn deal_with(
+    async fn handle_event(
         &self,
-        job: GatewayEvent,
+        event: GatewayEvent,
         catch_up: &mut CatchUp<'_>,
         context: &ChannelContext,
     ) -> Next {
         let GatewayEvent {
             epoch,
             number,
-            work,
-        } = job;
-        let place = match &work {
+            content,
+        } = event;
+        let place = match &content {
             Some(EventContent::Message(message)) => message.channel,
             Some(EventContent::Interaction(interaction)) => channel_of(interaction),
-            Some(EventContent::Beginning) | None => None,
+            Some(EventContent::SessionStart) | None => None,
         };
         if let Some(place) = place
-            && catch_up.before(place).await == Next::Stop
+            && catch_up.ensure_caught_up(place).await == Next::Stop
         {
             return Next::Stop;
         }
-        let next = match work {
-            Some(EventContent::Message(message)) => self.hear(&message, context).await,
+        let next = match content {
+            Some(EventContent::Message(message)) => self.handle_message(&message, context).await,
             Some(EventContent::Interaction(interaction)) => {
-                match self.command(&interaction).await {
-                    Some(candidate) => intake::take(self, &candidate, None, context).await,
+                match self.interaction_candidate(&interaction).await {
+                    Some(candidate) => intake::accept(self, &candidate, None, context).await,
                     None => Next::Confirm,
                 }
             }
-            Some(EventContent::Beginning) => {
-                catch_up.begin();
+            Some(EventContent::SessionStart) => {
+                catch_up.restart();
                 Next::Confirm
             }
             None => Next::Confirm,
         };
         if next == Next::Confirm {
-            self.with_cursor(|cursor| cursor.deal_with(epoch, number));
+            self.with_cursor(|cursor| cursor.mark_handled(epoch, number));
         }
         next
     }
 
     /// Handles a message, unless it is known from the gateway or from fetching. Its attempt is
     /// noted before it is parsed.
-    pub(crate) async fn hear(&self, raw: &RawMessage, context: &ChannelContext) -> Next {
+    pub(crate) async fn handle_message(&self, raw: &RawMessage, context: &ChannelContext) -> Next {
         if self.recent().contains(&raw.id) {
             return Next::Confirm;
         }
@@ -174,31 +178,31 @@ impl Discord {
             .admit(&key, raw.text.as_bytes(), context.progress.as_ref())
             .await;
         let next = match admitted {
-            Some(handling) => self.hear_message(raw, handling, context).await,
+            Some(handling) => self.parse_and_accept(raw, handling, context).await,
             None => Next::Confirm,
         };
         if let (Next::Confirm, Some(channel)) = (next, raw.channel) {
             self.recent().insert(raw.id);
-            self.marks.dealt_with(&channel, &raw.id.get());
+            self.marks.mark_handled(&channel, &raw.id.get());
         }
         next
     }
 
-    async fn hear_message(
+    async fn parse_and_accept(
         &self,
         raw: &RawMessage,
         handling: Handling<'_>,
         context: &ChannelContext,
     ) -> Next {
-        let candidate = match raw.read() {
-            Ok(message) => self.candidate(&message, context).await,
+        let candidate = match raw.parse() {
+            Ok(message) => self.message_candidate(&message, context).await,
             Err(error) => {
                 tracing::warn!(channel = %self.base.name, %error, "a message could not be read and was skipped");
                 None
             }
         };
         match candidate {
-            Some(candidate) => intake::take(self, &candidate, Some(handling), context).await,
+            Some(candidate) => intake::accept(self, &candidate, Some(handling), context).await,
             None => {
                 handling.end().await;
                 Next::Confirm

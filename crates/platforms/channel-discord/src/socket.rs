@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{ChannelContext, ChannelError};
-use nanobot_channel_kit::call::LONGEST_PAUSE;
+use nanobot_channel_kit::call::MAX_RETRY_AFTER;
 use nanobot_channel_kit::websocket::{Incoming, WebSocket};
 use nanobot_channel_kit::{chance, wrong};
 use reqwest::Url;
@@ -16,18 +16,18 @@ use tokio::time::Instant;
 use crate::api::Body;
 use crate::channel::Discord;
 use crate::error::CallError;
-use crate::frame::{self, GatewayFrame, Hello, RawMessage, Ready, op};
 use crate::route::Route;
+use crate::wire::{self, Hello, RawMessage, Ready, SocketFrame, op};
 
 /// The time that connecting may take.
-const HANDSHAKE: Duration = Duration::from_secs(15);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(15);
 /// A close code that keeps the session, unlike 1000.
-const TO_RESUME: u16 = 4000;
+const RESUMABLE_CLOSE: u16 = 4000;
 const UNEXPECTED: &str = "the gateway does not speak as expected";
 /// Timeout of the gateway's first frame.
-const HELLO_TIME: Duration = Duration::from_secs(15);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(15);
 /// The longest pause between heartbeats that is believed: clocks cannot add just any number.
-const LONGEST_INTERVAL: Duration = Duration::from_hours(1);
+const MAX_HEARTBEAT_INTERVAL: Duration = Duration::from_hours(1);
 
 /// The reason why a connection ended.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(crate) enum ConnectionEnd {
 #[derive(Debug)]
 pub(crate) enum EventContent {
     /// A session began without earlier events.
-    Beginning,
+    SessionStart,
     /// It is parsed when it is handled, after its attempt was noted.
     Message(RawMessage),
     Interaction(Box<Interaction>),
@@ -56,12 +56,12 @@ pub(crate) struct GatewayEvent {
     pub(crate) epoch: u64,
     pub(crate) number: u64,
     /// `None` when there is nothing to do.
-    pub(crate) work: Option<EventContent>,
+    pub(crate) content: Option<EventContent>,
 }
 
 /// A connection that was greeted.
 #[derive(Debug)]
-pub(crate) struct GatewayConnection<'a> {
+pub(crate) struct Socket<'a> {
     channel: &'a Arc<Discord>,
     context: &'a ChannelContext,
     socket: WebSocket,
@@ -74,33 +74,34 @@ pub(crate) struct GatewayConnection<'a> {
     pub(crate) progress: u64,
 }
 
-impl<'a> GatewayConnection<'a> {
+impl<'a> Socket<'a> {
     /// Connects, and resumes the session or begins a new one.
     pub(crate) async fn open(
         channel: &'a Arc<Discord>,
         context: &'a ChannelContext,
     ) -> Result<Self, ConnectionEnd> {
-        let (session, dealt_with) =
-            channel.with_cursor(|cursor| (cursor.session().cloned(), cursor.dealt_with()));
+        let (session, last_handled) =
+            channel.with_cursor(|cursor| (cursor.session().cloned(), cursor.last_handled()));
         let url = match &session {
             Some(session) => session.url.clone(),
             None => gateway_address(channel).await?,
         };
-        let opened = WebSocket::open(&channel.api.rest, &with_version(&url), HANDSHAKE).await;
+        let opened =
+            WebSocket::open(&channel.api.rest, &with_version(&url), HANDSHAKE_TIMEOUT).await;
         let mut socket =
             opened.map_err(|error: CallError| ConnectionEnd::Lost(error.to_string()))?;
-        let interval = match tokio::time::timeout(HELLO_TIME, socket.next()).await {
-            Ok(Ok(Incoming::Text(text))) => greeting(&text)?,
-            Ok(Ok(Incoming::Closed(reason))) => return Err(closed(channel, reason)),
-            Ok(Ok(Incoming::Binary(_) | Incoming::Life)) => {
+        let interval = match tokio::time::timeout(HELLO_TIMEOUT, socket.next()).await {
+            Ok(Ok(Incoming::Text(text))) => parse_hello(&text)?,
+            Ok(Ok(Incoming::Closed(reason))) => return Err(end_from_close(channel, reason)),
+            Ok(Ok(Incoming::Binary(_) | Incoming::Control)) => {
                 return Err(ConnectionEnd::Lost(UNEXPECTED.to_owned()));
             }
             Ok(Err(why)) => return Err(ConnectionEnd::Lost(channel.api.rest.scrub(&why))),
             Err(_) => return Err(ConnectionEnd::Lost("the gateway says nothing".to_owned())),
         };
         let request = match &session {
-            Some(session) => frame::resume(&channel.config, session, dealt_with),
-            None => frame::identify(&channel.config),
+            Some(session) => wire::resume(&channel.config, session, last_handled),
+            None => wire::identify(&channel.config),
         };
         socket
             .send(request.to_string())
@@ -126,7 +127,7 @@ impl<'a> GatewayConnection<'a> {
                 permit = queue.reserve() => permit,
                 () = tokio::time::sleep_until(self.next_beat) => {
                     // Nothing was read meanwhile, so an acknowledgement may be waiting.
-                    if let Err(end) = self.beat().await {
+                    if let Err(end) = self.send_heartbeat().await {
                         return end;
                     }
                     continue;
@@ -142,14 +143,14 @@ impl<'a> GatewayConnection<'a> {
                     if !self.is_answered {
                         return ConnectionEnd::Lost("the gateway does not answer heartbeats".to_owned());
                     }
-                    if let Err(end) = self.beat().await {
+                    if let Err(end) = self.send_heartbeat().await {
                         return end;
                     }
                     continue;
                 }
             };
-            match self.take(incoming).await {
-                Ok(Some(job)) => permit.send(job),
+            match self.handle_incoming(incoming).await {
+                Ok(Some(event)) => permit.send(event),
                 Ok(None) => {}
                 Err(end) => return end,
             }
@@ -157,14 +158,14 @@ impl<'a> GatewayConnection<'a> {
     }
 
     /// Closes the connection, so that the session can be resumed.
-    pub(crate) async fn leave(self) {
-        self.socket.close(TO_RESUME).await;
+    pub(crate) async fn close(self) {
+        self.socket.close(RESUMABLE_CLOSE).await;
     }
 
-    async fn beat(&mut self) -> Result<(), ConnectionEnd> {
-        let dealt_with = self.channel.with_cursor(|cursor| cursor.dealt_with());
+    async fn send_heartbeat(&mut self) -> Result<(), ConnectionEnd> {
+        let last_handled = self.channel.with_cursor(|cursor| cursor.last_handled());
         self.socket
-            .send(frame::heartbeat(dealt_with).to_string())
+            .send(wire::heartbeat(last_handled).to_string())
             .await
             .map_err(ConnectionEnd::Lost)?;
         self.next_beat = Instant::now() + self.interval;
@@ -172,17 +173,17 @@ impl<'a> GatewayConnection<'a> {
         Ok(())
     }
 
-    async fn take(
+    async fn handle_incoming(
         &mut self,
         incoming: Result<Incoming, String>,
     ) -> Result<Option<GatewayEvent>, ConnectionEnd> {
         let text = match incoming {
             Ok(Incoming::Text(text)) => text,
-            Ok(Incoming::Binary(_) | Incoming::Life) => return Ok(None),
-            Ok(Incoming::Closed(reason)) => return Err(closed(self.channel, reason)),
+            Ok(Incoming::Binary(_) | Incoming::Control) => return Ok(None),
+            Ok(Incoming::Closed(reason)) => return Err(end_from_close(self.channel, reason)),
             Err(why) => return Err(ConnectionEnd::Lost(self.channel.api.rest.scrub(&why))),
         };
-        let frame = match GatewayFrame::read(&text) {
+        let frame = match SocketFrame::parse(&text) {
             Ok(frame) => frame,
             Err(error) => {
                 tracing::warn!(channel = %self.channel.base.name, %error, "a frame of the gateway could not be read");
@@ -190,8 +191,8 @@ impl<'a> GatewayConnection<'a> {
             }
         };
         match frame.op {
-            op::DISPATCH => Ok(self.event(&frame)),
-            op::HEARTBEAT => self.beat().await.map(|()| None),
+            op::DISPATCH => Ok(self.handle_dispatch(&frame)),
+            op::HEARTBEAT => self.send_heartbeat().await.map(|()| None),
             op::HEARTBEAT_ACK => {
                 self.is_answered = true;
                 self.progress += 1;
@@ -212,16 +213,16 @@ impl<'a> GatewayConnection<'a> {
     }
 
     /// Records an event and reads its content.
-    fn event(&mut self, frame: &GatewayFrame<'_>) -> Option<GatewayEvent> {
+    fn handle_dispatch(&mut self, frame: &SocketFrame<'_>) -> Option<GatewayEvent> {
         let name = frame.t.as_deref().unwrap_or_default();
-        // Whoever believed an absurd number would take everything after it for old.
+        // An absurd number would make all later events look old.
         let number = frame.s.filter(|number| {
             self.channel
                 .with_cursor(|cursor| cursor.is_plausible(*number))
         })?;
         self.context.progress.alive();
         if name == "READY" {
-            self.begin(frame);
+            self.begin_session(frame);
         }
         let (is_new, epoch) = self
             .channel
@@ -232,15 +233,15 @@ impl<'a> GatewayConnection<'a> {
         let unreadable = |error: serde_json::Error| {
             tracing::warn!(channel = %self.channel.base.name, %error, event = name, "an event could not be read and was skipped");
         };
-        let work = match name {
+        let content = match name {
             // A repetition during a long catch-up would begin another session.
             "READY" => {
                 self.channel
-                    .with_cursor(|cursor| cursor.deal_with(epoch, number));
+                    .with_cursor(|cursor| cursor.mark_handled(epoch, number));
                 return Some(GatewayEvent {
                     epoch,
                     number,
-                    work: Some(EventContent::Beginning),
+                    content: Some(EventContent::SessionStart),
                 });
             }
             "MESSAGE_CREATE" => frame
@@ -261,20 +262,21 @@ impl<'a> GatewayConnection<'a> {
             }
             _ => None,
         };
-        self.progress += u64::from(work.is_some());
+        self.progress += u64::from(content.is_some());
         Some(GatewayEvent {
             epoch,
             number,
-            work,
+            content,
         })
     }
 
-    fn begin(&self, frame: &GatewayFrame<'_>) {
+    fn begin_session(&self, frame: &SocketFrame<'_>) {
         match frame.content::<Ready>() {
             Ok(ready) => {
                 tracing::info!(channel = %self.channel.base.name, bot = ready.username(), "receiving from Discord");
                 let (bot, session) = (ready.bot(), ready.into_session(&self.url));
-                self.channel.offer_commands(bot.application, self.context);
+                self.channel
+                    .register_commands(bot.application, self.context);
                 self.channel.marks.open_gap(&Some(bot.id));
                 self.channel
                     .with_cursor(|cursor| cursor.begin(session, bot));
@@ -286,13 +288,13 @@ impl<'a> GatewayConnection<'a> {
     }
 }
 
-fn greeting(text: &str) -> Result<Duration, ConnectionEnd> {
-    let frame = GatewayFrame::read(text)
+fn parse_hello(text: &str) -> Result<Duration, ConnectionEnd> {
+    let frame = SocketFrame::parse(text)
         .ok()
         .filter(|frame| frame.op == op::HELLO);
     let hello = frame.and_then(|frame| frame.content::<Hello>().ok());
     let hello = hello.ok_or_else(|| ConnectionEnd::Lost(UNEXPECTED.to_owned()))?;
-    Ok(Duration::from_millis(hello.heartbeat_interval.max(1)).min(LONGEST_INTERVAL))
+    Ok(Duration::from_millis(hello.heartbeat_interval.max(1)).min(MAX_HEARTBEAT_INTERVAL))
 }
 
 /// Returns the address of a gateway with the protocol's version.
@@ -318,11 +320,11 @@ async fn gateway_address(channel: &Discord) -> Result<String, ConnectionEnd> {
         remaining: u64,
         reset_after: u64,
     }
-    let asked = channel
+    let fetched = channel
         .api
         .call::<Gateway>(&Route::gateway(), Body::Empty)
         .await;
-    let gateway = asked.map_err(|error| match error {
+    let gateway = fetched.map_err(|error| match error {
         CallError::RateLimited(pause) => {
             ConnectionEnd::Down(ChannelError::RateLimited { retry_after: pause })
         }
@@ -336,7 +338,7 @@ async fn gateway_address(channel: &Discord) -> Result<String, ConnectionEnd> {
         .filter(|limit| limit.remaining == 0)
     {
         tracing::warn!(channel = %channel.base.name, reset_after = limit.reset_after, "the sessions of the day are used up");
-        let retry_after = Duration::from_millis(limit.reset_after).min(LONGEST_PAUSE);
+        let retry_after = Duration::from_millis(limit.reset_after).min(MAX_RETRY_AFTER);
         return Err(ConnectionEnd::Down(ChannelError::RateLimited {
             retry_after,
         }));
@@ -357,7 +359,7 @@ async fn gateway_address(channel: &Discord) -> Result<String, ConnectionEnd> {
 }
 
 /// Returns the meaning of a close code.
-fn closed(channel: &Discord, reason: Option<(u16, String)>) -> ConnectionEnd {
+fn end_from_close(channel: &Discord, reason: Option<(u16, String)>) -> ConnectionEnd {
     let Some((code, reason)) = reason else {
         return ConnectionEnd::Lost("the gateway hung up".to_owned());
     };
@@ -386,7 +388,7 @@ fn closed(channel: &Discord, reason: Option<(u16, String)>) -> ConnectionEnd {
             &format!(
                 "ask for more than the bot may have: switch on {} on the bot's page at \
                  discord.com/developers/applications; {why}",
-                privileges(channel.config.intents)
+                privileged_intents(channel.config.intents)
             ),
         )),
         // A wrong number and a session that has timed out cannot be resumed.
@@ -396,15 +398,15 @@ fn closed(channel: &Discord, reason: Option<(u16, String)>) -> ConnectionEnd {
 }
 
 /// Returns the portal's names of the privileged ones of these intents.
-fn privileges(intents: u64) -> String {
+fn privileged_intents(intents: u64) -> String {
     let names = [
         (1 << 8, "Presence Intent"),
         (1 << 1, "Server Members Intent"),
         (1 << 15, "Message Content Intent"),
     ];
-    let asked = names
+    let requested = names
         .iter()
         .filter(|(bit, _)| intents & bit != 0)
         .map(|(_, name)| format!("\"{name}\""));
-    asked.collect::<Vec<_>>().join(" and ")
+    requested.collect::<Vec<_>>().join(" and ")
 }

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_is_the_channel() {
+    fn thread_replaces_the_channel_as_target() {
         let target = |chat: &str, thread: Option<&str>| {
             let delivery = DeliveryContext {
                 thread: thread.map(str::to_owned),

@@ -15,9 +15,9 @@ use crate::error::{CallError, is_transient};
 use crate::route::Route;
 
 /// Most channels that are remembered.
-const REMEMBERED: usize = 4096;
+const CAPACITY: usize = 4096;
 /// Attempts at asking the API about a channel.
-const TRIES: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Known channels and their parents.
@@ -27,24 +27,24 @@ pub(crate) struct ThreadParents(Mutex<VecDeque<(ChannelId, Option<ChannelId>)>>)
 impl ThreadParents {
     /// Returns the parent of a thread; `None` for other channels and for unknown ones.
     pub(crate) async fn parent_of(&self, channel: ChannelId, api: &Api) -> Option<ChannelId> {
-        if let Some(known) = self.known(channel) {
+        if let Some(known) = self.cached(channel) {
             return known;
         }
-        let asked = ask(channel, api).await;
-        if let Err(error) = &asked {
+        let fetched = fetch_parent(channel, api).await;
+        if let Err(error) = &fetched {
             tracing::warn!(%channel, %error, "a channel cannot be looked up and counts as no thread");
             // A transient failure is no answer.
             if is_transient(error) {
                 return None;
             }
         }
-        let parent = asked.ok().flatten();
+        let parent = fetched.ok().flatten();
         self.remember(channel, parent);
         parent
     }
 
     /// Returns the known parent of a channel.
-    fn known(&self, channel: ChannelId) -> Option<Option<ChannelId>> {
+    fn cached(&self, channel: ChannelId) -> Option<Option<ChannelId>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known
             .iter()
@@ -59,14 +59,14 @@ impl ThreadParents {
         if known.iter().any(|(id, _)| *id == channel) {
             return;
         }
-        if known.len() >= REMEMBERED {
+        if known.len() >= CAPACITY {
             known.pop_front();
         }
         known.push_back((channel, parent));
     }
 }
 
-async fn ask(channel: ChannelId, api: &Api) -> Result<Option<ChannelId>, CallError> {
+async fn fetch_parent(channel: ChannelId, api: &Api) -> Result<Option<ChannelId>, CallError> {
     #[derive(Deserialize)]
     struct Found {
         #[serde(rename = "type")]
@@ -81,7 +81,7 @@ async fn ask(channel: ChannelId, api: &Api) -> Result<Option<ChannelId>, CallErr
             .await
         {
             Ok(found) => return Ok(parent_of_kind(found.kind, found.parent_id)),
-            Err(error) if is_transient(&error) && tries < TRIES => {
+            Err(error) if is_transient(&error) && tries < MAX_ATTEMPTS => {
                 tokio::time::sleep(error.retry_after().unwrap_or(PAUSE * tries)).await;
             }
             Err(error) => return Err(error),

@@ -16,7 +16,7 @@ pub(crate) type UploadError = upload::UploadError<Refusal>;
 /// Returns a message with a file, as the body of a request.
 pub(crate) async fn form(media: &MediaRef, mut message: Value) -> Result<Form, UploadError> {
     let bytes = upload::read(media, LARGEST, "Discord").await?;
-    let name = upload::name_of(media);
+    let name = upload::file_name(media);
     if let Some(message) = message.as_object_mut() {
         message.insert(
             "attachments".to_owned(),

@@ -28,7 +28,7 @@ pub(crate) mod op {
 
 /// A frame from the gateway, its content not read yet.
 #[derive(Debug, Deserialize)]
-pub(crate) struct GatewayFrame<'a> {
+pub(crate) struct SocketFrame<'a> {
     pub(crate) op: u8,
     #[serde(borrow, default)]
     d: Option<&'a RawValue>,
@@ -38,8 +38,8 @@ pub(crate) struct GatewayFrame<'a> {
     pub(crate) t: Option<Cow<'a, str>>,
 }
 
-impl<'a> GatewayFrame<'a> {
-    pub(crate) fn read(text: &'a str) -> Result<Self, serde_json::Error> {
+impl<'a> SocketFrame<'a> {
+    pub(crate) fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
@@ -50,7 +50,7 @@ impl<'a> GatewayFrame<'a> {
 
     /// The content as a message.
     pub(crate) fn message(&self) -> Result<RawMessage, serde_json::Error> {
-        RawMessage::find(self.d.map_or("null", RawValue::get), None)
+        RawMessage::peek(self.d.map_or("null", RawValue::get), None)
     }
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct RawMessage {
 
 impl RawMessage {
     /// Finds a message's id and place. Builds no value of the rest and does not recurse into it.
-    pub(crate) fn find(text: &str, guild: Option<GuildId>) -> Result<Self, serde_json::Error> {
+    pub(crate) fn peek(text: &str, guild: Option<GuildId>) -> Result<Self, serde_json::Error> {
         #[derive(Deserialize)]
         struct Placed<'a> {
             id: MessageId,
@@ -109,8 +109,8 @@ impl RawMessage {
     }
 
     /// Reads the message.
-    pub(crate) fn read(&self) -> Result<Message, serde_json::Error> {
-        let mut message = read_message(&self.text)?;
+    pub(crate) fn parse(&self) -> Result<Message, serde_json::Error> {
+        let mut message = parse_message(&self.text)?;
         message.guild_id = message.guild_id.or(self.guild);
         Ok(message)
     }
@@ -118,7 +118,7 @@ impl RawMessage {
 
 /// Reads a message of the gateway or of the API. Unreadable content other than the text is left
 /// out, because Discord often adds new kinds.
-pub(crate) fn read_message(text: &str) -> Result<Message, serde_json::Error> {
+pub(crate) fn parse_message(text: &str) -> Result<Message, serde_json::Error> {
     const OTHER_CONTENT: [&str; 12] = [
         "activity",
         "application",
@@ -194,12 +194,12 @@ impl Ready {
     }
 }
 
-/// "I am here", and what is dealt with.
-pub(crate) fn heartbeat(dealt_with: u64) -> Value {
-    json!({"op": op::HEARTBEAT, "d": Some(dealt_with).filter(|number| *number > 0)})
+/// Returns a heartbeat with the number of the last handled event.
+pub(crate) fn heartbeat(last_handled: u64) -> Value {
+    json!({"op": op::HEARTBEAT, "d": Some(last_handled).filter(|number| *number > 0)})
 }
 
-/// Asks for a new session.
+/// Returns a request for a new session.
 pub(crate) fn identify(config: &DiscordConfig) -> Value {
     let properties = json!({"os": std::env::consts::OS, "browser": "nanobot", "device": "nanobot"});
     json!({"op": op::IDENTIFY, "d": {
@@ -208,9 +208,9 @@ pub(crate) fn identify(config: &DiscordConfig) -> Value {
     }})
 }
 
-/// Asks for what came after the last event that is dealt with.
-pub(crate) fn resume(config: &DiscordConfig, session: &GatewaySession, dealt_with: u64) -> Value {
+/// Returns a request for the events after the last handled one.
+pub(crate) fn resume(config: &DiscordConfig, session: &GatewaySession, last_handled: u64) -> Value {
     json!({"op": op::RESUME, "d": {
-        "token": config.token.expose(), "session_id": session.id.expose(), "seq": dealt_with,
+        "token": config.token.expose(), "session_id": session.id.expose(), "seq": last_handled,
     }})
 }

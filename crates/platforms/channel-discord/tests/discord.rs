@@ -6,20 +6,18 @@
     reason = "tests stop at the first surprise"
 )]
 
-#[path = "discord/commands.rs"]
-mod commands;
+#[path = "discord/catch_up.rs"]
+mod catch_up;
 #[path = "discord/conformance.rs"]
 mod conformance;
 #[path = "discord/drafts.rs"]
 mod drafts;
-#[path = "discord/gateway.rs"]
-mod gateway;
 #[path = "discord/inbound.rs"]
 mod inbound;
+#[path = "discord/interactions.rs"]
+mod interactions;
 #[path = "discord/markup.rs"]
 mod markup;
-#[path = "discord/missed.rs"]
-mod missed;
 #[path = "discord/outbound.rs"]
 mod outbound;
 #[path = "discord/reactions.rs"]
@@ -28,6 +26,8 @@ mod reactions;
 mod reader;
 #[path = "discord/secrets.rs"]
 mod secrets;
+#[path = "discord/socket.rs"]
+mod socket;
 #[path = "discord/support.rs"]
 mod support;
 #[path = "discord/transport.rs"]

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_line_that_was_cut_is_no_line() {
+    async fn incomplete_line_is_not_returned() {
         let mut reader = &b"a1 NOOP\r\na2"[..];
         assert_eq!(line(&mut reader).await.unwrap().as_deref(), Some("a1 NOOP"));
         assert_eq!(line(&mut reader).await.unwrap(), None);

@@ -113,7 +113,7 @@ impl MailFile {
 
 /// Keeps the files of a mail from a sender who may talk. Returns their markers in the text, and the
 /// images.
-pub(crate) async fn keep_all(
+pub(crate) async fn store_all(
     attachments: &[MailFile],
     id: &str,
     config: &EmailConfig,
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_what_it_begins_with() {
+    fn file_type_is_detected_from_its_first_bytes() {
         let docx = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
         let table: [(&str, &[u8], &str); 11] = [
             ("image/png", b"\x89PNG\r\n\x1a\n...", "image/png"),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_name_types() {
+    fn type_patterns_match_media_types() {
         let table = [
             ("image/*", "image/png", true),
             ("image/*", "imagex/png", false),

@@ -229,7 +229,7 @@ mod tests {
     };
 
     #[test]
-    fn reports_of_well_known_servers_are_understood() {
+    fn authentication_results_of_known_servers_are_parsed() {
         let table = [
             (
                 "mx.google.com;\r\n       dkim=pass header.i=@example.org header.s=s1 header.b=abc;\r\n       spf=pass \
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn two_results_of_one_method_are_no_proof() {
+    fn ambiguous_results_of_one_method_prove_nothing() {
         let spf = "spf=pass smtp.mailfrom=example.org";
         let table = [
             (
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_reporter_is_learned_from_a_proof_alone() {
+    fn reporter_is_learned_only_from_a_passing_report() {
         let good = "mx.x.test 1; dkim=pass header.d=example.org";
         let table: [(&[&str], Option<&str>); 6] = [
             (&[good], Some("mx.x.test")),
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_own_servers_report_counts() {
+    fn only_reports_of_the_trusted_server_count() {
         let good = "mx.x.test; dkim=pass header.d=example.org; spf=pass smtp.mailfrom=example.org";
         let bad = "mx.x.test; dkim=fail header.d=example.org; spf=fail smtp.mailfrom=example.org";
         let foreign =

@@ -4,7 +4,7 @@ use nanobot_channel::{ChannelContext, ChannelName, InboundMessage, Map, MessageI
 use nanobot_extract::MailText;
 
 use crate::EmailConfig;
-use crate::attachment::{MailFile, keep_all};
+use crate::attachment::{MailFile, store_all};
 use crate::envelope::Envelope;
 use crate::imap::MailUid;
 use crate::text::{limited, marked, without_quote};
@@ -65,7 +65,7 @@ impl MailCandidate<'_> {
         } else {
             self.content.attachments.as_slice()
         };
-        let (mut markers, images) = keep_all(
+        let (mut markers, images) = store_all(
             attachments,
             &format!("{:032x}", fingerprint(&id)),
             config,

@@ -88,7 +88,7 @@ impl Channel for EmailChannel {
         match outcome {
             Some(Err(error)) if !context.cancel.is_cancelled() => Err(error),
             _ => {
-                self.take_back_attempt(&context).await;
+                self.withdraw_attempt(&context).await;
                 Ok(())
             }
         }

@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_read_with_defaults_in_both_spellings_and_with_unknown_keys() {
+    fn section_accepts_both_spellings_and_unknown_keys() {
         let keys = json!({
             "imap_use_tls": false, "postAction": "move", "post_action_move_mailbox": "Done", "pollIntervalSeconds": 1,
             "allowFrom": ["a@x.test"], "caFile": null, "fromAddress": "Nano <Nano@X.test>",
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_password_other_things_are_needed() {
+    fn oauth_requires_its_own_keys() {
         let keys = json!({
             "auth": "oauth2", "imapPassword": null, "smtpPassword": null, "oauthClientId": "a", "oauthRefreshToken": "b",
         });
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_named_without_its_value() {
+    fn invalid_values_are_reported_by_key_only() {
         let table = [
             (
                 json!({"imapPort": "s3cret"}),
@@ -565,7 +565,7 @@ mod tests {
         );
     }
     #[test]
-    fn the_documentation_has_the_declared_keys() {
+    fn documentation_lists_the_declared_keys() {
         let table = settings::markdown(&EmailConfig::keys());
         let page = include_str!("../../../../docs/channels/email.md");
         assert!(

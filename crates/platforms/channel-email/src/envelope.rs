@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_read() {
+    fn header_is_parsed() {
         let header = "From: =?utf-8?q?Ann_=C3=84?= <Ann@X.test>\r\nSubject: =?iso-8859-1?Q?Gr=FC=DFe?=\r\n  again\r\n\
                       Date: Mon, 2 Nov 2026 10:00:00 +0100\r\nMessage-ID: <1@x.test>\r\nIn-Reply-To: <0@x.test>\r\n\
                       References: <a@x.test> <0@x.test>";
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_passed_over() {
+    fn unusable_headers_are_skipped() {
         let table = [
             ("Subject: x", Skip::NoSender),
             ("From: ann@x.test\r\nFrom: bob@x.test", Skip::NoSender),
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_that_fold_onto_ascii_are_not_somebodys_address() {
+    fn unicode_lookalikes_do_not_match_an_ascii_address() {
         let proof = "Authentication-Results: mx; dkim=pass header.d=kim.test; spf=pass smtp.mailfrom=kim.test";
         for (from, sender) in [
             ("Kim@KIM.test", Some("kim@kim.test")),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_to_trust_no_mail_is_believed() {
+    fn without_authserv_id_no_mail_is_trusted() {
         let proof =
             "Authentication-Results: mx; dkim=pass header.d=x.test; spf=pass smtp.mailfrom=x.test";
         let header = format!("{proof}\r\nFrom: ann@x.test\r\n\r\n");
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_that_answers_are_not_read_gets_none() {
+    fn no_reply_senders_get_no_reply() {
         for (user, takes_answers) in [
             ("ann", true),
             ("norey.plymouth", true),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn each_proof_can_be_waived() {
+    fn dkim_and_spf_can_each_be_disabled() {
         let header =
             |config| Envelope::read(&parsed("From: ann@x.test\r\n\r\n".to_owned()), &config);
         assert_eq!(

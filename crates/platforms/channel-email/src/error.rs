@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_quoted_without_the_library() {
+    fn server_errors_omit_the_library_text() {
         for (text, expected) in [
             (
                 "no response: code: None, info: Some(\"[AUTH] Bad\\t\\\"word\\\"\") at login",

@@ -99,7 +99,7 @@ mod tests {
     use crate::Secret;
 
     #[test]
-    fn the_default_section_says_what_the_defaults_are() {
+    fn default_section_lists_the_defaults() {
         let mut section = EmailFactory::new(Arc::new(nanobot_testkit::InProcess)).default_config();
         for Credential { key, .. } in CREDENTIALS {
             let default = section[*key].take();

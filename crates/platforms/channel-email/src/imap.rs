@@ -20,14 +20,14 @@ use crate::login::log_in;
 use crate::servers::Servers;
 use crate::{EmailConfig, utf7};
 
-/// The keyword of a mail that was dealt with, where it is to stay unread.
+/// The keyword of a mail that was handled, where it is to stay unread.
 const KEYWORD: &str = "NanobotHandled";
 /// The longest header that is read, in bytes.
 const HEADER_LIMIT: u32 = 262_144;
 /// Multiple of the time limit of a command that a mail may take while bytes arrive.
-const FETCH_TIMES: u32 = 20;
+const FETCH_TIMEOUT_FACTOR: u32 = 20;
 /// Longest pause between commands to a server without IDLE, so that a dead connection is noticed.
-const LONGEST_SILENCE: Duration = Duration::from_secs(60);
+const POLL_INTERVAL_LIMIT: Duration = Duration::from_secs(60);
 
 /// The id of a mail within its mailbox (RFC 3501, section 2.3.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,7 +57,7 @@ impl fmt::Display for MailUid {
 /// A flag that a mail gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MailFlag {
-    /// It was dealt with.
+    /// It was handled.
     Handled,
     /// A person should look at it.
     Flagged,
@@ -138,8 +138,8 @@ impl ImapMailbox {
         })
     }
 
-    /// Returns the mails to deal with that arrived on that day or later, oldest first.
-    pub(crate) async fn waiting(
+    /// Returns the unhandled mails that arrived on that day or later, oldest first.
+    pub(crate) async fn search_unhandled(
         &mut self,
         since: NaiveDate,
     ) -> Result<BTreeSet<MailUid>, MailError> {
@@ -164,13 +164,13 @@ impl ImapMailbox {
             .collect())
     }
 
-    /// `true` if the mailbox records which mails were dealt with.
-    pub(crate) fn keeps_flags(&self) -> bool {
+    /// `true` if the mailbox records which mails were handled.
+    pub(crate) fn records_handled(&self) -> bool {
         self.config.mark_seen || self.keeps_keywords
     }
 
     /// `true` if mail was announced since the last search.
-    pub(crate) fn has_news(&mut self) -> bool {
+    pub(crate) fn has_new_mail(&mut self) -> bool {
         let mut news = false;
         while let Ok(response) = self.session.unsolicited_responses.try_recv() {
             news |= matches!(
@@ -181,25 +181,26 @@ impl ImapMailbox {
         news
     }
 
-    /// Fetches the header of a mail, and its size. `None` if the mail is gone. `comes` is called
-    /// while bytes arrive.
-    pub(crate) async fn header(
+    /// Fetches the header of a mail, and its size. `None` if the mail is gone. `on_progress` is
+    /// called while bytes arrive.
+    pub(crate) async fn fetch_header(
         &mut self,
         mail: MailUid,
-        comes: impl Fn(),
+        on_progress: impl Fn(),
     ) -> Result<Option<(Vec<u8>, u32)>, MailError> {
         let what = format!("(UID RFC822.SIZE BODY.PEEK[HEADER]<0.{HEADER_LIMIT}>)");
         let read = |fetch: &Fetch| Some((fetch.header()?.to_vec(), fetch.size.unwrap_or(u32::MAX)));
-        self.fetch(mail, &what, HEADER_LIMIT, read, comes).await
+        self.fetch(mail, &what, HEADER_LIMIT, read, on_progress)
+            .await
     }
 
-    /// Fetches the first `limit` bytes of a mail. `None` if the mail is gone. `comes` is called
-    /// while bytes arrive.
-    pub(crate) async fn beginning(
+    /// Fetches the first `limit` bytes of a mail. `None` if the mail is gone. `on_progress` is
+    /// called while bytes arrive.
+    pub(crate) async fn fetch_beginning(
         &mut self,
         mail: MailUid,
         limit: u32,
-        comes: impl Fn(),
+        on_progress: impl Fn(),
     ) -> Result<Option<Vec<u8>>, MailError> {
         let what = format!("(UID BODY.PEEK[]<0.{limit}>)");
         self.fetch(
@@ -207,7 +208,7 @@ impl ImapMailbox {
             &what,
             limit,
             |fetch| Some(fetch.body()?.to_vec()),
-            comes,
+            on_progress,
         )
         .await
     }
@@ -218,7 +219,7 @@ impl ImapMailbox {
         what: &str,
         limit: u32,
         read: impl Fn(&Fetch) -> Option<T>,
-        comes: impl Fn(),
+        on_progress: impl Fn(),
     ) -> Result<Option<T>, MailError> {
         let wire = self.session.as_mut();
         wire.grant(u64::from(limit) + SMALL_TALK);
@@ -237,7 +238,7 @@ impl ImapMailbox {
         let mut fetching = pin!(fetching);
         let (doing, step) = ("fetching a mail", self.config.request_timeout());
         let mut before = received.load(Ordering::Relaxed);
-        for _ in 0..FETCH_TIMES {
+        for _ in 0..FETCH_TIMEOUT_FACTOR {
             if let Ok(fetched) = timeout(step, fetching.as_mut()).await {
                 return fetched.map_err(imap(doing));
             }
@@ -249,11 +250,11 @@ impl ImapMailbox {
                 });
             }
             before = now;
-            comes();
+            on_progress();
         }
         Err(MailError::Slow {
             doing,
-            seconds: step.saturating_mul(FETCH_TIMES).as_secs(),
+            seconds: step.saturating_mul(FETCH_TIMEOUT_FACTOR).as_secs(),
         })
     }
 
@@ -327,7 +328,7 @@ impl ImapMailbox {
         if !self.has_idle {
             let mut left = self.config.poll_interval();
             while !left.is_zero() {
-                let pause = left.min(LONGEST_SILENCE);
+                let pause = left.min(POLL_INTERVAL_LIMIT);
                 tokio::time::sleep(pause).await;
                 left -= pause;
                 within(limit, "asking for news", self.session.noop())
@@ -421,7 +422,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_mail_may_take_its_time_as_long_as_it_comes() {
+    async fn fetch_timeout_extends_while_bytes_arrive() {
         for (pauses, comes_whole) in [
             (vec![20; 25], true),
             (vec![20, 61, 20], false),
@@ -433,7 +434,7 @@ mod tests {
                 validity: 1,
                 uid: 7,
             };
-            let fetching = mailbox.beginning(mail, 1000, || {
+            let fetching = mailbox.fetch_beginning(mail, 1000, || {
                 steps.fetch_add(1, Ordering::Relaxed);
             });
             let server = async {
@@ -468,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_written_as_servers_read_them() {
+    fn dates_are_formatted_for_imap() {
         let day = |year, month, day| NaiveDate::from_ymd_opt(year, month, day).unwrap();
         let table = [
             (day(2026, 11, 2), "2-Nov-2026"),

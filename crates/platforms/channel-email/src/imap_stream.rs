@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn literals_are_noticed_wherever_the_pieces_are_cut() {
+    fn literal_sizes_are_found_across_chunk_boundaries() {
         let text =
             b"* 1 FETCH (BODY[] {12}\r\n{900000}\r\nab FLAGS ()) {7}\r\n1234567 {x}\r\n{5}x\r\n";
         for size in 1..text.len() {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn more_than_was_granted_is_an_error() {
+    async fn reading_beyond_the_grant_fails() {
         for (text, granted, fits) in [
             ("* OK {5}\r\n", 10, true),
             ("* OK {11}\r\n", 100, true),

@@ -18,7 +18,7 @@ use crate::imap::ImapMailbox;
 /// The key that is discovered.
 const KEY: &str = "authservId";
 /// Number of older mails that are read, the newest first.
-const LOOKED_AT: usize = 20;
+const MAX_OLDER_MAILS: usize = 20;
 
 #[async_trait]
 impl KeyDiscovery for EmailChannel {
@@ -54,12 +54,12 @@ impl EmailChannel {
         let since = since.checked_sub_days(Days::new(1)).unwrap_or(since);
         let mut known = BTreeSet::new();
         loop {
-            let waiting = mailbox.waiting(since).await?;
-            for mail in waiting.iter().rev().take(LOOKED_AT) {
+            let waiting = mailbox.search_unhandled(since).await?;
+            for mail in waiting.iter().rev().take(MAX_OLDER_MAILS) {
                 if !known.insert(*mail) {
                     continue;
                 }
-                let Some((header, _)) = mailbox.header(*mail, || {}).await? else {
+                let Some((header, _)) = mailbox.fetch_header(*mail, || {}).await? else {
                     continue;
                 };
                 let header = match self.extractor.mail_header(header).await {
@@ -71,7 +71,7 @@ impl EmailChannel {
                     return Ok(name);
                 }
             }
-            if !mailbox.has_news() {
+            if !mailbox.has_new_mail() {
                 mailbox = mailbox.wait(|| {}).await?;
             }
         }

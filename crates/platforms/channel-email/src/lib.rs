@@ -2,7 +2,7 @@
 //!
 //! Decision: the connection to the mailbox stays open and waits for new mail (IDLE) where the
 //! server has that; mail is received with async-imap, parsed with mail-parser and sent with lettre.
-//! The flags of the mailbox are the record of what was dealt with, and are set only after
+//! The flags of the mailbox are the record of what was handled, and are set only after
 //! [`nanobot_channel::Intake::deliver`] acknowledged a mail. A sender is an address that the own
 //! mail server has verified; automatic mails are not answered.
 //!

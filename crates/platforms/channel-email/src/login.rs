@@ -28,14 +28,14 @@ pub(crate) async fn log_in(servers: &Servers) -> Result<Session<LimitedStream>, 
         let login = client.login(&config.imap_username, config.imap_password.expose_exact());
         return within(limit, "logging in", login)
             .await?
-            .map_err(|(error, _)| refused(config, error));
+            .map_err(|(error, _)| login_error(config, error));
     };
     loop {
         let access = tokens.access(trust).await?;
         let client = within(limit, "connecting", connect(servers)).await??;
         let outcome = within(limit, "logging in", authenticate(client, config, &access)).await?;
         match outcome {
-            Err(MailError::Login { .. }) if tokens.refused(&access) => {}
+            Err(MailError::Login { .. }) if tokens.invalidate(&access) => {}
             outcome => return outcome,
         }
     }
@@ -59,11 +59,11 @@ async fn connect(servers: &Servers) -> Result<Client<LimitedStream>, MailError> 
     let Dialed { stream, is_local } = reached.map_err(unreachable)?;
     if config.imap_use_ssl {
         let mut client = Client::new(LimitedStream::new(trust.encrypt(stream, host, port).await?));
-        greeted(&mut client).await?;
+        read_greeting(&mut client).await?;
         return Ok(client);
     }
     let mut client = Client::new(LimitedStream::new(stream));
-    greeted(&mut client).await?;
+    read_greeting(&mut client).await?;
     if !config.imap_use_tls.unwrap_or(!is_local) {
         return Ok(client);
     }
@@ -83,7 +83,7 @@ async fn connect(servers: &Servers) -> Result<Client<LimitedStream>, MailError> 
     )))
 }
 
-async fn greeted(client: &mut Client<LimitedStream>) -> Result<(), MailError> {
+async fn read_greeting(client: &mut Client<LimitedStream>) -> Result<(), MailError> {
     let doing = "greeting";
     let greeting = client
         .read_response()
@@ -114,7 +114,7 @@ async fn authenticate(
     let authenticated = client
         .authenticate(MECHANISM, Bearer { shown: Some(shown) })
         .await;
-    authenticated.map_err(|(error, _)| match refused(config, error) {
+    authenticated.map_err(|(error, _)| match login_error(config, error) {
         MailError::Login { user, text, known } => MailError::Login {
             user,
             text: access.token.scrub(&text),
@@ -138,7 +138,7 @@ impl Authenticator for Bearer {
 }
 
 /// Maps a failed login. Busy servers refuse it, too; only some give a reason (RFC 5530).
-fn refused(config: &EmailConfig, error: ImapError) -> MailError {
+fn login_error(config: &EmailConfig, error: ImapError) -> MailError {
     let (ImapError::No(text) | ImapError::Bad(text)) = error else {
         return MailError::Imap {
             doing: "logging in",

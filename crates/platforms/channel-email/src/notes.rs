@@ -9,7 +9,7 @@
 //! change. Mail that arrives while the assistant is away is later than that day, however long it is
 //! away.
 //!
-//! Where a mailbox keeps no flags, the last mail that was dealt with is noted, too: the ledger
+//! Where a mailbox keeps no flags, the last mail that was handled is noted, too: the ledger
 //! drops duplicates of the mails before it, but not for ever.
 
 use chrono::{Days, NaiveDate, Utc};
@@ -22,7 +22,7 @@ use crate::thread::fingerprint;
 
 /// The note with the day of the first start.
 const FIRST_START: &str = "first-start";
-/// The note with the last mail that was dealt with.
+/// The note with the last mail that was handled.
 const LAST_MAIL: &str = "last-mail";
 
 /// The notes about one mailbox.
@@ -89,13 +89,13 @@ impl<'a> MailboxNotes<'a> {
             .unwrap_or(NaiveDate::MIN))
     }
 
-    /// Returns the last mail that was dealt with.
+    /// Returns the last mail that was handled.
     pub(crate) async fn last_mail(&self) -> Result<Option<MailUid>, MailError> {
         let noted = self.read(LAST_MAIL).await?;
         Ok(noted.as_deref().and_then(MailUid::parse))
     }
 
-    /// Notes the last mail that was dealt with, and all before it.
+    /// Notes the last mail that was handled, and all before it.
     pub(crate) async fn set_last_mail(&self, mail: MailUid) -> Result<(), MailError> {
         self.write(LAST_MAIL, &mail.to_string()).await
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nanobot_channel::{ChannelError, Notes, Value, json};
-use nanobot_channel_kit::http::{self, Failure, Way, body_within};
+use nanobot_channel_kit::http::{self, Failure, ProxyMode, body_within};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, Url};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::Instant;
 
 use crate::error::{MailError, shortened};
-use crate::proxy::is_here;
+use crate::proxy::is_loopback;
 use crate::thread::fingerprint;
 use crate::tls::Trust;
 use crate::{EmailConfig, Secret};
@@ -31,15 +31,15 @@ const NOTE: &str = "refresh-token";
 /// Time before expiry at which a token is replaced, at most half of its lifetime.
 const MARGIN: Duration = Duration::from_secs(60);
 /// Lifetime of a token without a stated one, in seconds.
-const USUAL: u64 = 3600;
+const DEFAULT_LIFETIME: u64 = 3600;
 /// Maximum length of an answer, in bytes.
-const LONGEST_ANSWER: u64 = 256 << 10;
+const MAX_ANSWER_SIZE: u64 = 256 << 10;
 
 /// Provides access tokens.
 pub(crate) struct AccessTokens {
     config: Arc<EmailConfig>,
     url: Url,
-    way: Way,
+    proxy: ProxyMode,
     client: OnceCell<Client>,
     /// One request at a time: two would use one refresh token twice.
     permit: Semaphore,
@@ -50,8 +50,8 @@ pub(crate) struct AccessTokens {
 struct TokenState {
     access: Option<(Secret, Instant)>,
     /// The refresh token that replaces the configured one.
-    later: Option<Secret>,
-    /// `true` if `later` is not in the note yet.
+    rotated: Option<Secret>,
+    /// `true` if `rotated` is not in the note yet.
     is_unwritten: bool,
     /// The notes; a channel that was made without them gets them when it runs.
     notes: Option<Arc<dyn Notes>>,
@@ -91,17 +91,21 @@ impl AccessTokens {
     /// Tokens for a configuration whose `auth` is `oauth2`. Sends no request yet.
     pub(crate) fn new(
         config: &Arc<EmailConfig>,
-        way: Way,
+        proxy: ProxyMode,
         notes: Option<Arc<dyn Notes>>,
     ) -> Result<Self, ChannelError> {
         let url = config.token_url()?;
-        let is_here = url
+        let is_loopback = url
             .host_str()
-            .is_some_and(|host| is_here(host.trim_matches(['[', ']'])));
+            .is_some_and(|host| is_loopback(host.trim_matches(['[', ']'])));
         Ok(Self {
             url,
             config: Arc::clone(config),
-            way: if is_here { Way::Straight } else { way },
+            proxy: if is_loopback {
+                ProxyMode::Direct
+            } else {
+                proxy
+            },
             client: OnceCell::new(),
             permit: Semaphore::new(1),
             state: Mutex::new(TokenState {
@@ -112,28 +116,33 @@ impl AccessTokens {
     }
 
     /// Sets the notes of a running channel.
-    pub(crate) async fn begin(&self, notes: &Arc<dyn Notes>) -> Result<(), MailError> {
+    pub(crate) async fn set_notes(&self, notes: &Arc<dyn Notes>) -> Result<(), MailError> {
         self.with(|state| state.notes = Some(Arc::clone(notes)));
-        self.latest().await.map(drop)
+        self.refresh_token().await.map(drop)
     }
 
     /// Returns the latest refresh token.
-    async fn latest(&self) -> Result<Secret, MailError> {
-        let (notes, later, is_unwritten) =
-            self.with(|state| (state.notes.clone(), state.later.clone(), state.is_unwritten));
-        let known = later.as_ref().unwrap_or(&self.config.oauth_refresh_token);
+    async fn refresh_token(&self) -> Result<Secret, MailError> {
+        let (notes, rotated, is_unwritten) = self.with(|state| {
+            (
+                state.notes.clone(),
+                state.rotated.clone(),
+                state.is_unwritten,
+            )
+        });
+        let known = rotated.as_ref().unwrap_or(&self.config.oauth_refresh_token);
         let Some(notes) = notes else {
             return Ok(known.clone());
         };
         if is_unwritten {
-            self.write_down(known).await;
+            self.store_refresh_token(known).await;
             return Ok(known.clone());
         }
         let noted = notes.read(NOTE).await.map_err(MailError::Notes)?;
         let noted: Option<RefreshTokenNote> =
             noted.and_then(|text| serde_json::from_str(&text).ok());
         let noted = noted
-            .filter(|note| note.instead_of == self.configured())
+            .filter(|note| note.instead_of == self.configured_fingerprint())
             .map(|note| Secret::new(note.refresh_token));
         Ok(noted.unwrap_or_else(|| known.clone()))
     }
@@ -152,29 +161,29 @@ impl AccessTokens {
                 is_fresh: false,
             });
         }
-        let mut refresh = self.latest().await?;
-        let mut asked = self.ask_in_time(&refresh, trust).await;
-        if matches!(asked, Err(MailError::TokenRefused { .. })) {
+        let mut refresh = self.refresh_token().await?;
+        let mut answer = self.request_token_within_limit(&refresh, trust).await;
+        if matches!(answer, Err(MailError::TokenRefused { .. })) {
             // Another process may have used it meanwhile.
-            let latest = self.latest().await?;
+            let latest = self.refresh_token().await?;
             if latest != refresh {
                 refresh = latest;
-                asked = self.ask_in_time(&refresh, trust).await;
+                answer = self.request_token_within_limit(&refresh, trust).await;
             }
         }
-        let answer = asked?;
+        let answer = answer?;
         let token = Secret::new(answer.access_token.unwrap_or_default());
         let lasts = answer
             .expires_in
             .as_u64()
             .or_else(|| answer.expires_in.as_str()?.parse().ok())
-            .unwrap_or(USUAL);
+            .unwrap_or(DEFAULT_LIFETIME);
         let lasts = Duration::from_secs(lasts);
         let until = now
             + lasts
                 .saturating_sub(MARGIN)
                 .max(lasts / 2)
-                .min(Duration::from_secs(24 * USUAL));
+                .min(Duration::from_secs(24 * DEFAULT_LIFETIME));
         let next = answer
             .refresh_token
             .map(Secret::new)
@@ -182,12 +191,12 @@ impl AccessTokens {
         self.with(|state| {
             state.access = Some((token.clone(), until));
             if next.is_some() {
-                state.later.clone_from(&next);
+                state.rotated.clone_from(&next);
                 state.is_unwritten = true;
             }
         });
         if let Some(next) = next {
-            self.write_down(&next).await;
+            self.store_refresh_token(&next).await;
         }
         Ok(AccessToken {
             token,
@@ -196,7 +205,7 @@ impl AccessTokens {
     }
 
     /// Drops a token that a server refused. `true` if a new one may be accepted.
-    pub(crate) fn refused(&self, refused: &AccessToken) -> bool {
+    pub(crate) fn invalidate(&self, refused: &AccessToken) -> bool {
         self.with(|state| {
             if state
                 .access
@@ -209,16 +218,24 @@ impl AccessTokens {
         !refused.is_fresh
     }
 
-    async fn ask_in_time(&self, refresh: &Secret, trust: &Trust) -> Result<TokenAnswer, MailError> {
+    async fn request_token_within_limit(
+        &self,
+        refresh: &Secret,
+        trust: &Trust,
+    ) -> Result<TokenAnswer, MailError> {
         let limit = self.config.request_timeout();
-        let asked = tokio::time::timeout(limit, self.ask(refresh, trust)).await;
-        asked.unwrap_or(Err(MailError::Slow {
+        let answer = tokio::time::timeout(limit, self.request_token(refresh, trust)).await;
+        answer.unwrap_or(Err(MailError::Slow {
             doing: "getting an access token",
             seconds: limit.as_secs(),
         }))
     }
 
-    async fn ask(&self, refresh: &Secret, trust: &Trust) -> Result<TokenAnswer, MailError> {
+    async fn request_token(
+        &self,
+        refresh: &Secret,
+        trust: &Trust,
+    ) -> Result<TokenAnswer, MailError> {
         let client = self.client.get_or_try_init(|| self.client(trust)).await?;
         let EmailConfig {
             oauth_client_id,
@@ -251,7 +268,7 @@ impl AccessTokens {
             .await
             .map_err(failed)?;
         let status = response.status();
-        let body = body_within(response, LONGEST_ANSWER)
+        let body = body_within(response, MAX_ANSWER_SIZE)
             .await
             .map_err(failed)?
             .unwrap_or_default();
@@ -308,7 +325,7 @@ impl AccessTokens {
 
     async fn client(&self, trust: &Trust) -> Result<Client, MailError> {
         let settings = rustls::ClientConfig::clone(trust.settings().await?.as_ref());
-        let client = http::client(&self.way)
+        let client = http::client(&self.proxy)
             .tls_backend_preconfigured(settings)
             .build();
         client.map_err(|error| MailError::Tokens {
@@ -316,13 +333,13 @@ impl AccessTokens {
         })
     }
 
-    async fn write_down(&self, later: &Secret) {
+    async fn store_refresh_token(&self, rotated: &Secret) {
         let Some(notes) = self.with(|state| state.notes.clone()) else {
             return;
         };
         let note = RefreshTokenNote {
-            instead_of: self.configured(),
-            refresh_token: later.expose().to_owned(),
+            instead_of: self.configured_fingerprint(),
+            refresh_token: rotated.expose().to_owned(),
         };
         let written = match serde_json::to_string(&note) {
             Ok(text) => notes
@@ -341,7 +358,7 @@ impl AccessTokens {
     }
 
     /// Returns the fingerprint of the configured token.
-    fn configured(&self) -> String {
+    fn configured_fingerprint(&self) -> String {
         format!(
             "{:032x}",
             fingerprint(self.config.oauth_refresh_token.expose())

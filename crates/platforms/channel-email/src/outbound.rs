@@ -21,7 +21,7 @@ use crate::upload::OutgoingFiles;
 
 impl EmailChannel {
     /// Sends a notice of the channel itself, as an answer to a mail.
-    pub(crate) async fn tell(&self, envelope: &Envelope, text: &str) {
+    pub(crate) async fn send_notice(&self, envelope: &Envelope, text: &str) {
         let address = ChatAddress {
             delivery: envelope.ids.delivery(&envelope.subject),
             ..ChatAddress::new(self.name.clone(), envelope.sender.as_str())

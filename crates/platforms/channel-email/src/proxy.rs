@@ -25,7 +25,7 @@ use crate::error::shortened;
 /// Number of addresses of a server that share the time limit: some of them may be unreachable.
 const ADDRESSES: u32 = 3;
 /// Maximum length of a proxy's answer, in bytes.
-const LONGEST_ANSWER: usize = 16 << 10;
+const MAX_ANSWER_SIZE: usize = 16 << 10;
 
 /// Opens connections to servers.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Dialer {
             )
         };
         let everywhere = Matcher::builder().all(address).build();
-        if !intercepted(&everywhere, "mail.test:993").is_some_and(|proxy| is_usable(&proxy)) {
+        if !proxy_for(&everywhere, "mail.test:993").is_some_and(|proxy| is_usable(&proxy)) {
             let message = "is no address of a proxy that mail can go through; write one like http://host:3128 or \
                            socks5://host:1080, or \"\" for none";
             return Err(wrong("proxy", message));
@@ -79,14 +79,14 @@ impl Dialer {
         } else {
             format!("{host}:{port}")
         };
-        let proxy = self.proxy.as_ref().filter(|_| !is_here(host));
-        let dialed = match proxy.and_then(|proxy| intercepted(proxy, &address)) {
+        let proxy = self.proxy.as_ref().filter(|_| !is_loopback(host));
+        let dialed = match proxy.and_then(|proxy| proxy_for(proxy, &address)) {
             Some(proxy) => Dialed {
-                stream: through(&proxy, &address, host, port, limit).await?,
+                stream: connect_through(&proxy, &address, host, port, limit).await?,
                 is_local: false,
             },
             None => {
-                let stream = direct(host, port, limit).await?;
+                let stream = connect_direct(host, port, limit).await?;
                 let is_local = stream.peer_addr()?.ip().to_canonical().is_loopback();
                 Dialed { stream, is_local }
             }
@@ -97,7 +97,7 @@ impl Dialer {
 }
 
 /// `true` if a name means this machine.
-pub(crate) fn is_here(host: &str) -> bool {
+pub(crate) fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
         || host
             .parse::<IpAddr>()
@@ -105,12 +105,12 @@ pub(crate) fn is_here(host: &str) -> bool {
 }
 
 /// Returns the proxy for a server.
-fn intercepted(proxy: &Matcher, place: &str) -> Option<Intercept> {
+fn proxy_for(proxy: &Matcher, place: &str) -> Option<Intercept> {
     proxy.intercept(&format!("https://{place}/").parse::<Uri>().ok()?)
 }
 
 /// Connects to the first address that answers.
-async fn direct(host: &str, port: u16, limit: Duration) -> io::Result<TcpStream> {
+async fn connect_direct(host: &str, port: u16, limit: Duration) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
     for address in lookup_host((host, port)).await? {
         match timeout(limit / ADDRESSES, TcpStream::connect(address)).await {
@@ -122,7 +122,7 @@ async fn direct(host: &str, port: u16, limit: Duration) -> io::Result<TcpStream>
     Err(last)
 }
 
-async fn through(
+async fn connect_through(
     proxy: &Intercept,
     place: &str,
     host: &str,
@@ -139,9 +139,11 @@ async fn through(
             format!("the proxy {own_host}:{own_port}: {error}"),
         )
     };
-    let mut stream = direct(own_host, own_port, limit).await.map_err(failed)?;
-    let asked = if is_http {
-        ask_http(&mut stream, place, proxy).await
+    let mut stream = connect_direct(own_host, own_port, limit)
+        .await
+        .map_err(failed)?;
+    let connected = if is_http {
+        connect_http(&mut stream, place, proxy).await
     } else {
         // By the rules of curl, `socks5h` leaves names to the proxy and `socks5` does not.
         let target = if uri.scheme_str() == Some("socks5h") {
@@ -150,16 +152,16 @@ async fn through(
             SocksTarget::resolved(host, port).await
         };
         match target {
-            Ok(target) => ask_socks(&mut stream, &target, proxy.raw_auth()).await,
+            Ok(target) => connect_socks(&mut stream, &target, proxy.raw_auth()).await,
             Err(error) => Err(error),
         }
     };
-    asked.map_err(failed)?;
+    connected.map_err(failed)?;
     Ok(stream)
 }
 
 /// Requests the connection by HTTP (RFC 9110, section 9.3.6).
-async fn ask_http(stream: &mut TcpStream, place: &str, proxy: &Intercept) -> io::Result<()> {
+async fn connect_http(stream: &mut TcpStream, place: &str, proxy: &Intercept) -> io::Result<()> {
     let mut request = format!("CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n");
     if let Some(credentials) = proxy.basic_auth().and_then(|value| value.to_str().ok()) {
         write!(request, "Proxy-Authorization: {credentials}\r\n").map_err(io::Error::other)?;
@@ -169,7 +171,7 @@ async fn ask_http(stream: &mut TcpStream, place: &str, proxy: &Intercept) -> io:
     let mut head = Vec::new();
     // Bytes after the answer belong to the server, so nothing is read ahead.
     while !head.ends_with(b"\r\n\r\n") {
-        if head.len() > LONGEST_ANSWER {
+        if head.len() > MAX_ANSWER_SIZE {
             return Err(refusal("its answer is too long"));
         }
         head.push(stream.read_u8().await?);
@@ -201,7 +203,7 @@ impl SocksTarget {
             return Ok(Self::address(SocketAddr::new(address, port)));
         }
         let mut bytes = vec![3];
-        bytes.extend(counted(host)?);
+        bytes.extend(length_prefixed(host)?);
         bytes.extend(port.to_be_bytes());
         Ok(Self(bytes))
     }
@@ -224,7 +226,7 @@ impl SocksTarget {
 }
 
 /// Requests the connection by SOCKS 5 (RFC 1928; RFC 1929 for the password).
-async fn ask_socks(
+async fn connect_socks(
     stream: &mut TcpStream,
     target: &SocksTarget,
     credentials: Option<(&str, &str)>,
@@ -240,7 +242,7 @@ async fn ask_socks(
     match (read::<2>(stream).await?, credentials) {
         ([5, NOTHING], _) => {}
         ([5, PASSWORD], Some((name, password))) => {
-            let shown = [vec![1], counted(name)?, counted(password)?].concat();
+            let shown = [vec![1], length_prefixed(name)?, length_prefixed(password)?].concat();
             stream.write_all(&shown).await?;
             if read::<2>(stream).await?[1] != 0 {
                 return Err(refusal("it does not take the name and the password"));
@@ -284,7 +286,7 @@ async fn read<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {
 }
 
 /// Prefixes a text with its length in one byte.
-fn counted(text: &str) -> io::Result<Vec<u8>> {
+fn length_prefixed(text: &str) -> io::Result<Vec<u8>> {
     let length = u8::try_from(text.len()).map_err(|_error| refusal("a name is too long for it"))?;
     Ok([&[length], text.as_bytes()].concat())
 }
@@ -298,7 +300,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn this_machine_is_reached_without_a_proxy() {
+    async fn loopback_bypasses_the_proxy() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let dialer = Dialer::new(Some("http://proxy.invalid:1")).unwrap();
@@ -310,11 +312,11 @@ mod tests {
             (dialed.is_local, dialed.stream.peer_addr().unwrap().port()),
             (true, port)
         );
-        assert!(is_here("LocalHost") && is_here("::1") && !is_here("local.test"));
+        assert!(is_loopback("LocalHost") && is_loopback("::1") && !is_loopback("local.test"));
     }
 
     #[test]
-    fn only_proxies_that_can_be_used_are_taken() {
+    fn unsupported_proxy_addresses_are_rejected() {
         for address in [
             "http://p.test:3128",
             "p.test:3128",

@@ -13,10 +13,13 @@ use crate::notes::MailboxNotes;
 /// The name of the note.
 const NOTE: &str = "tries";
 /// Maximum number of mails in the note; the oldest are dropped first.
-const COUNTED: usize = 256;
+const MAX_ENTRIES: usize = 256;
 
 /// Notes an attempt, and returns the number of attempts at this mail so far.
-pub(crate) async fn begin(notes: &MailboxNotes<'_>, mail: MailUid) -> Result<u32, MailError> {
+pub(crate) async fn begin_attempt(
+    notes: &MailboxNotes<'_>,
+    mail: MailUid,
+) -> Result<u32, MailError> {
     let mut counts = read(notes).await?;
     let before = counts
         .iter()
@@ -24,13 +27,13 @@ pub(crate) async fn begin(notes: &MailboxNotes<'_>, mail: MailUid) -> Result<u32
         .map(|index| counts.remove(index));
     let count = before.map_or(1, |(_, count)| count.saturating_add(1));
     counts.push((mail, count));
-    let surplus = counts.len().saturating_sub(COUNTED);
+    let surplus = counts.len().saturating_sub(MAX_ENTRIES);
     write(notes, counts.get(surplus..).unwrap_or_default()).await?;
     Ok(count)
 }
 
 /// Forgets the attempts at a mail that was read, with any outcome.
-pub(crate) async fn end(notes: &MailboxNotes<'_>, mail: MailUid) -> Result<(), MailError> {
+pub(crate) async fn end_attempt(notes: &MailboxNotes<'_>, mail: MailUid) -> Result<(), MailError> {
     let mut counts = read(notes).await?;
     let before = counts.len();
     counts.retain(|(known, _)| *known != mail);

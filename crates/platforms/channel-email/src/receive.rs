@@ -14,9 +14,9 @@ use crate::notes::MailboxNotes;
 use crate::unproven::UnprovenMails;
 
 /// Duration after which the end of a connection counts as normal.
-const STABLE: Duration = Duration::from_secs(60);
+const STABLE_AFTER: Duration = Duration::from_secs(60);
 /// Number of refused logins without a reason that count as a wrong password.
-const LOGIN_TRIES: u32 = 3;
+const MAX_REFUSED_LOGINS: u32 = 3;
 /// Reason where no server's report is trusted.
 const NO_REPORTER: &str = "authservId is not set, so no mail is believed and all of it stays unread: \
                            `nanobot channels login` learns it from a mail that you send to the assistant";
@@ -24,26 +24,26 @@ const NO_REPORTER: &str = "authservId is not set, so no mail is believed and all
 const STILL_REFUSED: &str = "mail was refused and stays unread, because its sender is not proven: the log says why, \
                              and docs/channels/email.md what the mail server has to report";
 /// Maximum number of searches in a row after an announcement without a new mail.
-const SEARCHES: u32 = 2;
+const MAX_SEARCHES: u32 = 2;
 
 impl EmailChannel {
     /// Receives until the assistant shuts down.
     pub(crate) async fn receive(&self, context: &ChannelContext) -> Result<(), ChannelError> {
-        let progress = self.memory.trouble.shown_to(&context.progress);
+        let progress = self.memory.trouble.wrap(&context.progress);
         let context = &ChannelContext {
             progress,
             ..context.clone()
         };
         if self.config().lacks_reporter() {
-            self.complain(NO_REPORTER);
+            self.report_trouble(NO_REPORTER);
         }
         loop {
             let began = Instant::now();
-            let error = match self.serve(context).await {
+            let error = match self.serve_connection(context).await {
                 Ok(()) => return Ok(()),
-                Err(error) => self.judge(error),
+                Err(error) => self.count_refused_login(error),
             };
-            if error.is_permanent() || began.elapsed() < STABLE {
+            if error.is_permanent() || began.elapsed() < STABLE_AFTER {
                 return Err(error);
             }
             // Servers end connections now and then.
@@ -52,7 +52,7 @@ impl EmailChannel {
     }
 
     /// Counts refused logins: one without a reason may mean a busy server.
-    fn judge(&self, error: MailError) -> ChannelError {
+    fn count_refused_login(&self, error: MailError) -> ChannelError {
         let refusals = self.memory.with(|memory| {
             memory.refused_logins = if matches!(error, MailError::Login { .. }) {
                 memory.refused_logins + 1
@@ -62,26 +62,28 @@ impl EmailChannel {
             memory.refused_logins
         });
         match error {
-            MailError::Login { user, text, .. } if refusals >= LOGIN_TRIES => MailError::Login {
-                user,
-                text,
-                known: true,
+            MailError::Login { user, text, .. } if refusals >= MAX_REFUSED_LOGINS => {
+                MailError::Login {
+                    user,
+                    text,
+                    known: true,
+                }
+                .into()
             }
-            .into(),
             error => error.into(),
         }
     }
 
     /// Serves one connection.
-    async fn serve(&self, context: &ChannelContext) -> Result<(), MailError> {
+    async fn serve_connection(&self, context: &ChannelContext) -> Result<(), MailError> {
         let config = self.config();
         let notes = self.notes(context);
         if let Some(tokens) = &self.servers.tokens {
-            tokens.begin(&context.notes).await?;
+            tokens.set_notes(&context.notes).await?;
         }
         let since = notes.first_day(config.first_look_days).await?;
         let mut mailbox = ImapMailbox::open(&self.servers, false).await?;
-        if !mailbox.keeps_flags() {
+        if !mailbox.records_handled() {
             let last = notes.last_mail().await?;
             self.memory.with(|memory| memory.last = last);
         }
@@ -94,30 +96,34 @@ impl EmailChannel {
         loop {
             // A search may miss what was announced meanwhile, so there is another one; but only
             // one, because some servers announce the same again and again.
-            let mut searches_left = SEARCHES;
+            let mut searches_left = MAX_SEARCHES;
             while searches_left > 0 {
                 searches_left -= 1;
-                let waiting = mailbox.waiting(since).await?;
+                let waiting = mailbox.search_unhandled(since).await?;
                 if std::mem::take(&mut is_first_search) {
-                    self.recall_unproven(&waiting, &notes).await?;
+                    self.refresh_unproven(&waiting, &notes).await?;
                 }
                 context.progress.alive();
                 let fresh: Vec<_> = waiting
                     .into_iter()
-                    .filter(|mail| !self.memory.is_dealt_with(*mail))
+                    .filter(|mail| !self.memory.is_handled(*mail))
                     .collect();
                 for mail in &fresh {
-                    if self.take(&mut mailbox, *mail, &notes, context).await? == Next::Stop {
+                    if self
+                        .handle_mail(&mut mailbox, *mail, &notes, context)
+                        .await?
+                        == Next::Stop
+                    {
                         return Ok(());
                     }
                     context.progress.alive();
                 }
                 if let Some(last) = fresh.last() {
-                    if !mailbox.keeps_flags() {
+                    if !mailbox.records_handled() {
                         notes.set_last_mail(*last).await?;
                     }
-                    searches_left = SEARCHES;
-                } else if !mailbox.has_news() {
+                    searches_left = MAX_SEARCHES;
+                } else if !mailbox.has_new_mail() {
                     break;
                 }
             }
@@ -127,12 +133,12 @@ impl EmailChannel {
     }
 
     /// Reports that unproven mails are still unread, and forgets those that are not.
-    async fn recall_unproven(
+    async fn refresh_unproven(
         &self,
         unread: &BTreeSet<MailUid>,
         notes: &MailboxNotes<'_>,
     ) -> Result<(), MailError> {
-        let (note, are_there) = self.memory.with(|memory| {
+        let (note, remain) = self.memory.with(|memory| {
             let note = memory.unproven.retain(unread);
             let mut unread = unread.iter();
             (note, unread.any(|mail| memory.unproven.contains(*mail)))
@@ -141,15 +147,15 @@ impl EmailChannel {
             UnprovenMails::write(&note, notes).await?;
         }
         // The reasons were logged when they were refused.
-        if are_there && self.memory.trouble.begin(STILL_REFUSED) {
+        if remain && self.memory.trouble.set_if_none(STILL_REFUSED) {
             tracing::debug!(channel = %self.name, "mails that were refused are still unread");
         }
         Ok(())
     }
 
     /// Reports a problem: in the log once, and in the channel's health while it lasts.
-    pub(crate) fn complain(&self, why: &str) {
-        if self.memory.trouble.begin(why) {
+    pub(crate) fn report_trouble(&self, why: &str) {
+        if self.memory.trouble.set_if_none(why) {
             tracing::warn!(channel = %self.name, why, "the channel does not work fully");
         }
     }

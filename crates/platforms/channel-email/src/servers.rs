@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nanobot_channel::{ChannelError, Notes};
-use nanobot_channel_kit::http::Way;
+use nanobot_channel_kit::http::ProxyMode;
 
 use crate::config::LoginMethod;
 use crate::oauth::AccessTokens;
@@ -35,7 +35,7 @@ impl Servers {
             LoginMethod::Password => None,
             LoginMethod::Oauth2 => Some(AccessTokens::new(
                 &config,
-                Way::new(own, shared_proxy)?,
+                ProxyMode::new(own, shared_proxy)?,
                 notes,
             )?),
         };

@@ -23,9 +23,9 @@ use crate::servers::Servers;
 use crate::tls::Encrypted;
 
 /// Multiple of the time limit of an answer for the content of a mail. RFC 5321 allows ten minutes.
-const KEEP_TIMES: u32 = 4;
+const CONTENT_TIMEOUT_FACTOR: u32 = 4;
 /// Time limit of QUIT.
-const QUIT_WITHIN: Duration = Duration::from_secs(2);
+const QUIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Logs in and out again.
 pub(crate) async fn probe(servers: &Servers) -> Result<(), MailError> {
@@ -43,21 +43,28 @@ pub(crate) async fn send(
     let config = servers.config.as_ref();
     let mut connection = open(servers).await?;
     let limit = config.request_timeout();
-    let offered = timeout(limit, offer(&mut connection, envelope)).await;
-    let offered = offered
-        .unwrap_or_else(|_elapsed| Err(ChannelError::Unavailable(slow("taking a mail", limit))));
-    if let Err(error) = offered {
+    let started = timeout(limit, start_transaction(&mut connection, envelope)).await;
+    let started = started.unwrap_or_else(|_elapsed| {
+        Err(ChannelError::Unavailable(timeout_message(
+            "taking a mail",
+            limit,
+        )))
+    });
+    if let Err(error) = started {
         quit(&mut connection).await;
         return Err(error);
     }
-    let limit = limit.saturating_mul(KEEP_TIMES);
+    let limit = limit.saturating_mul(CONTENT_TIMEOUT_FACTOR);
     match timeout(limit, connection.message(mail)).await {
         Ok(Ok(_)) => {
             quit(&mut connection).await;
             Ok(())
         }
-        Ok(Err(error)) => Err(after_the_content(config, &error)),
-        Err(_elapsed) => Err(ChannelError::Ambiguous(slow("keeping a mail", limit))),
+        Ok(Err(error)) => Err(post_data_error(config, &error)),
+        Err(_elapsed) => Err(ChannelError::Ambiguous(timeout_message(
+            "keeping a mail",
+            limit,
+        ))),
     }
 }
 
@@ -67,7 +74,7 @@ async fn open(servers: &Servers) -> Result<AsyncSmtpConnection, MailError> {
         let config = &servers.config;
         let password = config.smtp_password.expose_exact().to_owned();
         let credentials = Credentials::new(config.smtp_username.clone(), password);
-        return begin(servers, async |connection| {
+        return connect(servers, async |connection| {
             connection
                 .auth(&[Mechanism::Plain, Mechanism::Login], &credentials)
                 .await
@@ -75,10 +82,10 @@ async fn open(servers: &Servers) -> Result<AsyncSmtpConnection, MailError> {
         })
         .await;
     };
-    open_by_token(servers, tokens).await
+    open_with_token(servers, tokens).await
 }
 
-async fn open_by_token(
+async fn open_with_token(
     servers: &Servers,
     tokens: &AccessTokens,
 ) -> Result<AsyncSmtpConnection, MailError> {
@@ -86,7 +93,7 @@ async fn open_by_token(
         let access = tokens.access(&servers.trust).await?;
         let token = access.token.expose().to_owned();
         let credentials = Credentials::new(servers.config.smtp_username.clone(), token);
-        let begun = begin(servers, async |connection| {
+        let connected = connect(servers, async |connection| {
             let answer = connection
                 .command(Auth::new(Mechanism::Xoauth2, credentials.clone(), None)?)
                 .await?;
@@ -97,15 +104,16 @@ async fn open_by_token(
                 Ok(())
             }
         });
-        match begun.await {
-            Err(MailError::Smtp(error)) if is_about_login(&error) && tokens.refused(&access) => {}
+        match connected.await {
+            Err(MailError::Smtp(error)) if is_about_login(&error) && tokens.invalidate(&access) => {
+            }
             outcome => return outcome,
         }
     }
 }
 
 /// Connects, encrypted as the configuration says, and logs in with `log_in`.
-async fn begin(
+async fn connect(
     servers: &Servers,
     log_in: impl AsyncFnOnce(&mut AsyncSmtpConnection) -> Result<(), SmtpError>,
 ) -> Result<AsyncSmtpConnection, MailError> {
@@ -148,7 +156,7 @@ async fn begin(
 }
 
 /// Sends everything before the content.
-async fn offer(
+async fn start_transaction(
     connection: &mut AsyncSmtpConnection,
     envelope: &Envelope,
 ) -> Result<(), ChannelError> {
@@ -171,7 +179,7 @@ async fn offer(
     connection
         .command(Mail::new(envelope.from().cloned(), parameters))
         .await
-        .map_err(before_the_content)?;
+        .map_err(pre_data_error)?;
     for address in envelope.to() {
         connection
             .command(Rcpt::new(Address::clone(address), Vec::new()))
@@ -180,7 +188,7 @@ async fn offer(
                 if error.is_permanent() {
                     ChannelError::NotFound(shortened(&error.to_string()))
                 } else {
-                    before_the_content(error)
+                    pre_data_error(error)
                 }
             })?;
     }
@@ -188,15 +196,15 @@ async fn offer(
         .command(Data)
         .await
         .map(drop)
-        .map_err(before_the_content)
+        .map_err(pre_data_error)
 }
 
-fn before_the_content(error: SmtpError) -> ChannelError {
+fn pre_data_error(error: SmtpError) -> ChannelError {
     MailError::Smtp(error).into()
 }
 
 /// Maps a failure after the content was sent.
-fn after_the_content(config: &EmailConfig, error: &SmtpError) -> ChannelError {
+fn post_data_error(config: &EmailConfig, error: &SmtpError) -> ChannelError {
     let text = config.scrub(&shortened(&error.to_string()));
     if error.status().is_some_and(|code| u16::from(code) == 552) {
         ChannelError::TooLarge(text)
@@ -210,12 +218,12 @@ fn after_the_content(config: &EmailConfig, error: &SmtpError) -> ChannelError {
 }
 
 async fn quit(connection: &mut AsyncSmtpConnection) {
-    let outcome = timeout(QUIT_WITHIN, connection.quit()).await;
+    let outcome = timeout(QUIT_TIMEOUT, connection.quit()).await;
     if !matches!(outcome, Ok(Ok(_))) {
         tracing::debug!("the server for sending did not say good-bye");
     }
 }
 
-fn slow(doing: &str, limit: Duration) -> String {
+fn timeout_message(doing: &str, limit: Duration) -> String {
     format!("{doing} took longer than {} s", limit.as_secs())
 }

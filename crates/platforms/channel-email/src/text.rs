@@ -61,7 +61,7 @@ pub(crate) fn limited(text: &str, limit: usize) -> String {
 pub(crate) fn marked(text: &str) -> String {
     let mut lines = Vec::new();
     for line in text.lines() {
-        if begins_foreign_words(line) && lines.last() != Some(&FOREIGN) {
+        if is_forward_rule(line) && lines.last() != Some(&FOREIGN) {
             lines.push(FOREIGN);
         }
         lines.push(line);
@@ -70,7 +70,7 @@ pub(crate) fn marked(text: &str) -> String {
 }
 
 /// `true` for the line that programs write above what they forward or quote.
-fn begins_foreign_words(line: &str) -> bool {
+fn is_forward_rule(line: &str) -> bool {
     let line = line.trim().to_ascii_lowercase();
     let is_rule = line.starts_with("-----") && line.ends_with("-----");
     is_rule
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quotation_at_the_end_is_left_out_when_there_is_more() {
+    fn trailing_quotation_is_removed_unless_it_is_all() {
         let table = [
             (
                 "Yes.\n\nOn Monday\nbot@x.test wrote:\n> Really?\n>\n> Yes?",
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_forwarded_is_marked() {
+    fn forwarded_text_is_marked() {
         let table = [
             (
                 "See.\n\n---------- Forwarded message ---------\nDo it",

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_stays_in_its_thread() {
+    fn reply_headers_continue_the_thread() {
         let table = [
             (
                 ids("<1@x>", None, &[]),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_thread_has_the_subject_that_is_wished_for() {
+    fn new_thread_uses_the_requested_subject() {
         let table = [
             (json!({}), "nanobot reply"),
             (
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_thread_keeps_its_root_and_its_end() {
+    fn long_reference_chain_keeps_its_root_and_its_end() {
         let long: Vec<String> = (0..100).map(|number| format!("<{number}@x>")).collect();
         let ids = MessageIds {
             own: Some("<new@x>".to_owned()),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_could_break_a_header_are_dropped() {
+    fn malformed_message_ids_are_rejected() {
         for (text, fits) in [
             ("<a@b>", true),
             ("<a b>", false),

@@ -18,7 +18,7 @@ use crate::thread::fingerprint;
 /// The name of the note.
 const NOTE: &str = "refused";
 /// Maximum number of UIDs in the note.
-const KEPT: usize = 4000;
+const MAX_UIDS: usize = 4000;
 
 /// The unproven mails of one mailbox.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl UnprovenMails {
         notes: &MailboxNotes<'_>,
     ) -> Result<Self, MailError> {
         let text = notes.read(NOTE).await?.unwrap_or_default();
-        let trust = trust(config);
+        let trust = trust_fingerprint(config);
         Ok(Self::parse(&text)
             .filter(|unproven| unproven.trust == trust)
             .unwrap_or(Self {
@@ -61,7 +61,7 @@ impl UnprovenMails {
             trust,
             validity,
             floor,
-            uids: uids.take(KEPT).collect(),
+            uids: uids.take(MAX_UIDS).collect(),
         })
     }
 
@@ -100,7 +100,7 @@ impl UnprovenMails {
             };
         }
         self.uids.insert(mail.uid);
-        while self.uids.len() > KEPT
+        while self.uids.len() > MAX_UIDS
             && let Some(first) = self.uids.pop_first()
         {
             self.floor = self.floor.max(first);
@@ -123,7 +123,7 @@ impl UnprovenMails {
 }
 
 /// Returns the fingerprint of the settings that decide about proof.
-fn trust(config: &EmailConfig) -> String {
+fn trust_fingerprint(config: &EmailConfig) -> String {
     let EmailConfig {
         authserv_id,
         verify_dkim,
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_note_is_bounded_and_forgets_no_mail() {
+    fn note_is_bounded_and_covers_every_mail() {
         let mut unproven = UnprovenMails {
             trust: "f".repeat(32),
             ..UnprovenMails::default()
@@ -159,7 +159,7 @@ mod tests {
         }
         assert!(text.len() + 64 < MAX_NOTE_BYTES, "{}", text.len());
         let read = UnprovenMails::parse(&text).unwrap();
-        assert_eq!((&read, read.uids.len()), (&unproven, KEPT));
+        assert_eq!((&read, read.uids.len()), (&unproven, MAX_UIDS));
         assert!(
             (first..).take(9000).all(|uid| read.contains(mail(uid)))
                 && !read.contains(mail(first + 9000))
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn read_mails_are_forgotten_and_another_validity_starts_over() {
+    fn retain_drops_read_mails_and_new_validity_resets() {
         let mut unproven = UnprovenMails::default();
         for uid in [1, 2, 3] {
             unproven.insert(mail(uid));

@@ -57,11 +57,11 @@ impl OutgoingFiles {
     pub(crate) async fn load(media: &[MediaRef]) -> Self {
         let (mut files, mut left) = (Self::default(), LARGEST);
         for (index, file) in media.iter().enumerate() {
-            if is_address(&file.location) {
+            if is_url(&file.location) {
                 files.notes.push(file.location.clone());
                 continue;
             }
-            let name = name_of(&file.location);
+            let name = file_name(&file.location);
             match read(&file.location, left).await {
                 Ok(bytes) => {
                     left = left.saturating_sub(u64::try_from(bytes.len()).unwrap_or(left));
@@ -128,14 +128,14 @@ async fn read(path: &str, limit: u64) -> std::io::Result<Vec<u8>> {
     tokio::fs::read(path).await
 }
 
-fn is_address(location: &str) -> bool {
+fn is_url(location: &str) -> bool {
     ["http://", "https://"]
         .iter()
         .any(|scheme| location.starts_with(scheme))
 }
 
 /// Returns the last component of a path.
-fn name_of(location: &str) -> &str {
+fn file_name(location: &str) -> &str {
     location
         .rsplit(['/', '\\'])
         .find(|piece| !piece.is_empty())

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_written_as_servers_do() {
+    fn mailbox_names_are_encoded_as_modified_utf7() {
         let table = [
             ("INBOX", "INBOX"),
             ("Sent & Done", "Sent & Done"),

@@ -61,9 +61,9 @@ pub struct Attachment {
     pub is_speech: bool,
 }
 
-/// An attachment that was dealt with.
+/// An attachment that was handled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredAttachment {
     /// Its place in the text.
     pub marker: String,
     /// The file, if it is an image that was kept.
@@ -72,19 +72,19 @@ pub struct Kept {
 
 impl Attachment {
     /// Fetches and keeps the file, for a sender who may talk. A recording becomes its text, where
-    /// it can be transcribed. A failure is logged, and stated in the text by `not_kept`.
-    pub async fn keep<R: Refusal>(
+    /// it can be transcribed. A failure is logged, and stated in the text by `failure_marker`.
+    pub async fn store<R: Refusal>(
         &self,
         context: &ChannelContext,
         fetch: impl Future<Output = Result<Vec<u8>, FetchError<R>>>,
-        not_kept: impl FnOnce(&FetchError<R>) -> String,
-    ) -> Kept {
-        let media = match self.store(context, fetch).await {
+        failure_marker: impl FnOnce(&FetchError<R>) -> String,
+    ) -> StoredAttachment {
+        let media = match self.fetch_and_store(context, fetch).await {
             Ok(media) => media,
             Err(error) => {
                 tracing::warn!(%error, kind = self.kind, "a file of a message could not be kept");
-                return Kept {
-                    marker: not_kept(&error),
+                return StoredAttachment {
+                    marker: failure_marker(&error),
                     image: None,
                 };
             }
@@ -97,13 +97,13 @@ impl Attachment {
             Some(words) => format!("[transcription: {words}]"),
             None => format!("[{}: {}]", self.kind, media.location),
         };
-        Kept {
+        StoredAttachment {
             marker,
             image: Some(media).filter(|_| self.is_image),
         }
     }
 
-    async fn store<R: Refusal>(
+    async fn fetch_and_store<R: Refusal>(
         &self,
         context: &ChannelContext,
         fetch: impl Future<Output = Result<Vec<u8>, FetchError<R>>>,

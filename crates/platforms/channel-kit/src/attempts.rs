@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unfinished_parts_are_remembered_up_to_a_bound() {
+    fn unfinished_parts_are_stored_up_to_a_limit() {
         let attempts = Attempts::default();
         assert_eq!(attempts.of("a/0"), 0);
         for part in 0..=REMEMBERED {

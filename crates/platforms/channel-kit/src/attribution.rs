@@ -9,7 +9,7 @@ const NAME_LIMIT: usize = 64;
 /// Returns `text` with a mark of `kind` (`forwarded from`, `Reply to`) and `name`.
 /// Several lines, or text that could end the mark, are quoted line by line.
 #[must_use]
-pub fn others_words(kind: &str, name: &str, text: &str) -> String {
+pub fn attribute_text(kind: &str, name: &str, text: &str) -> String {
     let name: String = name
         .chars()
         .filter(|letter| !letter.is_control() && !"[]:".contains(*letter))
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mark_cannot_be_ended_from_within() {
+    fn attributed_text_cannot_end_its_mark() {
         let table = [
             ("Reply to", "@ann", "hello", "[Reply to @ann: hello]"),
             ("forwarded", "", "/new", "[forwarded: /new]"),
@@ -65,7 +65,7 @@ mod tests {
             ),
         ];
         for (kind, name, text, expected) in table {
-            assert_eq!(others_words(kind, name, text), expected);
+            assert_eq!(attribute_text(kind, name, text), expected);
         }
     }
 }

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_doubles_up_to_half_a_minute() {
+    fn backoff_doubles_up_to_thirty_seconds() {
         let table = [
             (0, 500),
             (1, 1000),
@@ -55,7 +55,7 @@ mod tests {
         }
     }
     #[test]
-    fn jitter_adds_up_to_a_quarter() {
+    fn jitter_adds_at_most_a_quarter() {
         for _ in 0..100 {
             let pause = jittered_backoff(Duration::from_millis(400), 0);
             assert!((400..=500).contains(&pause.as_millis()), "{pause:?}");

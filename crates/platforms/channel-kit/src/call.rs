@@ -10,14 +10,14 @@ use nanobot_channel::ChannelError;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
 /// The pause after "too many requests" without a time.
-pub const USUAL_PAUSE: Duration = Duration::from_secs(5);
+pub const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(5);
 /// The longest pause that is believed: clocks cannot add just any number.
-pub const LONGEST_PAUSE: Duration = Duration::from_hours(24 * 365);
+pub const MAX_RETRY_AFTER: Duration = Duration::from_hours(24 * 365);
 
 /// A refusal in the platform's own terms. It is shown in errors and logs, without secrets.
 pub trait Refusal: fmt::Display + fmt::Debug + Send + Sync + 'static {
     /// Its meaning to a channel.
-    fn meaning(&self) -> ChannelError;
+    fn to_channel_error(&self) -> ChannelError;
 }
 
 /// The failure of a call. Texts hold no secret.
@@ -69,7 +69,7 @@ impl<R: Refusal> CallError<R> {
     pub fn refuses_content(&self) -> bool {
         self.is(|refusal| {
             matches!(
-                refusal.meaning(),
+                refusal.to_channel_error(),
                 ChannelError::Refused(_) | ChannelError::TooLarge(_)
             )
         })
@@ -97,7 +97,7 @@ impl<R: Refusal> CallError<R> {
 impl<R: Refusal> From<CallError<R>> for ChannelError {
     fn from(error: CallError<R>) -> Self {
         match &error {
-            CallError::Refused(refusal) => refusal.meaning(),
+            CallError::Refused(refusal) => refusal.to_channel_error(),
             CallError::RateLimited(pause) => Self::RateLimited {
                 retry_after: *pause,
             },
@@ -110,11 +110,11 @@ impl<R: Refusal> From<CallError<R>> for ChannelError {
 }
 
 /// Converts a pause in seconds; `None` for what is no number of seconds, at most
-/// [`LONGEST_PAUSE`].
+/// [`MAX_RETRY_AFTER`].
 #[must_use]
-pub fn pause_of(seconds: f64) -> Option<Duration> {
+pub fn pause_from_secs(seconds: f64) -> Option<Duration> {
     let pause = Duration::try_from_secs_f64(seconds).ok()?;
-    Some(pause.min(LONGEST_PAUSE))
+    Some(pause.min(MAX_RETRY_AFTER))
 }
 
 /// Reads the pause of the header `Retry-After`, in whole or broken seconds.
@@ -122,8 +122,8 @@ pub fn pause_of(seconds: f64) -> Option<Duration> {
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     match value.parse() {
-        Ok(seconds) => Some(Duration::from_secs(seconds).min(LONGEST_PAUSE)),
-        Err(_) => pause_of(value.parse().ok()?),
+        Ok(seconds) => Some(Duration::from_secs(seconds).min(MAX_RETRY_AFTER)),
+        Err(_) => pause_from_secs(value.parse().ok()?),
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
     }
 
     impl Refusal for Word {
-        fn meaning(&self) -> ChannelError {
+        fn to_channel_error(&self) -> ChannelError {
             match self.0 {
                 "long" => ChannelError::TooLarge(self.to_string()),
                 "gone" => ChannelError::NotFound(self.to_string()),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn every_failure_says_what_follows() {
+    fn failures_map_to_channel_errors() {
         let table = [
             (
                 CallError::Refused(Word("gone")),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_refusal_of_the_content_lets_the_rest_go() {
+    fn refuses_content_is_true_only_for_content_refusals() {
         let table = [
             (CallError::Refused(Word("long")), true),
             (CallError::Refused(Word("no")), true),
@@ -209,13 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_one_that_clocks_can_add() {
+    fn retry_after_is_bounded_and_parsed_leniently() {
         let table = [
             ("3", Some(Duration::from_secs(3))),
             ("1.5", Some(Duration::from_millis(1500))),
             (" 0 ", Some(Duration::ZERO)),
-            ("1e18", Some(LONGEST_PAUSE)),
-            ("18446744073709551615", Some(LONGEST_PAUSE)),
+            ("1e18", Some(MAX_RETRY_AFTER)),
+            ("18446744073709551615", Some(MAX_RETRY_AFTER)),
             ("18446744073709551616", None),
             ("-1", None),
             ("NaN", None),
@@ -234,6 +234,6 @@ mod tests {
             );
         }
         assert_eq!(retry_after(&HeaderMap::new()), None);
-        assert_eq!(pause_of(u64::MAX as f64), None);
+        assert_eq!(pause_from_secs(u64::MAX as f64), None);
     }
 }

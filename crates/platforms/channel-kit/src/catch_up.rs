@@ -1,14 +1,14 @@
 //! Catch-up: messages that a platform received while the channel was away.
 //!
 //! A platform that does not deliver them again has to be asked, conversation by conversation, for
-//! what came after the last message that was dealt with there. [`CatchUpMarks`] keeps that message
+//! what came after the last message that was handled there. [`CatchUpMarks`] keeps that message
 //! of each conversation over restarts, [`read_pages`] reads a platform's history, and
-//! [`CatchUpMarks::deliver`] hands the missed messages over.
+//! [`CatchUpMarks::deliver`] delivers the missed messages.
 //!
 //! Decision: only conversations in which the assistant was addressed have a mark, so that a first
-//! start fetches nothing. The note may be some seconds old: what is fetched twice is dropped as a
-//! duplicate. Scheduling is the platform's: its order of live events decides how long one of them
-//! may wait for missed messages.
+//! start fetches nothing. The note may be some seconds old: a message that is fetched twice is
+//! dropped as a duplicate. Scheduling is the platform's: its order of live events decides how long
+//! one of them may wait for missed messages.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -50,7 +50,7 @@ pub trait MarkNote: Clone + Debug + Serialize + DeserializeOwned + Send + 'stati
     }
 }
 
-/// A conversation, its facts and the last message that was dealt with.
+/// A conversation, its facts and the last message that was handled.
 pub type NotedMark<N> = (
     <N as MarkNote>::Place,
     <N as MarkNote>::Facts,
@@ -64,7 +64,7 @@ pub struct Lag<N: MarkNote> {
     pub place: N::Place,
     /// Facts for fetching.
     pub facts: N::Facts,
-    /// The last message that was dealt with, and all before it.
+    /// The last message that was handled, and all before it.
     pub after: N::Cursor,
     gap: u64,
 }
@@ -99,7 +99,7 @@ impl<N: MarkNote, M> Default for Missed<N, M> {
     }
 }
 
-/// The last message that was dealt with, of each conversation in which the assistant was addressed.
+/// The last message that was handled, of each conversation in which the assistant was addressed.
 #[derive(Debug)]
 pub struct CatchUpMarks<N: MarkNote>(LateNote<MarkSet<N>>);
 
@@ -143,8 +143,8 @@ impl<N: MarkNote> CatchUpMarks<N> {
     }
 
     /// Writes the note after changes, at intervals. Does not return.
-    pub async fn keep_written(&self, notes: &dyn Notes) {
-        self.0.keep_written(notes).await;
+    pub async fn write_periodically(&self, notes: &dyn Notes) {
+        self.0.write_periodically(notes).await;
     }
 
     /// Writes the note if a mark changed since the last write.
@@ -154,14 +154,14 @@ impl<N: MarkNote> CatchUpMarks<N> {
 
     /// Notes that messages may have been missed: every conversation of `account` lags.
     pub fn open_gap(&self, account: &N::Account) {
-        self.0.update(|marks| {
-            let is_other = marks.account != *account;
+        self.0.update(|set| {
+            let is_other = set.account != *account;
             if is_other {
-                marks.account = account.clone();
-                marks.marks.clear();
+                set.account = account.clone();
+                set.marks.clear();
             }
-            marks.gap += 1;
-            for mark in marks.marks.values_mut() {
+            set.gap += 1;
+            for mark in set.marks.values_mut() {
                 mark.is_lagging = true;
             }
             is_other
@@ -171,11 +171,10 @@ impl<N: MarkNote> CatchUpMarks<N> {
     /// Returns the conversations that lag, the most recently active first.
     #[must_use]
     pub fn lags(&self) -> Vec<Lag<N>> {
-        let mut lags: Vec<_> = self.0.with(|marks| {
-            marks
-                .marks
+        let mut lags: Vec<_> = self.0.with(|set| {
+            set.marks
                 .keys()
-                .filter_map(|place| marks.lag(place))
+                .filter_map(|place| set.lag(place))
                 .collect()
         });
         lags.sort_by(|one: &Lag<N>, other| Reverse(&one.after).cmp(&Reverse(&other.after)));
@@ -185,16 +184,16 @@ impl<N: MarkNote> CatchUpMarks<N> {
     /// Returns the lag of a conversation.
     #[must_use]
     pub fn lag(&self, place: &N::Place) -> Option<Lag<N>> {
-        self.0.with(|marks| marks.lag(place))
+        self.0.with(|set| set.lag(place))
     }
 
-    /// Adds a conversation in which all up to `last` counts as dealt with. `true` if it had no
+    /// Adds a conversation in which all up to `last` counts as handled. `true` if it had no
     /// mark.
     pub fn add(&self, place: &N::Place, facts: N::Facts, last: N::Cursor) -> bool {
-        self.0.update(|marks| {
-            let is_new = !marks.marks.contains_key(place);
+        self.0.update(|set| {
+            let is_new = !set.marks.contains_key(place);
             if is_new {
-                marks.insert(place.clone(), facts, last);
+                set.insert(place.clone(), facts, last);
             }
             is_new
         })
@@ -203,31 +202,31 @@ impl<N: MarkNote> CatchUpMarks<N> {
     /// `true` if a conversation has a mark.
     #[must_use]
     pub fn contains(&self, place: &N::Place) -> bool {
-        self.0.with(|marks| marks.marks.contains_key(place))
+        self.0.with(|set| set.marks.contains_key(place))
     }
 
     /// Advances a mark to a live message. In a conversation that lags, earlier ones may be missing.
-    pub fn dealt_with(&self, place: &N::Place, message: &N::Cursor) {
+    pub fn mark_handled(&self, place: &N::Place, message: &N::Cursor) {
         self.advance(place, message, |mark| !mark.is_lagging);
     }
 
     /// Removes the marks of conversations that are gone, or no longer readable.
     pub fn remove(&self, is_gone: impl Fn(&N::Place) -> bool) {
-        self.0.update(|marks| {
-            marks.marks.retain(|place, _| !is_gone(place));
+        self.0.update(|set| {
+            set.marks.retain(|place, _| !is_gone(place));
             true
         });
     }
 
-    /// Hands missed messages to `take`, the oldest first, and advances the marks.
+    /// Hands missed messages to `handle`, the oldest first, and advances the marks.
     /// [`Next::Stop`] ends it early; the rest is fetched again.
     pub async fn deliver<M, F: Future<Output = Next>>(
         &self,
         missed: Missed<N, M>,
-        mut take: impl FnMut(N::Place, N::Cursor, M) -> F,
+        mut handle: impl FnMut(N::Place, N::Cursor, M) -> F,
     ) -> Next {
         for (cursor, (place, message)) in missed.messages {
-            if take(place.clone(), cursor.clone(), message).await == Next::Stop {
+            if handle(place.clone(), cursor.clone(), message).await == Next::Stop {
                 return Next::Stop;
             }
             self.advance(&place, &cursor, |_| true);
@@ -245,8 +244,8 @@ impl<N: MarkNote> CatchUpMarks<N> {
         message: &N::Cursor,
         applies: impl Fn(&ConversationMark<N>) -> bool,
     ) {
-        self.0.update(|marks| {
-            let mark = marks.marks.get_mut(place);
+        self.0.update(|set| {
+            let mark = set.marks.get_mut(place);
             let mark = mark.filter(|mark| applies(mark) && mark.last < *message);
             mark.map(|mark| mark.last = message.clone()).is_some()
         });
@@ -254,9 +253,9 @@ impl<N: MarkNote> CatchUpMarks<N> {
 
     /// Ends the lag of a conversation, unless messages may have been missed again meanwhile.
     fn close_gap(&self, lag: &Lag<N>) {
-        self.0.update(|marks| {
-            if marks.gap == lag.gap
-                && let Some(mark) = marks.marks.get_mut(&lag.place)
+        self.0.update(|set| {
+            if set.gap == lag.gap
+                && let Some(mark) = set.marks.get_mut(&lag.place)
             {
                 mark.is_lagging = false;
             }
@@ -284,10 +283,10 @@ impl<N: MarkNote> MarkSet<N> {
             marks.filter(|(other, _)| N::is_same_class(other, &place))
         };
         if class().count() >= N::LIMIT
-            && let Some((quietest, _)) = class().min_by_key(|(_, mark)| &mark.last)
+            && let Some((oldest, _)) = class().min_by_key(|(_, mark)| &mark.last)
         {
-            let quietest = quietest.clone();
-            self.marks.remove(&quietest);
+            let oldest = oldest.clone();
+            self.marks.remove(&oldest);
         }
         let mark = ConversationMark {
             facts,
@@ -393,15 +392,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn conversations_with_a_mark_lag_after_a_restart() {
+    async fn marked_conversations_lag_after_a_restart() {
         let (notes, marks) = (NoteBook::default(), CatchUpMarks::<Note>::default());
         marks.open(&notes).await;
         marks.open_gap(&bot());
         assert_eq!(lags(&marks), [], "a first start fetches nothing");
-        marks.dealt_with(&9, &90);
+        marks.mark_handled(&9, &90);
         assert!(marks.add(&1, (), 10) && marks.add(&2, (), 20) && !marks.add(&2, (), 25));
         for message in [13, 12] {
-            marks.dealt_with(&1, &message);
+            marks.mark_handled(&1, &message);
         }
         marks.write(&notes).await;
         let restarted = CatchUpMarks::<Note>::default();
@@ -416,11 +415,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_conversation_lags_until_its_missed_messages_are_delivered() {
+    async fn conversation_lags_until_missed_messages_are_delivered() {
         let marks = CatchUpMarks::<Note>::default();
         marks.add(&1, (), 50);
         marks.open_gap(&String::new());
-        marks.dealt_with(&1, &70);
+        marks.mark_handled(&1, &70);
         assert_eq!(
             lags(&marks),
             [(1, 50)],
@@ -448,7 +447,7 @@ mod tests {
         let lag = marks.lag(&1).unwrap();
         marks.deliver(missed(&lag, &[]), confirm).await;
         assert_eq!(lags(&marks), []);
-        marks.dealt_with(&1, &80);
+        marks.mark_handled(&1, &80);
         marks.open_gap(&String::new());
         assert_eq!(lags(&marks), [(1, 80)]);
         marks.remove(|place| *place == 1);
@@ -456,7 +455,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_least_recently_active_mark_of_a_class_gives_way() {
+    async fn least_recently_active_mark_of_a_class_is_evicted() {
         let (notes, marks) = (NoteBook::default(), CatchUpMarks::<Note>::default());
         for (place, last) in [(1, 12), (3, 11), (2, 1), (5, 13), (7, 14)] {
             marks.add(&place, (), last);

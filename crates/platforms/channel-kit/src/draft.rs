@@ -14,16 +14,16 @@ use nanobot_channel::{ChannelContext, ChannelError, Measure, SendRecovery, Strea
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-use crate::leftover::Leftovers;
+use crate::orphaned_drafts::OrphanedDrafts;
 
 /// Number of streams that are remembered, finished ones included: a late delta begins no new draft.
-const REMEMBERED: usize = 128;
+const MAX_STREAMS: usize = 128;
 /// Most drafts that are shown at a time.
-const LIVE: usize = 32;
+const MAX_LIVE: usize = 32;
 /// Time that a draft waits for more text.
-const LONGEST_SILENCE: Duration = Duration::from_mins(10);
+const IDLE_TIMEOUT: Duration = Duration::from_mins(10);
 /// Timeout of one call, and so the longest delay of a reply that waits for it.
-const CALL_TIME: Duration = Duration::from_secs(10);
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The place of a draft, and the calls that show it.
 pub trait DraftPlace: Send + Sync + 'static {
@@ -65,7 +65,7 @@ pub trait DraftPlace: Send + Sync + 'static {
 
     /// Returns the address of the message after a restart, which [`DraftBoard::recover`] passes on
     /// for deletion. `None` if it cannot be deleted.
-    fn trace(&self, _message: &Self::Message) -> Option<Value> {
+    fn locator(&self, _message: &Self::Message) -> Option<Value> {
         None
     }
 
@@ -106,7 +106,7 @@ pub struct DraftBoard<M> {
     measure: Measure,
     limit: usize,
     entries: Mutex<VecDeque<BoardEntry<M>>>,
-    leftovers: Arc<Leftovers>,
+    orphans: Arc<OrphanedDrafts>,
 }
 
 #[derive(Debug)]
@@ -149,7 +149,7 @@ enum Phase {
 #[derive(Clone, Debug)]
 struct ShownDraft<M> {
     message: Option<M>,
-    trace: Option<Value>,
+    locator: Option<Value>,
     is_over: bool,
 }
 
@@ -162,13 +162,13 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
             measure,
             limit,
             entries: Mutex::default(),
-            leftovers: Arc::default(),
+            orphans: Arc::default(),
         }
     }
 
     /// Records drafts from now on, and deletes the orphans of a killed process in a task of
-    /// `context`. `delete` gets the [trace](DraftPlace::trace) of a draft. It is called a few times
-    /// if the platform fails; an error [to give up on](SendRecovery::GiveUp) counts as done.
+    /// `context`. `delete` gets the [locator](DraftPlace::locator) of a draft. It is called a few
+    /// times if the platform fails; an error [to give up on](SendRecovery::GiveUp) counts as done.
     /// `account` is the platform's name for the sender: drafts of another account are left alone.
     ///
     /// To be called once per run, before its first draft.
@@ -181,17 +181,17 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
         T: DeserializeOwned + Clone + Send + 'static,
         F: Future<Output = Result<(), ChannelError>> + Send + 'static,
     {
-        let left = self
-            .leftovers
+        let orphaned = self
+            .orphans
             .open(Arc::clone(&context.notes), context.tasks.clone(), account)
             .await;
-        if left.is_empty() {
+        if orphaned.is_empty() {
             return;
         }
-        let (leftovers, cancel) = (Arc::clone(&self.leftovers), context.cancel.clone());
+        let (orphans, cancel) = (Arc::clone(&self.orphans), context.cancel.clone());
         context.tasks.spawn(async move {
             cancel
-                .run_until_cancelled(leftovers.take_away(left, delete))
+                .run_until_cancelled(orphans.delete_all(orphaned, delete))
                 .await
         });
     }
@@ -199,7 +199,7 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
     /// `true` from the first [`Self::recover`] on.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
-        self.leftovers.is_open()
+        self.orphans.is_open()
     }
 
     /// Adds text to a draft. `None`, unless this begins a draft: then the caller runs its
@@ -212,7 +212,7 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
                 .send_if_modified(|text| text.add(delta, self.measure, self.limit));
             return None;
         }
-        if entries.iter().filter(|entry| entry.is_live()).count() >= LIVE {
+        if entries.iter().filter(|entry| entry.is_live()).count() >= MAX_LIVE {
             return None;
         }
         let mut text = Text::default();
@@ -236,13 +236,13 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
                 is_growing
             });
             if is_closed && resuming {
-                entry.shown.borrow().trace.clone()
+                entry.shown.borrow().locator.clone()
             } else {
                 None
             }
         };
-        if let Some(trace) = stays {
-            self.leftovers.forget(&trace).await;
+        if let Some(locator) = stays {
+            self.orphans.remove(&locator).await;
         }
     }
 
@@ -291,9 +291,11 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
             .await
             .ok()
             .map(|shown| shown.clone());
-        let ShownDraft { message, trace, .. } = over.unwrap_or_else(|| shown.borrow().clone());
-        match trace {
-            Some(trace) if !self.leftovers.forget(&trace).await => None,
+        let ShownDraft {
+            message, locator, ..
+        } = over.unwrap_or_else(|| shown.borrow().clone());
+        match locator {
+            Some(locator) if !self.orphans.remove(&locator).await => None,
             _ => message,
         }
     }
@@ -304,13 +306,13 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
         stream: &StreamId,
         text: Text,
     ) -> DraftSlot<M> {
-        if entries.len() >= REMEMBERED {
+        if entries.len() >= MAX_STREAMS {
             entries.pop_front();
         }
         let (text, reader) = watch::channel(text);
         let (writer, shown) = watch::channel(ShownDraft {
             message: None,
-            trace: None,
+            locator: None,
             is_over: false,
         });
         entries.push_back(BoardEntry {
@@ -321,19 +323,19 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
         DraftSlot {
             text: reader,
             shown: writer,
-            leftovers: Arc::clone(&self.leftovers),
+            orphans: Arc::clone(&self.orphans),
         }
     }
 }
 
 impl Text {
     fn add(&mut self, delta: &str, measure: Measure, limit: usize) -> bool {
-        let takes = self.phase == Phase::Growing && self.length <= limit;
-        if takes {
+        let accepts = self.phase == Phase::Growing && self.length <= limit;
+        if accepts {
             self.text.push_str(delta);
             self.length += measure.of(delta);
         }
-        takes
+        accepts
     }
 }
 
@@ -342,7 +344,7 @@ impl Text {
 pub struct DraftSlot<M> {
     text: watch::Receiver<Text>,
     shown: watch::Sender<ShownDraft<M>>,
-    leftovers: Arc<Leftovers>,
+    orphans: Arc<OrphanedDrafts>,
 }
 
 impl<M: Clone + Send + Sync> DraftSlot<M> {
@@ -360,7 +362,7 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
             }
             let mut pause = Duration::ZERO;
             if text != visible && !text.trim().is_empty() {
-                let shown = tokio::time::timeout(CALL_TIME, self.show(&place, &text)).await;
+                let shown = tokio::time::timeout(CALL_TIMEOUT, self.show(&place, &text)).await;
                 pause = interval;
                 if let Err(error) =
                     shown.unwrap_or_else(|_| Err(ChannelError::Ambiguous("no answer".to_owned())))
@@ -378,34 +380,32 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
             } else if phase != Phase::Growing {
                 break;
             }
-            if !self.rest(pause).await {
+            if !self.wait_for_change(pause).await {
                 break;
             }
         }
         self.shown.send_modify(|shown| shown.is_over = true);
-        self.outlive(&place).await;
+        self.await_outcome(&place).await;
     }
 
     /// Waits for the fate of a complete message. One that no reply takes over is no draft any more.
-    async fn outlive<P: DraftPlace<Message = M>>(mut self, place: &P) {
-        let ShownDraft { message, trace, .. } = self.shown.borrow().clone();
+    async fn await_outcome<P: DraftPlace<Message = M>>(mut self, place: &P) {
+        let ShownDraft {
+            message, locator, ..
+        } = self.shown.borrow().clone();
         let closed = self.text.borrow().phase == Phase::Closed;
-        let limit = if closed {
-            LONGEST_SILENCE
-        } else {
-            Duration::ZERO
-        };
-        let settled = self
+        let limit = if closed { IDLE_TIMEOUT } else { Duration::ZERO };
+        let decided = self
             .text
             .wait_for(|text| matches!(text.phase, Phase::Claimed | Phase::Withdrawn));
         // A claim removes the record; a dropped board leaves its drafts to the next one.
-        let is_withdrawn = match tokio::time::timeout(limit, settled).await {
+        let is_withdrawn = match tokio::time::timeout(limit, decided).await {
             Ok(Ok(text)) if text.phase == Phase::Withdrawn => true,
             Ok(_) => return,
             Err(_) => false,
         };
         if is_withdrawn && let Some(message) = &message {
-            let removed = tokio::time::timeout(CALL_TIME, place.remove(message)).await;
+            let removed = tokio::time::timeout(CALL_TIMEOUT, place.remove(message)).await;
             if let Err(error) =
                 removed.unwrap_or_else(|_| Err(ChannelError::Ambiguous("no answer".to_owned())))
             {
@@ -414,8 +414,8 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
                 return;
             }
         }
-        if let Some(trace) = trace {
-            self.leftovers.forget(&trace).await;
+        if let Some(locator) = locator {
+            self.orphans.remove(&locator).await;
         }
     }
 
@@ -429,26 +429,26 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
             return place.edit(&message, text).await;
         }
         let message = place.begin(text).await?;
-        let trace = message.as_ref().and_then(|message| place.trace(message));
+        let locator = message.as_ref().and_then(|message| place.locator(message));
         self.shown.send_modify(|shown| {
             shown.message = message;
-            shown.trace.clone_from(&trace);
+            shown.locator.clone_from(&locator);
         });
-        if let Some(trace) = trace {
-            self.leftovers.note(trace).await;
+        if let Some(locator) = locator {
+            self.orphans.add(locator).await;
         }
         Ok(())
     }
 
     /// Waits for the pause, and then for a change. `false` if there will be none.
-    async fn rest(&mut self, pause: Duration) -> bool {
+    async fn wait_for_change(&mut self, pause: Duration) -> bool {
         let mut watched = self.text.clone();
         tokio::select! {
             claimed = watched.wait_for(|text| text.phase == Phase::Claimed) => return claimed.is_ok(),
             () = tokio::time::sleep(pause) => {}
         }
         matches!(
-            tokio::time::timeout(LONGEST_SILENCE, self.text.changed()).await,
+            tokio::time::timeout(IDLE_TIMEOUT, self.text.changed()).await,
             Ok(Ok(()))
         )
     }
@@ -462,14 +462,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::leftover::tests::Paper;
+    use crate::orphaned_drafts::tests::Paper;
 
-    /// Writes down what it is asked for.
+    /// Records its calls.
     #[derive(Clone, Debug, Default)]
     struct Chat(Arc<Mutex<Vec<String>>>);
 
     impl Chat {
-        fn note(&self, call: &str, text: &str) {
+        fn record(&self, call: &str, text: &str) {
             self.0.lock().unwrap().push(format!("{call} {text}"));
         }
     }
@@ -482,37 +482,37 @@ mod tests {
         }
 
         async fn begin(&self, text: &str) -> Result<Option<u8>, ChannelError> {
-            self.note("begin", text);
+            self.record("begin", text);
             Ok(Some(7))
         }
 
         async fn edit(&self, message: &u8, text: &str) -> Result<(), ChannelError> {
-            self.note(&format!("edit {message}"), text);
+            self.record(&format!("edit {message}"), text);
             Ok(())
         }
 
         async fn remove(&self, message: &u8) -> Result<(), ChannelError> {
-            self.note("remove", &message.to_string());
+            self.record("remove", &message.to_string());
             Ok(())
         }
 
-        fn trace(&self, message: &u8) -> Option<Value> {
+        fn locator(&self, message: &u8) -> Option<Value> {
             Some(Value::from(*message))
         }
     }
 
     /// A board that records its drafts.
-    async fn noting(paper: &Arc<Paper>) -> (DraftBoard<u8>, TaskTracker) {
+    async fn recording_board(paper: &Arc<Paper>) -> (DraftBoard<u8>, TaskTracker) {
         let (board, tasks) = (DraftBoard::new(Measure::CodePoints, 4), TaskTracker::new());
         board
-            .leftovers
+            .orphans
             .open(Arc::<Paper>::clone(paper), tasks.clone(), "bot")
             .await;
         (board, tasks)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_draft_grows_up_to_the_limit_and_belongs_to_the_reply_in_the_end() {
+    async fn draft_grows_up_to_the_limit_and_is_claimed_by_the_reply() {
         let (board, chat, stream) = (
             DraftBoard::new(Measure::CodePoints, 4),
             Chat::default(),
@@ -545,7 +545,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reply_that_came_first_leaves_no_room_for_a_draft() {
+    async fn claim_before_the_first_delta_prevents_a_draft() {
         let (board, stream) = (
             DraftBoard::<u8>::new(Measure::CodePoints, 4),
             StreamId::new("s"),
@@ -555,11 +555,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_draft_is_noted_until_a_reply_takes_it_or_nobody_does() {
+    async fn draft_record_is_removed_when_claimed_or_expired() {
         let second = || tokio::time::sleep(Duration::from_secs(1));
         let table: [(&str, Option<bool>, Duration, Value); 5] = [
             ("it grows", None, Duration::ZERO, json!([7])),
-            ("nothing comes for long", None, LONGEST_SILENCE, Value::Null),
+            ("nothing comes for long", None, IDLE_TIMEOUT, Value::Null),
             (
                 "the reply is to come",
                 Some(false),
@@ -569,14 +569,14 @@ mod tests {
             (
                 "no reply comes for long",
                 Some(false),
-                LONGEST_SILENCE,
+                IDLE_TIMEOUT,
                 Value::Null,
             ),
             ("tools follow", Some(true), Duration::ZERO, Value::Null),
         ];
         for (what, end, later, noted) in table {
             let (paper, stream) = (Arc::new(Paper::default()), StreamId::new("s"));
-            let (board, tasks) = noting(&paper).await;
+            let (board, tasks) = recording_board(&paper).await;
             tasks.spawn(
                 board
                     .append(&stream, "ab")
@@ -603,14 +603,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_draft_that_no_reply_completes_is_deleted() {
+    async fn withdrawn_draft_is_deleted() {
         for is_closed in [false, true] {
             let (paper, stream, chat) = (
                 Arc::new(Paper::default()),
                 StreamId::new("s"),
                 Chat::default(),
             );
-            let (board, tasks) = noting(&paper).await;
+            let (board, tasks) = recording_board(&paper).await;
             tasks.spawn(
                 board
                     .append(&stream, "ab")
@@ -635,9 +635,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_draft_that_might_be_deleted_later_becomes_no_reply() {
+    async fn claim_fails_if_the_draft_record_stays() {
         let (paper, stream) = (Arc::new(Paper::default()), StreamId::new("s"));
-        let (board, tasks) = noting(&paper).await;
+        let (board, tasks) = recording_board(&paper).await;
         tasks.spawn(
             board
                 .append(&stream, "ab")
@@ -651,9 +651,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_board_that_is_gone_leaves_its_drafts_to_the_next() {
+    async fn dropped_board_keeps_the_draft_records() {
         let (paper, stream) = (Arc::new(Paper::default()), StreamId::new("s"));
-        let (board, tasks) = noting(&paper).await;
+        let (board, tasks) = recording_board(&paper).await;
         tasks.spawn(
             board
                 .append(&stream, "ab")

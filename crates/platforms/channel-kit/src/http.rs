@@ -14,7 +14,7 @@ use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Response, Url, redirect};
 
 use crate::wrong;
 
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The address of an API out of the key `apiBase`, without the slash at its end.
 ///
@@ -32,31 +32,30 @@ pub fn api_base(text: &str, example: &str) -> Result<Url, ChannelError> {
         })
 }
 
-/// The way of a client to a server.
+/// The proxy of a client.
 #[derive(Clone, Default)]
-pub enum Way {
+pub enum ProxyMode {
     /// Through the proxy that the environment names (`HTTPS_PROXY` and its like), if it names one.
     #[default]
-    AsTheEnvironmentSays,
+    Env,
     /// Through no proxy.
-    Straight,
-    /// Through this one.
-    Through(Box<Proxy>),
+    Direct,
+    /// Through this proxy.
+    Explicit(Box<Proxy>),
 }
 
-impl Way {
-    /// The way out of the channel's own key `proxy`, else the one that all clients share: through
-    /// that proxy, or through none if it is empty. Hosts that the environment excepts are reached
-    /// without it.
+impl ProxyMode {
+    /// Reads the channel's own key `proxy`, else the one that all clients share; an empty one means
+    /// no proxy. Hosts that `NO_PROXY` excepts are reached directly.
     ///
     /// # Errors
     /// [`ChannelError::Config`], when it is no address of a proxy.
     pub fn new(own: Option<&str>, shared: Option<&str>) -> Result<Self, ChannelError> {
         let Some(address) = own.or(shared).map(str::trim) else {
-            return Ok(Self::AsTheEnvironmentSays);
+            return Ok(Self::Env);
         };
         if address.is_empty() {
-            return Ok(Self::Straight);
+            return Ok(Self::Direct);
         }
         let unusable = |_| {
             wrong(
@@ -67,48 +66,47 @@ impl Way {
         let proxy = Proxy::all(address)
             .map_err(unusable)?
             .no_proxy(NoProxy::from_env());
-        Ok(Self::Through(Box::new(proxy)))
+        Ok(Self::Explicit(Box::new(proxy)))
     }
 
     /// Adds the name and the password for its proxy.
     #[must_use]
     pub fn with_login(self, name: &str, password: &str) -> Self {
         match self {
-            Self::Through(proxy) => Self::Through(Box::new(proxy.basic_auth(name, password))),
+            Self::Explicit(proxy) => Self::Explicit(Box::new(proxy.basic_auth(name, password))),
             other => other,
         }
     }
 }
 
-impl fmt::Debug for Way {
+impl fmt::Debug for ProxyMode {
     /// A proxy may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::AsTheEnvironmentSays => "AsTheEnvironmentSays",
-            Self::Straight => "Straight",
-            Self::Through(_) => "Through(_)",
+            Self::Env => "Env",
+            Self::Direct => "Direct",
+            Self::Explicit(_) => "Explicit(_)",
         })
     }
 }
 
 /// A client that follows no redirects and keeps to HTTP/1.1, with which WebSockets begin as well.
-pub fn client(way: &Way) -> ClientBuilder {
-    provide_cryptography();
+pub fn client(proxy: &ProxyMode) -> ClientBuilder {
+    install_crypto_provider();
     let builder = Client::builder()
-        .connect_timeout(CONNECT)
+        .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
         .http1_only()
         .redirect(redirect::Policy::none());
-    match way {
-        Way::AsTheEnvironmentSays => builder,
-        Way::Straight => builder.no_proxy(),
-        Way::Through(proxy) => builder.proxy(Proxy::clone(proxy)),
+    match proxy {
+        ProxyMode::Env => builder,
+        ProxyMode::Direct => builder.no_proxy(),
+        ProxyMode::Explicit(proxy) => builder.proxy(Proxy::clone(proxy)),
     }
 }
 
-/// TLS needs a provider for the whole process. Programs install one first thing; an embedder may
-/// not have.
-fn provide_cryptography() {
+/// Installs the process-wide TLS provider, unless the program has installed one.
+fn install_crypto_provider() {
     let missing = rustls::crypto::CryptoProvider::get_default().is_none();
     if missing
         && rustls::crypto::ring::default_provider()
@@ -182,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_checked_before_they_are_used() {
+    fn invalid_api_base_is_rejected() {
         assert_eq!(
             api_base(" https://x.test/api/ ", "").unwrap().as_str(),
             "https://x.test/api"
@@ -197,29 +195,30 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_proxy_of_its_own_is_none_at_all() {
+    fn empty_proxy_means_direct() {
         let shared = Some("http://me:word@p.test:1");
         let table = [
-            (None, None, "AsTheEnvironmentSays"),
-            (None, shared, "Through(_)"),
-            (None, Some(""), "Straight"),
-            (Some(" "), shared, "Straight"),
-            (Some(""), None, "Straight"),
-            (shared, Some(""), "Through(_)"),
+            (None, None, "Env"),
+            (None, shared, "Explicit(_)"),
+            (None, Some(""), "Direct"),
+            (Some(" "), shared, "Direct"),
+            (Some(""), None, "Direct"),
+            (shared, Some(""), "Explicit(_)"),
         ];
-        for (own, shared, way) in table {
-            let found = Way::new(own, shared).unwrap().with_login("me", "other");
-            assert_eq!(format!("{found:?}"), way, "{own:?} {shared:?}");
+        for (own, shared, mode) in table {
+            let found = ProxyMode::new(own, shared)
+                .unwrap()
+                .with_login("me", "other");
+            assert_eq!(format!("{found:?}"), mode, "{own:?} {shared:?}");
         }
-        assert!(Way::new(Some("http://"), None).is_err());
+        assert!(ProxyMode::new(Some("http://"), None).is_err());
     }
 
     #[test]
-    fn only_without_a_word_about_it_the_proxy_of_the_environment_is_asked() {
-        let test =
-            "http::tests::only_without_a_word_about_it_the_proxy_of_the_environment_is_asked";
+    fn environment_proxy_applies_only_without_configuration() {
+        let test = "http::tests::environment_proxy_applies_only_without_configuration";
         check_proxy_routes(test, "http", |own, server| {
-            let client = client(&Way::new(own, None).unwrap()).build().unwrap();
+            let client = client(&ProxyMode::new(own, None).unwrap()).build().unwrap();
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()

@@ -72,8 +72,8 @@ pub trait IntakeSource: Sync {
     type Origin: Send + Sync;
     /// The platform's refusals of downloads.
     type Refusal: Refusal;
-    /// The notice to the operator while messages cannot be stored.
-    const WAITING: &'static str = "messages cannot be stored now; they wait";
+    /// The reason for `degraded` while messages cannot be stored.
+    const WAITING_NOTICE: &'static str = "messages cannot be stored now; they wait";
 
     /// Returns the name of the channel.
     fn name(&self) -> &ChannelName;
@@ -86,7 +86,7 @@ pub trait IntakeSource: Sync {
     ) -> impl Future<Output = Result<Vec<u8>, FetchError<Self::Refusal>>> + Send;
 
     /// Sends a notice to a stranger in a direct chat.
-    fn tell(
+    fn send_notice(
         &self,
         candidate: &CandidateMessage<Self::Origin>,
         text: String,
@@ -94,7 +94,7 @@ pub trait IntakeSource: Sync {
 
     /// Called if the sender is allowed, before anything is fetched. Returns text that precedes the
     /// content, such as earlier messages of a thread.
-    fn allowed(
+    fn on_allowed(
         &self,
         _candidate: &CandidateMessage<Self::Origin>,
         _context: &ChannelContext,
@@ -104,30 +104,31 @@ pub trait IntakeSource: Sync {
 
     /// Called after a message was offered; `admission` is neither [`Admission::TryLater`] nor
     /// [`Admission::ShuttingDown`].
-    fn delivered(&self, _candidate: &CandidateMessage<Self::Origin>, _admission: Admission) {}
+    fn on_delivered(&self, _candidate: &CandidateMessage<Self::Origin>, _admission: Admission) {}
 
-    /// Returns the marker of a file that was not kept.
-    fn not_kept(&self, file: &Attachment, _error: &FetchError<Self::Refusal>) -> String {
+    /// Returns the marker of a file that could not be stored.
+    fn failure_marker(&self, file: &Attachment, _error: &FetchError<Self::Refusal>) -> String {
         format!("[{}: download failed]", file.kind)
     }
 
     /// Returns the number of messages that wait to be stored, where the platform shows it.
-    fn refused(&self) -> Option<&AtomicUsize> {
+    fn waiting(&self) -> Option<&AtomicUsize> {
         None
     }
 }
 
-/// Takes a candidate in. `handling` ends when the message is composed, or with this call.
-pub async fn take<S: IntakeSource>(
+/// Checks access, composes the message of a candidate and delivers it. `handling` ends when the
+/// message is composed, or with this call.
+pub async fn accept<S: IntakeSource>(
     source: &S,
     candidate: &CandidateMessage<S::Origin>,
     handling: Option<Handling<'_>>,
     context: &ChannelContext,
 ) -> Next {
-    let tell = |text| source.tell(candidate, text);
+    let notify = |text| source.send_notice(candidate, text);
     let (sender, chat, arrival) = (&candidate.sender, &candidate.chat, &candidate.arrival);
-    let message = if may_talk(context, sender, chat, arrival, tell).await {
-        let before = source.allowed(candidate, context).await;
+    let message = if has_access(context, sender, chat, arrival, notify).await {
+        let before = source.on_allowed(candidate, context).await;
         Some(compose(source, candidate, before, context).await)
     } else {
         None
@@ -138,10 +139,18 @@ pub async fn take<S: IntakeSource>(
     let Some(message) = message else {
         return Next::Confirm;
     };
-    match hand_over(context, message, arrival, S::WAITING, source.refused()).await {
+    match deliver(
+        context,
+        message,
+        arrival,
+        S::WAITING_NOTICE,
+        source.waiting(),
+    )
+    .await
+    {
         Admission::ShuttingDown | Admission::TryLater => Next::Stop,
         admission => {
-            source.delivered(candidate, admission);
+            source.on_delivered(candidate, admission);
             Next::Confirm
         }
     }
@@ -149,19 +158,19 @@ pub async fn take<S: IntakeSource>(
 
 /// Asks [`nanobot_channel::Access`], and sends the text of [`AccessDecision::Ask`] to a stranger in
 /// a direct chat.
-pub async fn may_talk<F: Future<Output = ()>>(
+pub async fn has_access<F: Future<Output = ()>>(
     context: &ChannelContext,
     sender: &SenderId,
     chat: &ChatId,
     arrival: &Arrival,
-    tell: impl FnOnce(String) -> F,
+    notify: impl FnOnce(String) -> F,
 ) -> bool {
     match context.access.check(sender, chat, arrival).await {
         AccessDecision::Allowed => true,
         AccessDecision::Denied => false,
         AccessDecision::Ask(text) => {
             if arrival.kind == ChatKind::Direct {
-                tell(text).await;
+                notify(text).await;
             }
             false
         }
@@ -187,10 +196,10 @@ async fn compose<S: IntakeSource>(
             Piece::Framed(head, file, tail) => (file, Some((head.as_str(), *tail))),
         };
         let fetch = source.fetch(file, context);
-        let not_kept = |error: &FetchError<S::Refusal>| source.not_kept(file, error);
-        let kept = file.keep(context, fetch, not_kept).await;
-        content.extend(frame.map(|(head, tail)| format!("{head}{}{tail}", kept.marker)));
-        media.extend(kept.image);
+        let failure_marker = |error: &FetchError<S::Refusal>| source.failure_marker(file, error);
+        let stored = file.store(context, fetch, failure_marker).await;
+        content.extend(frame.map(|(head, tail)| format!("{head}{}{tail}", stored.marker)));
+        media.extend(stored.image);
     }
     content.retain(|text| !text.trim().is_empty());
     if content.is_empty() {
@@ -211,13 +220,13 @@ async fn compose<S: IntakeSource>(
 }
 
 /// Offers a message until there is an answer other than [`Admission::TryLater`]. Meanwhile the
-/// channel is degraded with the notice `waiting`, and `refused` counts the message.
-pub async fn hand_over(
+/// channel is degraded with the notice `notice`, and `waiting_count` counts the message.
+pub async fn deliver(
     context: &ChannelContext,
     message: InboundMessage,
     arrival: &Arrival,
-    waiting: &str,
-    refused: Option<&AtomicUsize>,
+    notice: &str,
+    waiting_count: Option<&AtomicUsize>,
 ) -> Admission {
     let mut counted = None;
     for tries in 0.. {
@@ -226,9 +235,9 @@ pub async fn hand_over(
             return admission;
         }
         if counted.is_none() {
-            counted = refused.map(Counted::new);
+            counted = waiting_count.map(CountedMessage::new);
         }
-        context.progress.degraded(waiting);
+        context.progress.degraded(notice);
         tokio::time::sleep(backoff(FIRST_PAUSE, tries)).await;
     }
     Admission::TryLater
@@ -236,16 +245,16 @@ pub async fn hand_over(
 
 /// A message that is counted for as long as it waits.
 #[derive(Debug)]
-struct Counted<'a>(&'a AtomicUsize);
+struct CountedMessage<'a>(&'a AtomicUsize);
 
-impl<'a> Counted<'a> {
+impl<'a> CountedMessage<'a> {
     fn new(count: &'a AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for CountedMessage<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -262,16 +271,16 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Copy, Debug)]
-    struct No;
+    struct NoReason;
 
-    impl fmt::Display for No {
+    impl fmt::Display for NoReason {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("no")
         }
     }
 
-    impl Refusal for No {
-        fn meaning(&self) -> ChannelError {
+    impl Refusal for NoReason {
+        fn to_channel_error(&self) -> ChannelError {
             ChannelError::Refused("no".to_owned())
         }
     }
@@ -280,14 +289,14 @@ mod tests {
     #[derive(Debug)]
     struct Platform {
         name: ChannelName,
-        told: Mutex<Vec<String>>,
+        notices: Mutex<Vec<String>>,
         delivered: Mutex<Vec<Admission>>,
         refused: AtomicUsize,
     }
 
     impl IntakeSource for Platform {
         type Origin = ();
-        type Refusal = No;
+        type Refusal = NoReason;
 
         fn name(&self) -> &ChannelName {
             &self.name
@@ -297,26 +306,26 @@ mod tests {
             &self,
             file: &Attachment,
             _context: &ChannelContext,
-        ) -> Result<Vec<u8>, FetchError<No>> {
+        ) -> Result<Vec<u8>, FetchError<NoReason>> {
             match file.name.as_str() {
                 "bad" => Err(FetchError::Status(404)),
                 name => Ok(name.as_bytes().to_vec()),
             }
         }
 
-        async fn tell(&self, _candidate: &CandidateMessage<()>, text: String) {
-            self.told.lock().unwrap().push(text);
+        async fn send_notice(&self, _candidate: &CandidateMessage<()>, text: String) {
+            self.notices.lock().unwrap().push(text);
         }
 
-        async fn allowed(&self, _: &CandidateMessage<()>, _: &ChannelContext) -> Option<String> {
+        async fn on_allowed(&self, _: &CandidateMessage<()>, _: &ChannelContext) -> Option<String> {
             Some("before".to_owned())
         }
 
-        fn delivered(&self, _candidate: &CandidateMessage<()>, admission: Admission) {
+        fn on_delivered(&self, _candidate: &CandidateMessage<()>, admission: Admission) {
             self.delivered.lock().unwrap().push(admission);
         }
 
-        fn refused(&self) -> Option<&AtomicUsize> {
+        fn waiting(&self) -> Option<&AtomicUsize> {
             Some(&self.refused)
         }
     }
@@ -324,7 +333,7 @@ mod tests {
     fn platform() -> Platform {
         Platform {
             name: "chat".into(),
-            told: Mutex::default(),
+            notices: Mutex::default(),
             delivered: Mutex::default(),
             refused: AtomicUsize::new(0),
         }
@@ -371,7 +380,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_is_composed_of_its_pieces_in_order() {
+    async fn message_is_composed_of_its_pieces_in_order() {
         let (platform, assistant) = (platform(), Arc::new(Assistant::new("eve")));
         assistant.will_transcribe(" spoken ");
         let large = Attachment {
@@ -388,7 +397,7 @@ mod tests {
             Piece::File(large),
         ];
         let candidate = candidate("ann", Arrival::direct(), pieces);
-        let next = take(&platform, &candidate, None, &context(&assistant)).await;
+        let next = accept(&platform, &candidate, None, &context(&assistant)).await;
         let message = assistant.message(1).await.unwrap();
         assert_eq!(
             (next, message.content.as_str()),
@@ -404,21 +413,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stranger_is_told_in_a_direct_chat_alone_and_nothing_is_fetched() {
+    async fn stranger_gets_a_notice_only_in_direct_chats() {
         let (platform, assistant) = (platform(), Arc::new(Assistant::new("eve")));
         assistant.will_pair_strangers("who are you?");
         for arrival in [Arrival::direct(), Arrival::group(true)] {
             let pieces = vec![Piece::File(file("image", "a"))];
             let candidate = candidate("eve", arrival, pieces);
-            let next = take(&platform, &candidate, None, &context(&assistant)).await;
+            let next = accept(&platform, &candidate, None, &context(&assistant)).await;
             assert_eq!(next, Next::Confirm);
         }
-        assert_eq!(*platform.told.lock().unwrap(), ["who are you?"]);
+        assert_eq!(*platform.notices.lock().unwrap(), ["who are you?"]);
         assert!(assistant.seen().kept.is_empty() && assistant.seen().arrived.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_message_that_cannot_be_stored_is_offered_again() {
+    async fn unstored_message_is_offered_again() {
         let (platform, assistant) = (platform(), Arc::new(Assistant::new("eve")));
         assistant.will_answer([
             Admission::TryLater,
@@ -428,19 +437,19 @@ mod tests {
         ]);
         let candidate = candidate("ann", Arrival::direct(), Vec::new());
         let context = context(&assistant);
-        let next = take(&platform, &candidate, None, &context).await;
+        let next = accept(&platform, &candidate, None, &context).await;
         let seen = assistant.seen();
         assert_eq!(
             (next, seen.arrived.len(), seen.degraded.as_slice()),
             (
                 Next::Confirm,
                 3,
-                [Platform::WAITING, Platform::WAITING]
+                [Platform::WAITING_NOTICE, Platform::WAITING_NOTICE]
                     .map(str::to_owned)
                     .as_slice()
             )
         );
-        let next = take(&platform, &candidate, None, &context).await;
+        let next = accept(&platform, &candidate, None, &context).await;
         assert_eq!(next, Next::Stop);
         assert_eq!(*platform.delivered.lock().unwrap(), [Admission::Duplicate]);
         assert_eq!(platform.refused.load(Ordering::Relaxed), 0);

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_chat_is_served_in_order_and_keeps_no_other_waiting() {
+    async fn lane_runs_in_order_without_blocking_others() {
         let gate = Arc::new(Notify::new());
         let mut lanes = Lanes::new(usize::MAX);
         let held = Arc::clone(&gate);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_so_many_lanes_run_at_once() {
+    async fn concurrent_lanes_are_limited() {
         let gate = Arc::new(Notify::new());
         let mut lanes = Lanes::new(2);
         for lane in 0..3 {

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
-/// Minimum interval between two writes of [`LateNote::keep_written`].
+/// Minimum interval between two writes of [`LateNote::write_periodically`].
 const WRITE_EVERY: Duration = Duration::from_secs(5);
 
 /// A value that is kept in a note over restarts.
@@ -74,7 +74,7 @@ impl<T: Noted> LateNote<T> {
     }
 
     /// Writes the note after changes, at intervals. Does not return.
-    pub async fn keep_written(&self, notes: &dyn Notes) {
+    pub async fn write_periodically(&self, notes: &dyn Notes) {
         loop {
             self.changed.notified().await;
             self.write(notes).await;
@@ -112,7 +112,7 @@ mod tests {
     use nanobot_testkit::NoteBook;
 
     use super::*;
-    use crate::leftover::tests::Paper;
+    use crate::orphaned_drafts::tests::Paper;
 
     #[derive(Debug, Default)]
     struct Count(u32);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn many_changes_are_few_writes() {
+    async fn frequent_changes_are_written_at_intervals() {
         let (paper, note) = (Paper::default(), LateNote::<Count>::default());
         let change = async {
             for _ in 0..38 {
@@ -153,7 +153,7 @@ mod tests {
             }
         };
         tokio::select! {
-            () = note.keep_written(&paper) => {}
+            () = note.write_periodically(&paper) => {}
             () = change => {}
         }
         let last = noted(&paper).await;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failed_write_is_repeated() {
+    async fn failed_write_is_retried() {
         let (paper, note) = (Paper::default(), LateNote::<Count>::default());
         add(&note);
         paper.is_full.store(true, Ordering::Relaxed);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_malformed_note_counts_as_none_and_a_note_is_read_once() {
+    async fn malformed_note_is_ignored_and_notes_are_read_once() {
         let notes = NoteBook::default();
         notes.write(Count::NAME, "{").await.unwrap();
         assert_eq!(noted(&notes).await, 0);

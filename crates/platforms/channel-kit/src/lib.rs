@@ -16,7 +16,7 @@
 //! - [`Recent`]: a bounded set against duplicates.
 //! - [`catch_up`]: marks of conversations, and the delivery of missed messages.
 //! - [`intake`]: from a candidate message to the assistant, with its [files](attachment).
-//! - [`others_words`]: the mark of text that the sender did not write.
+//! - [`attribute_text`]: the mark of text that the sender did not write.
 //! - [`Quarantine`]: sets messages aside that end the process repeatedly.
 //! - [`upload`], [`Attempts`]: outgoing files, and progress of parts that are sent again.
 //! - [`DraftBoard`], [`DraftPlace`]: text that is shown while it grows, in one message that is edited
@@ -31,6 +31,7 @@
 
 pub mod attachment;
 mod attempts;
+mod attribution;
 mod background;
 mod backoff;
 pub mod call;
@@ -41,8 +42,7 @@ pub mod http;
 pub mod intake;
 mod lanes;
 mod late_note;
-mod leftover;
-mod others;
+mod orphaned_drafts;
 mod platform;
 mod quarantine;
 mod reaction;
@@ -57,6 +57,7 @@ pub mod upload;
 pub mod websocket;
 
 pub use attempts::Attempts;
+pub use attribution::attribute_text;
 pub use background::BackgroundWork;
 pub use backoff::{backoff, chance, jittered_backoff};
 pub use call::{CallError, Refusal};
@@ -64,7 +65,6 @@ pub use draft::{DraftBoard, DraftPlace, DraftSlot, NoDraft};
 pub use error::repeatable;
 pub use lanes::Lanes;
 pub use late_note::{LateNote, Noted};
-pub use others::others_words;
 pub use platform::{ChannelBase, DraftMessage, Platform, PlatformChannel, PlatformFactory};
 pub use quarantine::{Handling, Quarantine};
 pub use reaction::{ReactionEmoji, Reactions, Reactor};

@@ -17,35 +17,35 @@ use tokio::sync::OwnedMutexGuard;
 /// The name of the note.
 const NOTE: &str = "drafts";
 /// Most drafts that are recorded.
-const MOST: usize = 64;
+const MAX_DRAFTS: usize = 64;
 /// Attempts at deleting a draft before it is left to the next start.
-const TRIES: u32 = 5;
+const MAX_ATTEMPTS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause that a platform may require; longer ones are left to the next start.
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+const MAX_PAUSE: Duration = Duration::from_mins(1);
 /// Timeout of one call.
-const CALL_TIME: Duration = Duration::from_secs(30);
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The record of drafts. Before [`Self::open`] nothing is recorded.
 #[derive(Debug, Default)]
-pub(crate) struct Leftovers(Mutex<Option<RecordKeeper>>);
+pub(crate) struct OrphanedDrafts(Mutex<Option<RecordStore>>);
 
 /// The note of the record.
 #[derive(Clone, Debug)]
-struct RecordKeeper {
+struct RecordStore {
     notes: Arc<dyn Notes>,
     tasks: TaskTracker,
     /// Locked while the note is written, so that the last change is written last.
-    standing: Arc<tokio::sync::Mutex<DraftRecord>>,
+    record: Arc<tokio::sync::Mutex<DraftRecord>>,
 }
 
 #[derive(Debug)]
 struct DraftRecord {
     account: String,
     /// Orphans of an earlier process.
-    left: VecDeque<Value>,
+    orphans: VecDeque<Value>,
     /// Drafts of this process.
-    own: Vec<Value>,
+    current: Vec<Value>,
 }
 
 /// The content of the note.
@@ -56,7 +56,7 @@ struct DraftsNote {
     drafts: VecDeque<Value>,
 }
 
-impl Leftovers {
+impl OrphanedDrafts {
     /// Records drafts from now on, and returns the orphans of an earlier process.
     pub(crate) async fn open(
         &self,
@@ -64,70 +64,70 @@ impl Leftovers {
         tasks: TaskTracker,
         account: &str,
     ) -> VecDeque<Value> {
-        let standing = match self.keeper() {
-            Some(keeper) => keeper.standing,
+        let record = match self.store() {
+            Some(store) => store.record,
             None => Arc::new(tokio::sync::Mutex::new(
                 DraftRecord::read(notes.as_ref(), account).await,
             )),
         };
-        let left = standing.lock().await.left.clone();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(RecordKeeper {
+        let orphans = record.lock().await.orphans.clone();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(RecordStore {
             notes,
             tasks,
-            standing,
+            record,
         });
-        left
+        orphans
     }
 
     /// Records a draft.
-    pub(crate) async fn note(&self, draft: Value) {
-        let Some(RecordKeeper {
+    pub(crate) async fn add(&self, draft: Value) {
+        let Some(RecordStore {
             notes,
             tasks,
-            standing,
-        }) = self.keeper()
+            record,
+        }) = self.store()
         else {
             return;
         };
-        let standing = standing.lock_owned().await;
-        if tasks.spawn(note(standing, notes, draft)).await.is_err() {
+        let record = record.lock_owned().await;
+        if tasks.spawn(add_record(record, notes, draft)).await.is_err() {
             tracing::debug!("a draft could not be noted any more");
         }
     }
 
     /// Removes the record of a draft. `false` if that is not on disk: then the draft must not
     /// become a message that stays.
-    pub(crate) async fn forget(&self, draft: &Value) -> bool {
-        let Some(RecordKeeper {
+    pub(crate) async fn remove(&self, draft: &Value) -> bool {
+        let Some(RecordStore {
             notes,
             tasks,
-            standing,
-        }) = self.keeper()
+            record,
+        }) = self.store()
         else {
             return true;
         };
-        let standing = standing.lock_owned().await;
+        let record = record.lock_owned().await;
         tasks
-            .spawn(forget(standing, notes, draft.clone()))
+            .spawn(remove_record(record, notes, draft.clone()))
             .await
             .unwrap_or(false)
     }
 
     /// Deletes orphans, one after the other.
-    pub(crate) async fn take_away<T, F>(
+    pub(crate) async fn delete_all<T, F>(
         &self,
-        left: VecDeque<Value>,
+        orphans: VecDeque<Value>,
         delete: impl Fn(T) -> F + Send,
     ) where
         T: DeserializeOwned + Clone + Send,
         F: Future<Output = Result<(), ChannelError>> + Send,
     {
-        for noted in left {
+        for noted in orphans {
             let is_done = match serde_json::from_value::<T>(noted.clone()) {
-                Ok(draft) => is_deleted(draft, &delete).await,
+                Ok(draft) => delete_with_retries(draft, &delete).await,
                 Err(_) => true,
             };
-            if is_done && !self.forget(&noted).await {
+            if is_done && !self.remove(&noted).await {
                 return;
             }
         }
@@ -135,10 +135,10 @@ impl Leftovers {
 
     /// `true` after [`Self::open`].
     pub(crate) fn is_open(&self) -> bool {
-        self.keeper().is_some()
+        self.store().is_some()
     }
 
-    fn keeper(&self) -> Option<RecordKeeper> {
+    fn store(&self) -> Option<RecordStore> {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -149,32 +149,32 @@ impl Leftovers {
 // Changes run on tasks, so that each is complete before the next begins, even if its caller is
 // dropped.
 
-async fn note(mut standing: OwnedMutexGuard<DraftRecord>, notes: Arc<dyn Notes>, draft: Value) {
-    while standing.left.len() + standing.own.len() >= MOST {
-        if standing.left.pop_front().is_none() {
+async fn add_record(mut record: OwnedMutexGuard<DraftRecord>, notes: Arc<dyn Notes>, draft: Value) {
+    while record.orphans.len() + record.current.len() >= MAX_DRAFTS {
+        if record.orphans.pop_front().is_none() {
             return;
         }
     }
-    standing.own.push(draft);
-    if let Err(error) = standing.write(notes.as_ref()).await {
+    record.current.push(draft);
+    if let Err(error) = record.write(notes.as_ref()).await {
         tracing::warn!(%error, "a draft could not be noted; a kill would leave it");
     }
 }
 
-async fn forget(
-    mut standing: OwnedMutexGuard<DraftRecord>,
+async fn remove_record(
+    mut record: OwnedMutexGuard<DraftRecord>,
     notes: Arc<dyn Notes>,
     draft: Value,
 ) -> bool {
-    if !standing.left.contains(&draft) && !standing.own.contains(&draft) {
+    if !record.orphans.contains(&draft) && !record.current.contains(&draft) {
         return true;
     }
-    standing.left.retain(|known| *known != draft);
-    standing.own.retain(|known| *known != draft);
-    let written = standing.write(notes.as_ref()).await;
+    record.orphans.retain(|known| *known != draft);
+    record.current.retain(|known| *known != draft);
+    let written = record.write(notes.as_ref()).await;
     if let Err(error) = &written {
         tracing::warn!(%error, "it could not be noted that a draft is none any more");
-        standing.own.push(draft);
+        record.current.push(draft);
     }
     written.is_ok()
 }
@@ -186,22 +186,22 @@ impl DraftRecord {
             None
         });
         let note: Option<DraftsNote> = text.and_then(|text| serde_json::from_str(&text).ok());
-        let left = note
+        let orphans = note
             .filter(|note| note.account == account)
             .map(|note| note.drafts)
             .unwrap_or_default();
         Self {
             account: account.to_owned(),
-            left,
-            own: Vec::new(),
+            orphans,
+            current: Vec::new(),
         }
     }
 
     async fn write(&self, notes: &dyn Notes) -> Result<(), NoteError> {
-        if self.left.is_empty() && self.own.is_empty() {
+        if self.orphans.is_empty() && self.current.is_empty() {
             return notes.remove(NOTE).await;
         }
-        let drafts = self.left.iter().chain(&self.own).cloned().collect();
+        let drafts = self.orphans.iter().chain(&self.current).cloned().collect();
         let note = DraftsNote {
             account: self.account.clone(),
             drafts,
@@ -212,31 +212,31 @@ impl DraftRecord {
 }
 
 /// Deletes a draft. `true` if nothing is left to do.
-async fn is_deleted<T, F>(draft: T, delete: &(impl Fn(T) -> F + Send)) -> bool
+async fn delete_with_retries<T, F>(draft: T, delete: &(impl Fn(T) -> F + Send)) -> bool
 where
     T: Clone + Send,
     F: Future<Output = Result<(), ChannelError>> + Send,
 {
     let mut pause = FIRST_PAUSE;
-    for _ in 0..TRIES {
-        let outcome = tokio::time::timeout(CALL_TIME, delete(draft.clone())).await;
+    for _ in 0..MAX_ATTEMPTS {
+        let outcome = tokio::time::timeout(CALL_TIMEOUT, delete(draft.clone())).await;
         let Err(error) =
             outcome.unwrap_or_else(|_| Err(ChannelError::Ambiguous("no answer".to_owned())))
         else {
             return true;
         };
         tracing::debug!(%error, "a draft that was left in a chat could not be deleted");
-        let wanted = match error.recovery() {
+        let pause_needed = match error.recovery() {
             // It is gone, or it must not be deleted.
             SendRecovery::GiveUp => return !error.is_permanent(),
             SendRecovery::Retry { after } => after.unwrap_or(pause),
             SendRecovery::Uncertain => pause,
         };
-        if wanted > LONGEST_PAUSE {
+        if pause_needed > MAX_PAUSE {
             return false;
         }
-        tokio::time::sleep(wanted).await;
-        pause = pause.saturating_mul(3).min(LONGEST_PAUSE);
+        tokio::time::sleep(pause_needed).await;
+        pause = pause.saturating_mul(3).min(MAX_PAUSE);
     }
     false
 }
@@ -301,91 +301,91 @@ pub(crate) mod tests {
         }
     }
 
-    async fn open(paper: &Arc<Paper>, account: &str) -> (Leftovers, VecDeque<Value>) {
-        let leftovers = Leftovers::default();
-        let left = leftovers
+    async fn open(paper: &Arc<Paper>, account: &str) -> (OrphanedDrafts, VecDeque<Value>) {
+        let orphans = OrphanedDrafts::default();
+        let left = orphans
             .open(Arc::<Paper>::clone(paper), TaskTracker::new(), account)
             .await;
-        (leftovers, left)
+        (orphans, left)
     }
 
-    /// Returns the calls made while the platform answers with `answers`, and then accepts all.
-    async fn asked(
-        leftovers: &Leftovers,
+    /// Returns the deletions tried while the platform answers with `answers`, and then accepts all.
+    async fn deletions(
+        orphans: &OrphanedDrafts,
         left: VecDeque<Value>,
         answers: Vec<ChannelError>,
     ) -> Vec<u64> {
-        let (asked, answers) = (
+        let (calls, answers) = (
             Arc::new(Mutex::new(Vec::new())),
             Arc::new(Mutex::new(VecDeque::from(answers))),
         );
         let delete = |draft: u64| {
-            asked.lock().unwrap().push(draft);
+            calls.lock().unwrap().push(draft);
             let answer = answers.lock().unwrap().pop_front();
             async move { answer.map_or(Ok(()), Err) }
         };
-        leftovers.take_away(left, delete).await;
-        asked.lock().unwrap().clone()
+        orphans.delete_all(left, delete).await;
+        calls.lock().unwrap().clone()
     }
 
     #[tokio::test]
-    async fn what_stands_in_chats_is_noted_and_left_to_the_next_start() {
+    async fn draft_records_are_left_to_the_next_start() {
         let paper = Arc::new(Paper::default());
-        let (leftovers, left) = open(&paper, "bot").await;
+        let (orphans, left) = open(&paper, "bot").await;
         assert!(left.is_empty());
         for draft in 1..=3 {
-            leftovers.note(json!(draft)).await;
+            orphans.add(json!(draft)).await;
         }
-        assert!(leftovers.forget(&json!(2)).await);
+        assert!(orphans.remove(&json!(2)).await);
         assert_eq!(paper.drafts(), json!([1, 3]));
         assert!(
             open(&paper, "another bot").await.1.is_empty(),
             "messages of others are not ours to delete"
         );
         let (next, left) = open(&paper, "bot").await;
-        next.note(json!(4)).await;
+        next.add(json!(4)).await;
         assert_eq!(
             (&left, paper.drafts()),
             (&VecDeque::from([json!(1), json!(3)]), json!([1, 3, 4]))
         );
-        assert_eq!(asked(&next, left, Vec::new()).await, [1, 3]);
+        assert_eq!(deletions(&next, left, Vec::new()).await, [1, 3]);
         assert_eq!(paper.drafts(), json!([4]));
-        assert!(next.forget(&json!(4)).await);
+        assert!(next.remove(&json!(4)).await);
         assert_eq!(paper.drafts(), Value::Null);
     }
 
     #[tokio::test]
-    async fn what_cannot_be_struck_out_is_none_yet() {
+    async fn remove_fails_while_the_note_cannot_be_written() {
         let paper = Arc::new(Paper::default());
-        let (leftovers, _) = open(&paper, "bot").await;
-        leftovers.note(json!(1)).await;
+        let (orphans, _) = open(&paper, "bot").await;
+        orphans.add(json!(1)).await;
         paper.is_full.store(true, Ordering::Relaxed);
-        assert!(!leftovers.forget(&json!(1)).await);
+        assert!(!orphans.remove(&json!(1)).await);
         assert_eq!(paper.drafts(), json!([1]));
         paper.is_full.store(false, Ordering::Relaxed);
-        assert!(leftovers.forget(&json!(1)).await);
+        assert!(orphans.remove(&json!(1)).await);
         assert_eq!(paper.drafts(), Value::Null);
     }
 
     #[tokio::test]
-    async fn no_more_are_noted_than_there_is_room_for() {
+    async fn draft_records_are_bounded() {
         let paper = Arc::new(Paper::default());
         for draft in 0..100 {
-            open(&paper, "bot").await.0.note(json!(draft)).await;
+            open(&paper, "bot").await.0.add(json!(draft)).await;
         }
         assert_eq!(paper.drafts(), Value::from((36..100).collect::<Vec<_>>()));
-        let (leftovers, _) = open(&Arc::new(Paper::default()), "bot").await;
+        let (orphans, _) = open(&Arc::new(Paper::default()), "bot").await;
         for draft in 0..100 {
-            leftovers.note(json!(draft)).await;
+            orphans.add(json!(draft)).await;
         }
         assert_eq!(
-            leftovers.keeper().unwrap().standing.lock().await.own.len(),
-            MOST
+            orphans.store().unwrap().record.lock().await.current.len(),
+            MAX_DRAFTS
         );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_platform_is_asked_again_while_that_may_help() {
+    async fn deletion_is_retried_while_the_error_is_transient() {
         let unavailable = || ChannelError::Unavailable("down".to_owned());
         let limited = |seconds| ChannelError::RateLimited {
             retry_after: Duration::from_secs(seconds),
@@ -424,13 +424,13 @@ pub(crate) mod tests {
         ];
         for (answers, expected, stays) in table {
             let paper = Arc::new(Paper::default());
-            let (leftovers, _) = open(&paper, "bot").await;
-            leftovers.note(json!(1)).await;
-            leftovers.note(json!(2)).await;
+            let (orphans, _) = open(&paper, "bot").await;
+            orphans.add(json!(1)).await;
+            orphans.add(json!(2)).await;
             let (next, left) = open(&paper, "bot").await;
             let shown = format!("{answers:?}");
             assert_eq!(
-                (asked(&next, left, answers).await, paper.drafts()),
+                (deletions(&next, left, answers).await, paper.drafts()),
                 (expected, stays),
                 "{shown}"
             );
@@ -438,7 +438,7 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn a_note_that_makes_no_sense_is_none() {
+    async fn malformed_note_is_ignored() {
         for text in ["", "{", "[]", "{\"account\": 1}"] {
             let paper = Arc::new(Paper {
                 text: Mutex::new(Some(text.to_owned())),
@@ -447,10 +447,10 @@ pub(crate) mod tests {
             assert!(open(&paper, "bot").await.1.is_empty(), "{text}");
         }
         let paper = Arc::new(Paper::default());
-        let (leftovers, _) = open(&paper, "bot").await;
-        leftovers.note(json!("of a later version")).await;
+        let (orphans, _) = open(&paper, "bot").await;
+        orphans.add(json!("of a later version")).await;
         let (next, left) = open(&paper, "bot").await;
-        assert!(asked(&next, left, Vec::new()).await.is_empty());
+        assert!(deletions(&next, left, Vec::new()).await.is_empty());
         assert_eq!(paper.drafts(), Value::Null);
     }
 }

@@ -19,7 +19,7 @@ use crate::settings::{ConfigSection, default_section};
 use crate::{BackgroundWork, DraftBoard, DraftPlace, Quarantine, repeatable};
 
 /// Time for the notes at the end of a run; losing them does no harm.
-const LAST_NOTES: Duration = Duration::from_millis(500);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The name of a message, as drafts of the platform use it.
 pub type DraftMessage<P> = <<P as Platform>::Draft as DraftPlace>::Message;
@@ -102,8 +102,8 @@ pub trait Platform: std::fmt::Debug + Send + Sync + Sized + 'static {
         async { Ok(None) }
     }
 
-    /// Returns the place and the name of an orphaned draft from its [trace](DraftPlace::trace).
-    fn orphaned_draft(&self, _trace: Value) -> Option<(Self::Draft, DraftMessage<Self>)> {
+    /// Returns the place and the name of an orphaned draft from its [locator](DraftPlace::locator).
+    fn orphaned_draft(&self, _locator: Value) -> Option<(Self::Draft, DraftMessage<Self>)> {
         None
     }
 
@@ -116,10 +116,10 @@ pub trait Platform: std::fmt::Debug + Send + Sync + Sized + 'static {
         context: &ChannelContext,
     ) -> impl Future<Output = ()> + Send {
         let platform = Arc::clone(self);
-        let delete = move |trace: Value| {
+        let delete = move |locator: Value| {
             let platform = Arc::clone(&platform);
             async move {
-                match platform.orphaned_draft(trace) {
+                match platform.orphaned_draft(locator) {
                     Some((place, message)) => place.remove(&message).await.map_err(repeatable),
                     None => Ok(()),
                 }
@@ -197,7 +197,10 @@ impl<P: Platform> Channel for PlatformChannel<P> {
             quarantine.close().await;
         }
         let last_notes = self.0.close(context.notes.as_ref());
-        if tokio::time::timeout(LAST_NOTES, last_notes).await.is_err() {
+        if tokio::time::timeout(CLOSE_TIMEOUT, last_notes)
+            .await
+            .is_err()
+        {
             tracing::warn!(channel = %name, "the last notes of a run could not be written in time");
         }
         outcome

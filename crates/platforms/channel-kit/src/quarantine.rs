@@ -25,30 +25,30 @@ use tokio::time::Instant;
 use crate::backoff;
 use crate::trouble::Trouble;
 
-/// The note that keeps the tries.
+/// The name of the note with the attempts.
 const NOTE: &str = "tries";
-/// Tries after which something is set aside.
-const TRIES: u32 = 4;
-/// Most that is counted at a time; the oldest is dropped first.
-const COUNTED: usize = 512;
+/// Attempts after which a message is set aside.
+const MAX_ATTEMPTS: u32 = 4;
+/// Most events in the note; the oldest is dropped first.
+const MAX_ENTRIES: usize = 512;
 /// Longest key, in bytes. Longer ones are replaced by a digest.
-const LONGEST_KEY: usize = 64;
+const MAX_KEY_LENGTH: usize = 64;
 /// Most messages that are handled at a time.
-const AT_A_TIME: u32 = 1024;
-/// Interval of looking whether a person removed what was set aside.
-const LOOK_EVERY: Duration = Duration::from_mins(1);
+const MAX_CONCURRENT: u32 = 1024;
+/// Interval of checks whether the operator removed set-aside messages.
+const CHECK_INTERVAL: Duration = Duration::from_mins(1);
 /// Time after opening in which a suspect waits for suspects elsewhere.
-const WAIT_FOR_OTHERS: Duration = Duration::from_mins(1);
+const OTHERS_TIMEOUT: Duration = Duration::from_mins(1);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Counts tries over restarts, and sets aside what had too many.
+/// Counts attempts over restarts, and sets aside messages with too many.
 #[derive(Debug)]
 pub struct Quarantine {
     channel: ChannelName,
-    known: Mutex<AttemptLog>,
+    log: Mutex<AttemptLog>,
     /// Held while the note is written, so that the last change stays.
-    pen: tokio::sync::Mutex<()>,
-    turns: Semaphore,
+    write_lock: tokio::sync::Mutex<()>,
+    slots: Semaphore,
     /// The reason why the channel is degraded.
     trouble: Arc<Trouble>,
 }
@@ -56,49 +56,49 @@ pub struct Quarantine {
 #[derive(Debug, Default)]
 struct AttemptLog {
     notes: Option<Arc<dyn Notes>>,
-    others: Option<Others>,
+    others: Option<OtherSuspects>,
     /// The oldest first.
-    tries: VecDeque<(String, Tries)>,
+    attempts: VecDeque<(String, AttemptCount)>,
     /// `false` if the note says something else.
     is_written: bool,
 }
 
 /// Suspects elsewhere: in other channels, and among turns.
 #[derive(Clone, Debug)]
-struct Others {
+struct OtherSuspects {
     permit: Arc<Semaphore>,
     wait_until: Instant,
 }
 
-/// Tries of one event.
+/// Attempts at one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Tries {
+struct AttemptCount {
     /// Attempts of earlier processes.
-    before: u32,
+    earlier: u32,
     is_under_way: bool,
 }
 
 /// A message that is being handled. If it is dropped without [`Self::end`], its attempt counts when
 /// the process is killed.
 #[derive(Debug)]
-#[must_use = "its try goes on until it is ended"]
+#[must_use = "its attempt lasts until it is ended"]
 pub struct Handling<'a> {
     quarantine: &'a Quarantine,
     keys: Vec<String>,
     is_suspect: bool,
-    _turn: Option<SemaphorePermit<'a>>,
+    _slot: Option<SemaphorePermit<'a>>,
     _others: Option<OwnedSemaphorePermit>,
 }
 
 impl Quarantine {
-    /// The tries of one channel. Nothing is counted before [`Self::open`].
+    /// Creates the quarantine of one channel. Nothing is counted before [`Self::open`].
     #[must_use]
     pub fn new(channel: ChannelName) -> Self {
         Self {
             channel,
-            known: Mutex::default(),
-            pen: tokio::sync::Mutex::const_new(()),
-            turns: Semaphore::new(AT_A_TIME as usize),
+            log: Mutex::default(),
+            write_lock: tokio::sync::Mutex::const_new(()),
+            slots: Semaphore::new(MAX_CONCURRENT as usize),
             trouble: Arc::default(),
         }
     }
@@ -106,28 +106,28 @@ impl Quarantine {
     /// Begins to count, with the attempts of earlier processes. The channel uses the returned
     /// context, whose signs of life report set-aside messages.
     pub async fn open(&self, context: &ChannelContext) -> ChannelContext {
-        let is_first = self.known().notes.is_none();
+        let is_first = self.log().notes.is_none();
         if is_first {
             let text = context.notes.read(NOTE).await.unwrap_or_else(|error| {
                 tracing::warn!(channel = %self.channel, %error, "earlier tries are not known");
                 None
             });
-            let mut known = self.known();
-            known.tries = read(&text.unwrap_or_default());
-            known.is_written = true;
-            known.notes = Some(Arc::clone(&context.notes));
-            known.others = Some(Others::of(&context.suspects));
+            let mut log = self.log();
+            log.attempts = parse(&text.unwrap_or_default());
+            log.is_written = true;
+            log.notes = Some(Arc::clone(&context.notes));
+            log.others = Some(OtherSuspects::of(&context.suspects));
         }
-        self.look().await;
+        self.check_set_aside().await;
         let (notes, trouble) = (Arc::clone(&context.notes), Arc::clone(&self.trouble));
         let (cancel, channel) = (context.cancel.clone(), self.channel.clone());
         context.tasks.spawn(async move {
             cancel
-                .run_until_cancelled(watch_aside(channel, notes, trouble))
+                .run_until_cancelled(watch_set_aside(channel, notes, trouble))
                 .await;
         });
         ChannelContext {
-            progress: self.trouble.shown_to(&context.progress),
+            progress: self.trouble.wrap(&context.progress),
             ..context.clone()
         }
     }
@@ -136,41 +136,42 @@ impl Quarantine {
     /// handled.
     #[must_use]
     pub fn is_suspect(&self, key: &str) -> bool {
-        self.before(key) > 0
+        self.earlier_attempts(key) > 0
     }
 
     /// `true` if it is to be [set aside](Self::set_aside) unread.
     #[must_use]
     pub fn is_exceeded(&self, key: &str) -> bool {
-        self.before(key) >= TRIES
+        self.earlier_attempts(key) >= MAX_ATTEMPTS
     }
 
-    /// Notes the tries of events that came together, in one write. None of them is to be a suspect.
+    /// Notes the attempts at events that arrived together, in one write. None of them may be a
+    /// suspect.
     pub async fn begin(&self, keys: &[String]) {
-        let keys: Vec<String> = keys.iter().map(|key| bounded(key)).collect();
-        self.mark(&keys, true).await;
+        let keys: Vec<String> = keys.iter().map(|key| bounded_key(key)).collect();
+        self.set_under_way(&keys, true).await;
     }
 
-    /// Waits until these may be handled, and notes the try. A suspect is handled while nothing else
-    /// of this channel is, and in the first minute no suspect elsewhere.
+    /// Waits until these may be handled, and notes the attempt. A suspect is handled while nothing
+    /// else of this channel is, and in the first minute no suspect elsewhere.
     pub async fn enter(&self, keys: &[String]) -> Handling<'_> {
-        let keys: Vec<String> = keys.iter().map(|key| bounded(key)).collect();
-        let is_suspect = keys.iter().any(|key| self.before(key) > 0);
-        let others = self.known().others.clone().filter(|_| is_suspect);
+        let keys: Vec<String> = keys.iter().map(|key| bounded_key(key)).collect();
+        let is_suspect = keys.iter().any(|key| self.earlier_attempts(key) > 0);
+        let others = self.log().others.clone().filter(|_| is_suspect);
         let others = match others {
             Some(others) => others.wait().await,
             None => None,
         };
-        let turn = self
-            .turns
-            .acquire_many(if is_suspect { AT_A_TIME } else { 1 })
+        let slot = self
+            .slots
+            .acquire_many(if is_suspect { MAX_CONCURRENT } else { 1 })
             .await;
-        self.mark(&keys, true).await;
+        self.set_under_way(&keys, true).await;
         Handling {
             quarantine: self,
             keys,
             is_suspect,
-            _turn: turn.ok(),
+            _slot: slot.ok(),
             _others: others,
         }
     }
@@ -192,78 +193,77 @@ impl Quarantine {
     /// Keeps the bytes of an event that is not to be handled any more. Returns when they are on
     /// disk, however long that takes.
     pub async fn set_aside(&self, key: &str, bytes: &[u8], progress: &dyn Liveness) {
-        let Some(notes) = self.known().notes.clone() else {
+        let Some(notes) = self.log().notes.clone() else {
             return;
         };
-        let mut tries = 0;
-        while let Err(error) = notes.quarantine(&bounded(key), bytes).await {
+        let mut attempts = 0;
+        while let Err(error) = notes.quarantine(&bounded_key(key), bytes).await {
             progress.degraded(&format!(
                 "a message that ended the program cannot be set aside: {error}"
             ));
-            tokio::time::sleep(backoff(FIRST_PAUSE, tries)).await;
-            tries = tries.saturating_add(1);
+            tokio::time::sleep(backoff(FIRST_PAUSE, attempts)).await;
+            attempts = attempts.saturating_add(1);
         }
         tracing::error!(
-            channel = %self.channel, key, tries = TRIES,
+            channel = %self.channel, key, tries = MAX_ATTEMPTS,
             "a message ended the program each time it was handled; it is set aside unread"
         );
-        self.look().await;
+        self.check_set_aside().await;
     }
 
     /// Removes the attempts under way, because the process ends regularly.
     pub async fn close(&self) {
         {
-            let mut known = self.known();
-            for (_, tries) in &mut known.tries {
-                tries.is_under_way = false;
+            let mut log = self.log();
+            for (_, attempts) in &mut log.attempts {
+                attempts.is_under_way = false;
             }
-            known.tries.retain(|(_, tries)| tries.before > 0);
-            known.is_written = false;
+            log.attempts.retain(|(_, attempts)| attempts.earlier > 0);
+            log.is_written = false;
         }
         self.write().await;
     }
 
-    /// Counts what was set aside.
-    async fn look(&self) {
-        let Some(notes) = self.known().notes.clone() else {
+    /// Reports set-aside messages as the reason for `degraded`.
+    async fn check_set_aside(&self) {
+        let Some(notes) = self.log().notes.clone() else {
             return;
         };
-        look(&self.channel, notes.as_ref(), &self.trouble).await;
+        update_trouble(&self.channel, notes.as_ref(), &self.trouble).await;
     }
 
-    fn before(&self, key: &str) -> u32 {
-        let key = bounded(key);
-        let known = self.known();
-        known
-            .tries
+    fn earlier_attempts(&self, key: &str) -> u32 {
+        let key = bounded_key(key);
+        let log = self.log();
+        log.attempts
             .iter()
             .find(|(noted, _)| *noted == key)
-            .map_or(0, |(_, tries)| tries.before)
+            .map_or(0, |(_, attempts)| attempts.earlier)
     }
 
-    async fn mark(&self, keys: &[String], is_under_way: bool) {
-        self.known().mark(keys, is_under_way);
+    async fn set_under_way(&self, keys: &[String], is_under_way: bool) {
+        self.log().set_under_way(keys, is_under_way);
         self.write().await;
     }
 
     async fn write(&self) {
-        let _pen = self.pen.lock().await;
+        let _write_lock = self.write_lock.lock().await;
         let (notes, text) = {
-            let mut known = self.known();
-            let Some(notes) = known.notes.clone().filter(|_| !known.is_written) else {
+            let mut log = self.log();
+            let Some(notes) = log.notes.clone().filter(|_| !log.is_written) else {
                 return;
             };
-            known.is_written = true;
-            (notes, known.text())
+            log.is_written = true;
+            (notes, log.to_text())
         };
         if let Err(error) = notes.write_unsynced(NOTE, &text).await {
             tracing::warn!(channel = %self.channel, %error, "a try cannot be noted and does not count");
-            self.known().is_written = false;
+            self.log().is_written = false;
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, AttemptLog> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn log(&self) -> MutexGuard<'_, AttemptLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -273,10 +273,10 @@ impl Handling<'_> {
     /// back.
     pub async fn end(self) {
         {
-            let mut known = self.quarantine.known();
-            known.tries.retain(|(key, _)| !self.keys.contains(key));
+            let mut log = self.quarantine.log();
+            log.attempts.retain(|(key, _)| !self.keys.contains(key));
             if self.is_suspect {
-                known.is_written = false;
+                log.is_written = false;
             }
         }
         if self.is_suspect {
@@ -288,16 +288,16 @@ impl Handling<'_> {
     /// blamed for the next one.
     pub async fn pause(self) {
         if self.is_suspect {
-            self.quarantine.mark(&self.keys, false).await;
+            self.quarantine.set_under_way(&self.keys, false).await;
         }
     }
 }
 
-impl Others {
+impl OtherSuspects {
     fn of(permit: &Arc<Semaphore>) -> Self {
         Self {
             permit: Arc::clone(permit),
-            wait_until: Instant::now() + WAIT_FOR_OTHERS,
+            wait_until: Instant::now() + OTHERS_TIMEOUT,
         }
     }
 
@@ -310,56 +310,58 @@ impl Others {
 }
 
 impl AttemptLog {
-    fn mark(&mut self, keys: &[String], is_under_way: bool) {
+    fn set_under_way(&mut self, keys: &[String], is_under_way: bool) {
         for key in keys {
-            match self.tries.iter_mut().find(|(noted, _)| noted == key) {
-                Some((_, tries)) if tries.is_under_way == is_under_way => continue,
-                Some((_, tries)) => tries.is_under_way = is_under_way,
-                None => self.tries.push_back((
+            match self.attempts.iter_mut().find(|(noted, _)| noted == key) {
+                Some((_, attempts)) if attempts.is_under_way == is_under_way => continue,
+                Some((_, attempts)) => attempts.is_under_way = is_under_way,
+                None => self.attempts.push_back((
                     key.clone(),
-                    Tries {
-                        before: 0,
+                    AttemptCount {
+                        earlier: 0,
                         is_under_way,
                     },
                 )),
             }
             self.is_written = false;
         }
-        let surplus = self.tries.len().saturating_sub(COUNTED);
-        self.tries.drain(..surplus);
+        let surplus = self.attempts.len().saturating_sub(MAX_ENTRIES);
+        self.attempts.drain(..surplus);
     }
 
-    fn text(&self) -> String {
-        let line = |(key, tries): &(String, Tries)| {
+    fn to_text(&self) -> String {
+        let line = |(key, attempts): &(String, AttemptCount)| {
             format!(
                 "{} {key}\n",
-                tries.before.saturating_add(u32::from(tries.is_under_way))
+                attempts
+                    .earlier
+                    .saturating_add(u32::from(attempts.is_under_way))
             )
         };
-        self.tries.iter().map(line).collect()
+        self.attempts.iter().map(line).collect()
     }
 }
 
-/// Reads a note; lines that make no sense are none.
-fn read(text: &str) -> VecDeque<(String, Tries)> {
+/// Parses a note; malformed lines are left out.
+fn parse(text: &str) -> VecDeque<(String, AttemptCount)> {
     let line = |line: &str| {
         let (count, key) = line.split_once(' ')?;
-        let before = count.parse().ok().filter(|count| *count > 0)?;
+        let earlier = count.parse().ok().filter(|count| *count > 0)?;
         Some((
             key.to_owned(),
-            Tries {
-                before,
+            AttemptCount {
+                earlier,
                 is_under_way: false,
             },
         ))
     };
-    text.lines().filter_map(line).take(COUNTED).collect()
+    text.lines().filter_map(line).take(MAX_ENTRIES).collect()
 }
 
-/// The key, or a digest of one that is too long for a line. Notes outlive an upgrade, so it is one
-/// that never changes: the first half of its SHA-256.
-fn bounded(key: &str) -> String {
-    if key.len() <= LONGEST_KEY && !key.contains(char::is_control) {
+/// Returns the key, or a digest of one that is too long for a line. Notes outlive an upgrade, so
+/// the digest never changes: the first half of the key's SHA-256.
+fn bounded_key(key: &str) -> String {
+    if key.len() <= MAX_KEY_LENGTH && !key.contains(char::is_control) {
         return key.to_owned();
     }
     let digest: String = Sha256::digest(key)
@@ -370,8 +372,8 @@ fn bounded(key: &str) -> String {
     format!("digest-{digest}")
 }
 
-/// Finds out whether something is set aside, and where.
-async fn look(channel: &ChannelName, notes: &dyn Notes, trouble: &Trouble) {
+/// Counts the set-aside messages, and sets or clears `trouble`.
+async fn update_trouble(channel: &ChannelName, notes: &dyn Notes, trouble: &Trouble) {
     let why = match notes.quarantined().await {
         Ok(aside) if aside.count == 0 => None,
         Ok(aside) => {
@@ -381,7 +383,7 @@ async fn look(channel: &ChannelName, notes: &dyn Notes, trouble: &Trouble) {
                 format!("{} messages were", aside.count)
             };
             Some(format!(
-                "{which} set aside after ending the program {TRIES} times; look at what is in {} and remove it",
+                "{which} set aside after ending the program {MAX_ATTEMPTS} times; look at what is in {} and remove it",
                 aside.folder
             ))
         }
@@ -393,12 +395,12 @@ async fn look(channel: &ChannelName, notes: &dyn Notes, trouble: &Trouble) {
     trouble.set(why);
 }
 
-/// Looks from time to time whether what was set aside is still there. Does not return.
-async fn watch_aside(channel: ChannelName, notes: Arc<dyn Notes>, trouble: Arc<Trouble>) {
+/// Clears the trouble after the operator removed the set-aside messages. Does not return.
+async fn watch_set_aside(channel: ChannelName, notes: Arc<dyn Notes>, trouble: Arc<Trouble>) {
     loop {
-        trouble.begun().await;
-        tokio::time::sleep(LOOK_EVERY).await;
-        look(&channel, notes.as_ref(), &trouble).await;
+        trouble.wait_until_set().await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
+        update_trouble(&channel, notes.as_ref(), &trouble).await;
     }
 }
 
@@ -410,14 +412,14 @@ mod tests {
 
     use super::*;
 
-    /// Signs of life, and the last reason why there was none.
+    /// Counts signs of life, and keeps the last reason for degradation.
     #[derive(Debug, Default)]
-    struct Seen {
+    struct RecordedLiveness {
         alive: AtomicUsize,
         why: Mutex<String>,
     }
 
-    impl Liveness for Seen {
+    impl Liveness for RecordedLiveness {
         fn alive(&self) {
             self.alive.fetch_add(1, Ordering::Relaxed);
         }
@@ -436,10 +438,10 @@ mod tests {
         let quarantine = Quarantine::new("chat".into());
         let text = notes.read(NOTE).await.unwrap();
         {
-            let mut known = quarantine.known();
-            known.tries = read(&text.unwrap_or_default());
-            known.notes = Some(Arc::<NoteBook>::clone(notes));
-            known.is_written = true;
+            let mut log = quarantine.log();
+            log.attempts = parse(&text.unwrap_or_default());
+            log.notes = Some(Arc::<NoteBook>::clone(notes));
+            log.is_written = true;
         }
         quarantine
     }
@@ -453,13 +455,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_ends_process_after_process_is_set_aside_and_nothing_beside_it() {
+    async fn repeatedly_crashing_message_is_set_aside_alone() {
         let notes = Arc::new(NoteBook::default());
-        let progress = Seen::default();
+        let progress = RecordedLiveness::default();
         // All of a batch is under way when the first process ends.
         process(&notes).await.begin(&keys(&["bad", "good"])).await;
         assert_eq!(noted(&notes), "1 bad\n1 good\n");
-        for count in 2..=TRIES {
+        for count in 2..=MAX_ATTEMPTS {
             let process = process(&notes).await;
             assert!(
                 process.is_suspect("bad") && !process.is_exceeded("bad"),
@@ -481,11 +483,11 @@ mod tests {
             .expect("it is handled")
             .end()
             .await;
-        assert_eq!(noted(&notes), format!("{TRIES} bad\n"));
+        assert_eq!(noted(&notes), format!("{MAX_ATTEMPTS} bad\n"));
     }
 
     #[tokio::test]
-    async fn a_suspect_is_handled_alone() {
+    async fn suspect_is_handled_exclusively() {
         let notes = Arc::new(NoteBook::default());
         process(&notes).await.begin(&keys(&["old"])).await;
         let process = process(&notes).await;
@@ -493,46 +495,46 @@ mod tests {
         let suspected = keys(&["old"]);
         let mut waiting = Box::pin(process.enter(&suspected));
         assert!(
-            futures_poll(&mut waiting).is_none(),
+            poll_once(&mut waiting).is_none(),
             "something else is under way"
         );
         fresh.end().await;
         let suspect = waiting.await;
         let others = keys(&["newer"]);
         let mut later = Box::pin(process.enter(&others));
-        assert!(futures_poll(&mut later).is_none(), "a suspect is under way");
+        assert!(poll_once(&mut later).is_none(), "a suspect is under way");
         suspect.pause().await;
         assert_eq!(noted(&notes), "1 old\n", "nothing was noted meanwhile");
         later.await.end().await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_suspect_waits_a_minute_for_suspects_elsewhere_and_others_do_not() {
+    async fn suspect_waits_a_minute_for_other_suspects() {
         let notes = Arc::new(NoteBook::default());
         process(&notes).await.begin(&keys(&["old"])).await;
         let (process, permit) = (process(&notes).await, Arc::new(Semaphore::new(1)));
-        process.known().others = Some(Others::of(&permit));
+        process.log().others = Some(OtherSuspects::of(&permit));
         let suspected = keys(&["old"]);
 
         let turn = permit.acquire().await.unwrap();
         process.enter(&keys(&["new"])).await.end().await;
         let mut waiting = Box::pin(process.enter(&suspected));
-        assert!(futures_poll(&mut waiting).is_none(), "a turn is under way");
+        assert!(poll_once(&mut waiting).is_none(), "a turn is under way");
         drop(turn);
         let suspect = waiting.await;
         assert_eq!(permit.available_permits(), 0, "no turn begins meanwhile");
         suspect.pause().await;
 
         let _turn = permit.acquire().await.unwrap();
-        let opened = process.known().others.as_ref().unwrap().wait_until - WAIT_FOR_OTHERS;
+        let opened = process.log().others.as_ref().unwrap().wait_until - OTHERS_TIMEOUT;
         process.enter(&suspected).await.pause().await;
-        assert_eq!(opened.elapsed(), WAIT_FOR_OTHERS);
+        assert_eq!(opened.elapsed(), OTHERS_TIMEOUT);
         process.enter(&suspected).await.end().await;
-        assert_eq!(opened.elapsed(), WAIT_FOR_OTHERS, "the time is over");
+        assert_eq!(opened.elapsed(), OTHERS_TIMEOUT, "the time is over");
     }
 
-    /// The outcome of a future that need not wait.
-    fn futures_poll<F: Future>(future: &mut std::pin::Pin<Box<F>>) -> Option<F::Output> {
+    /// Polls a future once.
+    fn poll_once<F: Future>(future: &mut std::pin::Pin<Box<F>>) -> Option<F::Output> {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         match future.as_mut().poll(&mut context) {
             std::task::Poll::Ready(output) => Some(output),
@@ -541,7 +543,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_ordinary_event_costs_one_write_and_an_orderly_end_blames_none() {
+    async fn ordinary_event_costs_one_write_and_close_clears_attempts() {
         let notes = Arc::new(NoteBook::default());
         let quarantine = process(&notes).await;
         quarantine.begin(&keys(&["1", "2", "3"])).await;
@@ -565,48 +567,54 @@ mod tests {
 
     /// Notes of one release are read by the next.
     #[test]
-    fn the_digest_of_a_key_is_the_same_for_ever() {
-        let short = "k".repeat(LONGEST_KEY);
-        assert_eq!(bounded(&short), short);
+    fn key_digest_is_stable() {
+        let short = "k".repeat(MAX_KEY_LENGTH);
+        assert_eq!(bounded_key(&short), short);
         assert_eq!(
-            bounded(&format!("{short}k")),
+            bounded_key(&format!("{short}k")),
             "digest-f39cdc2584758c99cf81c1f41d2572f5"
         );
-        assert_eq!(bounded("a\n"), "digest-87428fc522803d31065e7bce3cf03fe4");
+        assert_eq!(
+            bounded_key("a\n"),
+            "digest-87428fc522803d31065e7bce3cf03fe4"
+        );
     }
 
     #[tokio::test]
-    async fn what_is_noted_is_bounded() {
+    async fn attempt_note_is_bounded() {
         let notes = Arc::new(NoteBook::default());
         let quarantine = process(&notes).await;
         let long = |number: usize| format!("{number}/{}", "x".repeat(1000));
-        for number in 0..COUNTED + 5 {
+        for number in 0..MAX_ENTRIES + 5 {
             quarantine.begin(&[long(number)]).await;
         }
         quarantine.begin(&keys(&["two\nlines"])).await;
         let text = noted(&notes);
-        assert_eq!(text.lines().count(), COUNTED);
-        assert!(text.len() < nanobot_channel::MAX_NOTE_BYTES && read(&text).len() == COUNTED);
+        assert_eq!(text.lines().count(), MAX_ENTRIES);
+        assert!(text.len() < nanobot_channel::MAX_NOTE_BYTES && parse(&text).len() == MAX_ENTRIES);
         assert!(
             !process(&notes).await.is_suspect(&long(0))
                 && process(&notes).await.is_suspect("two\nlines")
         );
         for text in ["x", "1", "0 a", "-1 a", "99999999999 a", "\0"] {
-            assert_eq!(read(text), VecDeque::new(), "{text:?}");
+            assert_eq!(parse(text), VecDeque::new(), "{text:?}");
         }
-        assert_eq!(read(&format!("{} a", u32::MAX)).len(), 1);
+        assert_eq!(parse(&format!("{} a", u32::MAX)).len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn signs_of_life_say_what_is_set_aside_until_it_is_removed() {
-        let (notes, seen) = (Arc::new(NoteBook::default()), Arc::new(Seen::default()));
+    async fn set_aside_messages_impair_liveness_until_removed() {
+        let (notes, seen) = (
+            Arc::new(NoteBook::default()),
+            Arc::new(RecordedLiveness::default()),
+        );
         let quarantine = process(&notes).await;
-        let supervisor: Arc<dyn Liveness> = Arc::<Seen>::clone(&seen);
-        let standing = quarantine.trouble.shown_to(&supervisor);
-        standing.alive();
+        let supervisor: Arc<dyn Liveness> = Arc::<RecordedLiveness>::clone(&seen);
+        let reporting = quarantine.trouble.wrap(&supervisor);
+        reporting.alive();
         assert_eq!(seen.alive.load(Ordering::Relaxed), 1);
-        quarantine.set_aside("bad", b"{}", standing.as_ref()).await;
-        standing.alive();
+        quarantine.set_aside("bad", b"{}", reporting.as_ref()).await;
+        reporting.alive();
         let why = "1 message was set aside after ending the program 4 times; look at what is in memory and remove it";
         assert_eq!(
             (
@@ -615,17 +623,19 @@ mod tests {
             ),
             (1, why)
         );
-        let looking = watch_aside(
+        let watching = watch_set_aside(
             "chat".into(),
             Arc::<NoteBook>::clone(&notes),
             Arc::clone(&quarantine.trouble),
         );
         notes.remove_quarantined("bad");
         assert!(
-            tokio::time::timeout(LOOK_EVERY * 2, looking).await.is_err(),
-            "it goes on looking"
+            tokio::time::timeout(CHECK_INTERVAL * 2, watching)
+                .await
+                .is_err(),
+            "the watch does not end"
         );
-        standing.alive();
+        reporting.alive();
         assert_eq!(seen.alive.load(Ordering::Relaxed), 2);
     }
 }

@@ -46,7 +46,7 @@ pub trait Reactor: Send + Sync + 'static {
 
     /// Returns the message that a turn answers, for turns that began before a restart. `None` if
     /// the platform leaves such messages as they are.
-    fn answered(&self, end: &OutboundMessage) -> Option<Self::Message>;
+    fn answered_message(&self, end: &OutboundMessage) -> Option<Self::Message>;
 }
 
 /// Emoji of a channel; an empty one is not shown.
@@ -173,7 +173,7 @@ impl<R: Reactor> Reactions<R> {
 impl<R: Reactor> TurnEnds for Reactions<R> {
     async fn ended(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
         if !self.end(&end.chat_id, &end.delivery).await
-            && let Some(message) = self.0.reactor.answered(end)
+            && let Some(message) = self.0.reactor.answered_message(end)
         {
             let ReactionEmoji {
                 received, working, ..
@@ -271,7 +271,7 @@ mod tests {
     }
 
     impl Refusal for No {
-        fn meaning(&self) -> ChannelError {
+        fn to_channel_error(&self) -> ChannelError {
             ChannelError::Refused("no".to_owned())
         }
     }
@@ -310,7 +310,7 @@ mod tests {
             self.note("remove", *message, emoji)
         }
 
-        fn answered(&self, _end: &OutboundMessage) -> Option<u8> {
+        fn answered_message(&self, _end: &OutboundMessage) -> Option<u8> {
             None
         }
     }
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_end_of_a_turn_is_the_end_for_its_conversation() {
+    async fn turn_end_finishes_reactions_of_its_conversation() {
         let (calls, background, chat) = (
             Calls::default(),
             BackgroundWork::default(),
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_rate_limit_is_waited_for_and_an_early_end_sets_nothing_late() {
+    async fn rate_limit_delays_and_early_end_adds_no_late_reaction() {
         let (calls, background, chat) = (
             Calls::default(),
             BackgroundWork::default(),

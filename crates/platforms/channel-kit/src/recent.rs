@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_is_forgotten_first() {
+    fn oldest_name_is_evicted_first() {
         let mut recent = Recent::new(3);
         let is_new = [1, 2, 1, 3, 4].map(|name| recent.insert(name));
         assert_eq!(is_new, [true, true, false, true, true]);

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failures_in_a_row_end_the_run() {
+    fn consecutive_failures_end_the_run() {
         let assistant = Assistant::new("eve");
         let mut reconnect = Reconnect::new("Chat", Duration::from_secs(1), 3);
         let lost = || ChannelError::Unavailable("lost".to_owned());

@@ -15,10 +15,10 @@ use serde::Deserialize;
 
 use crate::Secret;
 use crate::call::CallError;
-use crate::http::{self, Failure, Way};
+use crate::http::{self, Failure, ProxyMode};
 
 /// The time that a file may take longer than another request.
-pub const FILE_TIME: Duration = Duration::from_secs(90);
+pub const FILE_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Finds the part of a token that is secret by itself.
 pub type SecretPart = fn(&str) -> Option<&str>;
@@ -26,7 +26,7 @@ pub type SecretPart = fn(&str) -> Option<&str>;
 /// A server, and a client to use it with.
 pub struct Rest {
     base: Url,
-    way: Way,
+    proxy: ProxyMode,
     timeout: Duration,
     secrets: Vec<(Secret, SecretPart)>,
     configure: Box<dyn Fn(ClientBuilder) -> ClientBuilder + Send + Sync>,
@@ -61,12 +61,12 @@ impl Rest {
     pub fn new(
         api_base: &str,
         example: &str,
-        way: Way,
+        proxy: ProxyMode,
         timeout: Duration,
     ) -> Result<Self, ChannelError> {
         Ok(Self {
             base: http::api_base(api_base, example)?,
-            way,
+            proxy,
             timeout,
             secrets: Vec::new(),
             configure: Box::new(|builder| builder),
@@ -76,20 +76,20 @@ impl Rest {
 
     /// Adds a secret, which is removed from every error.
     #[must_use]
-    pub fn hiding(self, secret: &Secret) -> Self {
-        self.hiding_part(secret, |_| None)
+    pub fn redacting(self, secret: &Secret) -> Self {
+        self.redacting_part(secret, |_| None)
     }
 
     /// Adds a secret; it and the part of it that `part` finds are removed from every error.
     #[must_use]
-    pub fn hiding_part(mut self, secret: &Secret, part: SecretPart) -> Self {
+    pub fn redacting_part(mut self, secret: &Secret, part: SecretPart) -> Self {
         self.secrets.push((secret.clone(), part));
         self
     }
 
     /// Adds settings of the client.
     #[must_use]
-    pub fn configured(
+    pub fn configure_client(
         mut self,
         configure: impl Fn(ClientBuilder) -> ClientBuilder + Send + Sync + 'static,
     ) -> Self {
@@ -189,9 +189,9 @@ impl Rest {
             .map_err(|error| CallError::Misunderstood(self.scrub(&error.to_string())))
     }
 
-    /// The failure of an answer that `platform` did not give: proxies and gateways speak HTML, and
-    /// know nothing of the token.
-    pub fn not_from<R>(platform: &str, status: StatusCode) -> CallError<R> {
+    /// Returns the failure for an answer that a proxy or a gateway gave in place of `platform`: in
+    /// HTML, and without regard to the token.
+    pub fn intermediary_error<R>(platform: &str, status: StatusCode) -> CallError<R> {
         CallError::Unreachable(format!(
             "something on the way to {platform} answered {status}"
         ))
@@ -221,7 +221,7 @@ impl Rest {
         }
     }
 
-    /// Leaves every connection: later requests open new ones.
+    /// Drops the client and its connections: later requests open new ones.
     pub fn renew(&self) {
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -235,7 +235,7 @@ impl Rest {
         if let Some(client) = &*client {
             return Ok(client.clone());
         }
-        let built = (self.configure)(http::client(&self.way)).build();
+        let built = (self.configure)(http::client(&self.proxy)).build();
         let built =
             built.map_err(|error| CallError::Setup(self.scrub(&Failure::from(error).text)))?;
         Ok(client.insert(built).clone())
@@ -252,14 +252,19 @@ mod tests {
 
     fn rest(base: &str) -> Rest {
         let token = Secret::new("42:AbC");
-        Rest::new(base, "http://x", Way::Straight, Duration::from_millis(200))
-            .unwrap()
-            .hiding_part(&token, |token| token.split_once(':').map(|(_, key)| key))
-            .hiding(&Secret::new("other"))
+        Rest::new(
+            base,
+            "http://x",
+            ProxyMode::Direct,
+            Duration::from_millis(200),
+        )
+        .unwrap()
+        .redacting_part(&token, |token| token.split_once(':').map(|(_, key)| key))
+        .redacting(&Secret::new("other"))
     }
 
     #[test]
-    fn secrets_stay_out_of_texts() {
+    fn errors_and_debug_output_hide_secrets() {
         let rest = rest("http://localhost:1/");
         assert_eq!(rest.scrub("42:AbC AbC other"), "<secret> <secret> <secret>");
         assert_eq!(
@@ -271,7 +276,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_did_not_leave_is_told_from_one_that_may_have_arrived() {
+    async fn unsent_and_interrupted_requests_are_distinguished() {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = silent.local_addr().unwrap();
         let rest = rest(&format!("http://{address}"));

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_shown_nowhere() {
+    fn debug_and_scrub_hide_the_secret() {
         let token = Secret::new(" 42:AbC \n");
         assert_eq!(
             token.scrub("http://x/bot42:AbC/getMe"),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_in_a_token_is_hidden_too() {
+    fn scrub_with_hides_the_secret_part() {
         let key = |token: &'static str, text: &str| {
             Secret::new(token).scrub_with(text, |token| token.split_once(':').map(|(_, key)| key))
         };
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_whole_secret_is_the_secret() {
+    fn secret_matches_only_the_whole_text() {
         let secret = Secret::new("abc");
         let shown = ["abc", "abd", "ab", "abcd", ""].map(|shown| secret.is(shown.as_bytes()));
         assert_eq!(shown, [true, false, false, false, false]);

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn both_spellings_are_read_and_what_says_nothing_is_left_alone() {
+    fn section_accepts_both_spellings_and_null() {
         let settings = |api_base: &str, is_open| Settings {
             api_base: api_base.to_owned(),
             is_open,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_as_it_is_written_and_without_its_value() {
+    fn unreadable_key_is_reported_as_written_without_value() {
         let table = [
             (json!([]), ": has to be an object"),
             (

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declaration_is_the_section_and_its_documentation() {
+    fn declaration_generates_section_and_documentation() {
         assert_eq!(
             Value::Object(default_section(Settings::keys())),
             json!({

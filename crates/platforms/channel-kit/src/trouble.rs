@@ -11,7 +11,7 @@ pub struct Trouble(watch::Sender<Option<String>>);
 
 impl Trouble {
     /// Sets the reason, unless there is one. `true` if there was none.
-    pub fn begin(&self, why: &str) -> bool {
+    pub fn set_if_none(&self, why: &str) -> bool {
         self.0.send_if_modified(|known| {
             let is_first = known.is_none();
             known.get_or_insert_with(|| why.to_owned());
@@ -29,21 +29,21 @@ impl Trouble {
     }
 
     /// Waits until there is a reason.
-    pub async fn begun(&self) {
+    pub async fn wait_until_set(&self) {
         // This is the sender, so it cannot be closed.
         drop(self.0.subscribe().wait_for(Option::is_some).await);
     }
 
     /// Wraps `supervisor`, so that signs of life report the reason while there is one.
     #[must_use]
-    pub fn shown_to(self: &Arc<Self>, supervisor: &Arc<dyn Liveness>) -> Arc<dyn Liveness> {
+    pub fn wrap(self: &Arc<Self>, supervisor: &Arc<dyn Liveness>) -> Arc<dyn Liveness> {
         Arc::new(ImpairedLiveness {
             supervisor: Arc::clone(supervisor),
             trouble: Arc::clone(self),
         })
     }
 
-    fn now(&self) -> Option<String> {
+    fn current(&self) -> Option<String> {
         self.0.borrow().clone()
     }
 }
@@ -56,7 +56,7 @@ struct ImpairedLiveness {
 
 impl Liveness for ImpairedLiveness {
     fn alive(&self) {
-        match self.trouble.now() {
+        match self.trouble.current() {
             Some(why) => self.supervisor.impaired(&why),
             None => self.supervisor.alive(),
         }

@@ -48,7 +48,7 @@ impl<R: Refusal> UploadError<R> {
 /// `true` if a file is at an `http` or `https` address: platforms show it from there, and nothing
 /// is fetched here.
 #[must_use]
-pub fn is_address(media: &MediaRef) -> bool {
+pub fn is_url(media: &MediaRef) -> bool {
     ["http://", "https://"]
         .iter()
         .any(|scheme| media.location.starts_with(scheme))
@@ -56,8 +56,8 @@ pub fn is_address(media: &MediaRef) -> bool {
 
 /// Returns the name of a file: the last piece of its path or address.
 #[must_use]
-pub fn name_of(media: &MediaRef) -> &str {
-    let location = if is_address(media) {
+pub fn file_name(media: &MediaRef) -> &str {
+    let location = if is_url(media) {
         media.location.split(['?', '#']).next().unwrap_or_default()
     } else {
         media.location.as_str()
@@ -72,7 +72,7 @@ pub fn name_of(media: &MediaRef) -> &str {
 ///
 /// # Errors
 /// [`UploadError::Unreadable`] and [`UploadError::TooLarge`].
-pub async fn length_of<R: Refusal>(
+pub async fn file_size<R: Refusal>(
     media: &MediaRef,
     limit: u64,
     platform: &'static str,
@@ -93,7 +93,7 @@ pub async fn read<R: Refusal>(
     limit: u64,
     platform: &'static str,
 ) -> Result<Vec<u8>, UploadError<R>> {
-    length_of(media, limit, platform).await?;
+    file_size(media, limit, platform).await?;
     tokio::fs::read(&media.location)
         .await
         .map_err(UploadError::Unreadable)
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_called_by_the_end_of_its_place() {
+    fn file_name_is_the_last_path_segment() {
         let table = [
             ("/a/b/Cat.JPG", "Cat.JPG", false),
             ("https://x.test/a/cat.png?size=1#top", "cat.png", true),
@@ -115,7 +115,7 @@ mod tests {
         for (location, name, elsewhere) in table {
             let media = MediaRef::new(location);
             assert_eq!(
-                (name_of(&media), is_address(&media)),
+                (file_name(&media), is_url(&media)),
                 (name, elsewhere),
                 "{location}"
             );

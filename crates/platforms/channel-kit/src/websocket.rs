@@ -40,8 +40,8 @@ pub enum Incoming {
     Text(String),
     /// A binary frame.
     Binary(Vec<u8>),
-    /// Another sign of life.
-    Life,
+    /// A ping or a pong.
+    Control,
     /// The other side closed the connection, with this code and reason where it gave them.
     Closed(Option<(u16, String)>),
 }
@@ -92,7 +92,7 @@ impl WebSocket {
     /// Enables pings; the connection is over after `longest_silence` without any frame. For
     /// protocols without a heartbeat of their own.
     #[must_use]
-    pub fn pinging(mut self, every: Duration, longest_silence: Duration) -> Self {
+    pub fn with_pings(mut self, every: Duration, longest_silence: Duration) -> Self {
         let now = Instant::now();
         self.pings = Some(Pings {
             every,
@@ -135,7 +135,7 @@ impl WebSocket {
                         (frame.code.into(), frame.reason.to_string())
                     })))
                 }
-                Some(Ok(_)) => Ok(Incoming::Life),
+                Some(Ok(_)) => Ok(Incoming::Control),
                 Some(Err(error)) => Err(format!("it broke: {error}")),
                 None => Ok(Incoming::Closed(None)),
             };
@@ -236,12 +236,12 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
-    use crate::http::Way;
+    use crate::http::ProxyMode;
 
     type Error = CallError<String>;
 
     fn rest() -> Rest {
-        Rest::new("http://localhost", "", Way::Straight, SEND).unwrap()
+        Rest::new("http://localhost", "", ProxyMode::Direct, SEND).unwrap()
     }
 
     /// A server for one connection.
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn frames_go_both_ways_and_a_close_has_its_code() {
+    async fn frames_are_exchanged_and_close_code_is_returned() {
         let (address, server) = serve().await;
         let mut socket = WebSocket::open::<String>(&rest(), &address, SEND)
             .await
@@ -284,25 +284,25 @@ mod tests {
         let closed = Incoming::Closed(Some((4004, "no".to_owned())));
         assert_eq!(
             heard,
-            [Incoming::Text("hi".to_owned()), Incoming::Life, closed]
+            [Incoming::Text("hi".to_owned()), Incoming::Control, closed]
         );
     }
 
     #[tokio::test]
-    async fn a_silent_connection_is_over() {
+    async fn silent_connection_times_out() {
         let (address, server) = serve().await;
         let (every, longest) = (Duration::from_millis(20), Duration::from_millis(60));
         let mut socket = WebSocket::open::<String>(&rest(), &address, SEND)
             .await
             .unwrap()
-            .pinging(every, longest);
+            .with_pings(every, longest);
         // It is not read, so that pings are not answered.
         let _server = server.await.unwrap();
         assert_eq!(socket.next().await.unwrap_err(), "it fell silent");
     }
 
     #[tokio::test]
-    async fn an_address_that_cannot_be_used_is_not_repeated() {
+    async fn unusable_address_is_not_quoted_in_the_error() {
         for address in ["http://ticket", "ticket", "ws://"] {
             let error: Error = WebSocket::open(&rest(), address, SEND).await.unwrap_err();
             let unusable = "the address of the socket cannot be used";

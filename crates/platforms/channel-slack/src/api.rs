@@ -6,14 +6,14 @@
 
 use nanobot_channel::ChannelError;
 use nanobot_channel_kit::Rest;
-use nanobot_channel_kit::call::{USUAL_PAUSE, retry_after};
-use nanobot_channel_kit::http::Way;
+use nanobot_channel_kit::call::{DEFAULT_RETRY_AFTER, retry_after};
+use nanobot_channel_kit::http::ProxyMode;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::config::API_BASE;
-use crate::error::{CallError, named};
+use crate::error::{CallError, from_code};
 use crate::{Secret, SlackConfig};
 
 /// The Web API and the tokens to use it with.
@@ -34,10 +34,12 @@ impl Api {
         config: &SlackConfig,
         shared_proxy: Option<&str>,
     ) -> Result<Self, ChannelError> {
-        let way = Way::new(config.proxy.as_ref().map(Secret::expose), shared_proxy)?;
-        let rest = Rest::new(&config.api_base, API_BASE, way, config.request_timeout())?;
+        let proxy = ProxyMode::new(config.proxy.as_ref().map(Secret::expose), shared_proxy)?;
+        let rest = Rest::new(&config.api_base, API_BASE, proxy, config.request_timeout())?;
         Ok(Self {
-            rest: rest.hiding(&config.bot_token).hiding(&config.app_token),
+            rest: rest
+                .redacting(&config.bot_token)
+                .redacting(&config.app_token),
             bot: config.bot_token.clone(),
             app: config.app_token.clone(),
         })
@@ -54,7 +56,11 @@ impl Api {
     }
 
     /// Makes a call that changes nothing. Slack reads no JSON there.
-    pub(crate) async fn ask<R>(&self, method: &str, query: &[(&str, &str)]) -> Result<R, CallError>
+    pub(crate) async fn query<R>(
+        &self,
+        method: &str,
+        query: &[(&str, &str)],
+    ) -> Result<R, CallError>
     where
         R: DeserializeOwned,
     {
@@ -81,13 +87,13 @@ impl Api {
 
     async fn exchange<R: DeserializeOwned>(&self, request: RequestBuilder) -> Result<R, CallError> {
         let answer = self.rest.answer(request).await?;
-        let pause = retry_after(&answer.headers).unwrap_or(USUAL_PAUSE);
+        let pause = retry_after(&answer.headers).unwrap_or(DEFAULT_RETRY_AFTER);
         if answer.status == StatusCode::TOO_MANY_REQUESTS {
             return Err(CallError::RateLimited(pause));
         }
         let verdict: ApiVerdict = match self.rest.read(&answer.body) {
             Err(_) if !answer.status.is_success() => {
-                return Err(Rest::not_from("Slack", answer.status));
+                return Err(Rest::intermediary_error("Slack", answer.status));
             }
             verdict => verdict?,
         };
@@ -98,7 +104,7 @@ impl Api {
         let code = verdict
             .error
             .map_or_else(|| "no reason was given".to_owned(), scrub);
-        Err(match named(code, verdict.needed.map(scrub)) {
+        Err(match from_code(code, verdict.needed.map(scrub)) {
             CallError::RateLimited(_) => CallError::RateLimited(pause),
             error => error,
         })

@@ -6,7 +6,7 @@
 
 use nanobot_channel::Value;
 use nanobot_channel_kit::attachment::{self, Attachment};
-use nanobot_channel_kit::rest::FILE_TIME;
+use nanobot_channel_kit::rest::FILE_TIMEOUT;
 use reqwest::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderName, LOCATION};
 use reqwest::{Method, Response, Url};
 
@@ -28,7 +28,7 @@ type FetchError = attachment::FetchError<Refusal>;
 const NAME_LIMIT: usize = 100;
 
 /// Reads a file as the event describes it, however badly.
-pub(crate) fn of(described: &Value) -> Attachment {
+pub(crate) fn parse(described: &Value) -> Attachment {
     let file: SlackFile = serde_json::from_value(described.clone()).unwrap_or_default();
     let family = file
         .mimetype
@@ -53,8 +53,8 @@ pub(crate) fn of(described: &Value) -> Attachment {
     }
 }
 
-/// The marker of a file that was not kept.
-pub(crate) fn not_kept(file: &Attachment) -> String {
+/// Returns the marker of a file that could not be stored.
+pub(crate) fn failure_marker(file: &Attachment) -> String {
     let name = file.name.replace(char::is_control, " ");
     let (kind, name) = (file.kind, head(&name, NAME_LIMIT));
     format!("[{kind}: {name}: download failed]")
@@ -66,7 +66,7 @@ pub(crate) async fn fetch(api: &Api, file: &Attachment, limit: u64) -> Result<Ve
         .source
         .as_deref()
         .ok_or(FetchError::NoAddress(ELSEWHERE))?;
-    let response = open(api, address).await?;
+    let response = follow_redirects(api, address).await?;
     let is_page = header(&response, &CONTENT_TYPE).starts_with("text/html");
     if is_page && !header(&response, &CONTENT_DISPOSITION).starts_with("attachment") {
         return Err(FetchError::NoAddress(WEB_PAGE));
@@ -76,18 +76,18 @@ pub(crate) async fn fetch(api: &Api, file: &Attachment, limit: u64) -> Result<Ve
 }
 
 /// Follows an address to where the file is.
-async fn open(api: &Api, address: &str) -> Result<Response, FetchError> {
+async fn follow_redirects(api: &Api, address: &str) -> Result<Response, FetchError> {
     let mut address =
         Url::parse(address).map_err(|_unreadable| FetchError::NoAddress(ELSEWHERE))?;
     for _ in 0..=REDIRECTS {
-        if !may_have_the_token(api, &address) {
+        if !is_token_host(api, &address) {
             return Err(FetchError::NoAddress(ELSEWHERE));
         }
         let request = api
             .rest
             .request_to(Method::GET, address.clone())?
             .bearer_auth(api.bot.expose())
-            .timeout(api.rest.timeout() + FILE_TIME);
+            .timeout(api.rest.timeout() + FILE_TIMEOUT);
         let response = api.rest.send(request).await?;
         if !response.status().is_redirection() {
             let status = response.status();
@@ -104,7 +104,7 @@ async fn open(api: &Api, address: &str) -> Result<Response, FetchError> {
     Err(FetchError::NoAddress(ELSEWHERE))
 }
 
-fn may_have_the_token(api: &Api, address: &Url) -> bool {
+fn is_token_host(api: &Api, address: &Url) -> bool {
     let same = |a: &Url, b: &Url| {
         (a.scheme(), a.host_str(), a.port_or_known_default())
             == (b.scheme(), b.host_str(), b.port_or_known_default())
@@ -133,7 +133,7 @@ mod tests {
     use crate::SlackConfig;
 
     #[test]
-    fn the_token_goes_to_slack_alone() {
+    fn token_is_sent_only_to_slack_hosts() {
         let api = |base: &str| {
             Api::new(
                 &SlackConfig {
@@ -160,24 +160,24 @@ mod tests {
         ];
         for (address, expected) in table {
             assert_eq!(
-                may_have_the_token(&slack, &Url::parse(address).unwrap()),
+                is_token_host(&slack, &Url::parse(address).unwrap()),
                 expected,
                 "{address}"
             );
         }
         let fake = api("http://127.0.0.1:9/api");
-        assert!(may_have_the_token(
+        assert!(is_token_host(
             &fake,
             &Url::parse("http://127.0.0.1:9/files/a").unwrap()
         ));
-        assert!(!may_have_the_token(
+        assert!(!is_token_host(
             &fake,
             &Url::parse("http://127.0.0.1:8/files/a").unwrap()
         ));
     }
 
     #[test]
-    fn a_file_is_known_by_what_the_event_says() {
+    fn attachment_is_parsed_from_the_event() {
         let table = [
             (
                 json!({"id": "F1", "name": "a.png", "mimetype": "image/png"}),
@@ -198,7 +198,7 @@ mod tests {
             (json!("odd"), "file", "file"),
         ];
         for (described, kind, name) in table {
-            let attachment = of(&described);
+            let attachment = parse(&described);
             assert_eq!(
                 (attachment.kind, attachment.name.as_str()),
                 (kind, name),

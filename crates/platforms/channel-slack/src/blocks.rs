@@ -7,7 +7,7 @@ use slack_morphism::blocks::{
     SlackTableColumnAlign, SlackTableColumnSetting, SlackTableRichTextCell,
 };
 
-use crate::candidate::BUTTON;
+use crate::interaction::BUTTON_PREFIX;
 use crate::text::head;
 
 /// Limit of a section's text, in code points.
@@ -84,7 +84,7 @@ fn add_buttons(mut blocks: Vec<SlackBlock>, rows: &[Vec<Button>]) -> Vec<SlackBl
                 number += 1;
                 let label = SlackBlockPlainText::new(head(&button.label, LABEL_LIMIT).to_owned());
                 SlackBlockButtonElement::new(label.into())
-                    .with_action_id(format!("{BUTTON}{number}").into())
+                    .with_action_id(format!("{BUTTON_PREFIX}{number}").into())
                     .with_value(head(&button.label, VALUE_LIMIT).to_owned())
                     .into()
             });
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_row_is_a_block() {
+    fn each_button_row_is_a_block() {
         let button = |label: &str| Button {
             label: label.to_owned(),
         };
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_stands_between_texts_and_buttons() {
+    fn table_block_is_between_text_and_buttons() {
         let rows = vec![
             vec!["a".to_owned(), "b <c>".to_owned()],
             vec!["1".to_owned(), String::new()],

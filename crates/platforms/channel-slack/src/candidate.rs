@@ -7,23 +7,21 @@
 use nanobot_channel::{
     Arrival, ChatId, ChatKind, CommandInfo, DeliveryContext, Map, MessageId, SenderId, Value,
 };
+use nanobot_channel_kit::attribute_text;
 use nanobot_channel_kit::intake::Piece;
-use nanobot_channel_kit::others_words;
 use serde_json::json;
 
 use crate::SlackConfig;
 use crate::attachment;
 use crate::target::SendTarget;
-use crate::text::{head, mentions, readable, without_mention};
-use crate::wire::{Interaction, SlackEvent, SlashCommand};
+use crate::text::{head, mentions, readable, strip_mention};
+use crate::wire::{SlackEvent, SlashCommand};
 
-/// The beginning of the ids of our buttons.
-pub(crate) const BUTTON: &str = "choice-";
 /// Most shared messages of one message that are shown, and the longest text of each, in characters.
-const SHARED: usize = 10;
-const SHARED_LIMIT: usize = 4000;
+const MAX_SHARED: usize = 10;
+const MAX_SHARED_LENGTH: usize = 4000;
 /// Subtypes of messages that people write.
-const WRITTEN: &[&str] = &["file_share", "me_message", "thread_broadcast"];
+const WRITTEN_SUBTYPES: &[&str] = &["file_share", "me_message", "thread_broadcast"];
 
 /// The app's own user.
 #[derive(Clone, Debug)]
@@ -41,14 +39,14 @@ pub(crate) type CandidateMessage = nanobot_channel_kit::intake::CandidateMessage
 pub struct SlackOrigin {
     /// The message that a reaction can be put on.
     pub(crate) message: Option<String>,
-    /// The thread in which it was said.
-    pub(crate) said_in: Option<String>,
+    /// The thread of the message itself; its reply may begin another one.
+    pub(crate) source_thread: Option<String>,
     /// The message whose button was pressed, with the label.
     pub(crate) pressed: Option<(Value, String)>,
 }
 
 /// Reads a message. `None` when it is not for the assistant.
-pub(crate) fn of_event(
+pub(crate) fn message_candidate(
     config: &SlackConfig,
     me: &Identity,
     event: &SlackEvent,
@@ -60,7 +58,7 @@ pub(crate) fn of_event(
     let is_written = event
         .subtype
         .as_deref()
-        .is_none_or(|subtype| WRITTEN.contains(&subtype));
+        .is_none_or(|subtype| WRITTEN_SUBTYPES.contains(&subtype));
     // Other bots may answer every message they see, and so would this one.
     if !is_written || event.bot_id.is_some() {
         return None;
@@ -78,67 +76,38 @@ pub(crate) fn of_event(
     let raw = event.text.as_deref().unwrap_or_default();
     let is_answer = event.parent_user_id.as_deref() == Some(&me.user);
     let is_addressed = is_mention || is_answer || mentions(raw, &me.user);
-    let said_in = given(&event.thread_ts);
+    let source_thread = given(&event.thread_ts);
     let begins_thread = kind == ChatKind::Group && config.reply_in_thread;
-    let thread = said_in
+    let thread = source_thread
         .clone()
         .or_else(|| begins_thread.then(|| ts.clone()));
-    let shared = event.attachments.iter().flatten().take(SHARED);
+    let shared = event.attachments.iter().flatten().take(MAX_SHARED);
     let files = event.files.iter().flatten();
     let facts = json!({
-        "type": event.kind, "user": user, "channel": chat, "ts": ts, "thread_ts": said_in, "text": raw,
+        "type": event.kind, "user": user, "channel": chat, "ts": ts, "thread_ts": source_thread, "text": raw,
     });
-    let mut candidate = candidate(user, chat, kind, ts.clone(), thread, &facts);
+    let mut candidate = empty_candidate(user, chat, kind, ts.clone(), thread, &facts);
     if kind == ChatKind::Group {
         candidate.arrival = Arrival::group(is_addressed);
     }
-    let text = readable(&without_mention(raw, &me.user));
+    let text = readable(&strip_mention(raw, &me.user));
     candidate.pieces = [Piece::Text(text)]
         .into_iter()
-        .chain(shared.filter_map(self::shared).map(Piece::Text))
-        .chain(files.map(attachment::of).map(Piece::File))
+        .chain(shared.filter_map(shared_text).map(Piece::Text))
+        .chain(files.map(attachment::parse).map(Piece::File))
         .collect();
     candidate.delivery.reply_to = Some(MessageId::from(ts.as_str()));
     candidate.origin = SlackOrigin {
         message: Some(ts),
-        said_in,
+        source_thread,
         pressed: None,
     };
     Some(candidate)
 }
 
-/// Reads a press of a button. `None` when the button is not one of ours.
-pub(crate) fn of_interaction(interaction: Interaction) -> Option<CandidateMessage> {
-    let Interaction {
-        kind,
-        user,
-        channel,
-        message,
-        actions,
-    } = interaction;
-    let action = actions.into_iter().next()?;
-    if kind != "block_actions" || action.kind != "button" || !action.action_id.starts_with(BUTTON) {
-        return None;
-    }
-    let label = action.value.filter(|label| !label.is_empty())?;
-    if user.id.is_empty() || channel.id.is_empty() || action.action_ts.is_empty() {
-        return None;
-    }
-    let kind = chat_kind(None, &channel.id);
-    let thread = message
-        .get("thread_ts")
-        .and_then(Value::as_str)
-        .map(str::to_owned);
-    let facts = json!({"type": "block_actions", "user": user.id, "channel": channel.id, "ts": action.action_ts});
-    let mut candidate = candidate(user.id, channel.id, kind, action.action_ts, thread, &facts);
-    candidate.pieces = vec![Piece::Text(label.clone())];
-    candidate.origin.pressed = Some((message, label));
-    Some(candidate)
-}
-
 /// Reads a slash command: a command of the assistant by its own name, or anything else after a name
 /// that only the workspace knows (`/nanobot new`, `/nanobot how are you?`).
-pub(crate) fn of_command(
+pub(crate) fn command_candidate(
     command: SlashCommand,
     commands: &[CommandInfo],
 ) -> Option<CandidateMessage> {
@@ -156,14 +125,14 @@ pub(crate) fn of_command(
     let is_direct = channel_name.as_deref() == Some("directmessage");
     let kind = chat_kind(is_direct.then_some("im"), &channel_id);
     let facts = json!({"type": "slash_commands", "user": user_id, "channel": channel_id, "command": command});
-    let mut candidate = candidate(user_id, channel_id, kind, trigger_id, None, &facts);
+    let mut candidate = empty_candidate(user_id, channel_id, kind, trigger_id, None, &facts);
     let text = command_text(&command, text.as_deref().unwrap_or_default(), commands);
     candidate.pieces = vec![Piece::Text(text)];
     Some(candidate)
 }
 
 /// A candidate without content that means the assistant.
-fn candidate(
+pub(crate) fn empty_candidate(
     user: String,
     chat: String,
     kind: ChatKind,
@@ -190,29 +159,32 @@ fn candidate(
     }
 }
 
-/// Returns where a candidate was said and its `ts`, if it is a message.
-pub(crate) fn said(candidate: &CandidateMessage) -> Option<(SendTarget, String)> {
+/// Returns the place and the `ts` of a candidate, if it is a message.
+pub(crate) fn message_mark(candidate: &CandidateMessage) -> Option<(SendTarget, String)> {
     let SlackOrigin {
-        message, said_in, ..
+        message,
+        source_thread,
+        ..
     } = &candidate.origin;
     let place = SendTarget {
         chat: candidate.chat.to_string(),
-        thread: said_in.clone(),
+        thread: source_thread.clone(),
     };
     message.clone().map(|ts| (place, ts))
 }
 
-/// Returns the conversation, and the thread that goes on with it, up to right before a candidate.
-pub(crate) fn heard_in(candidate: &CandidateMessage) -> Vec<(SendTarget, String)> {
+/// Returns the marks of a candidate's conversation and of the thread of its reply, right before the
+/// candidate.
+pub(crate) fn initial_marks(candidate: &CandidateMessage) -> Vec<(SendTarget, String)> {
     let Some(ts) = &candidate.origin.message else {
         return Vec::new();
     };
     let place = |thread: Option<&String>| {
-        let is_its_begin = thread == Some(ts);
-        let before = if is_its_begin {
+        let is_thread_root = thread == Some(ts);
+        let before = if is_thread_root {
             Some(ts.clone())
         } else {
-            right_before(ts)
+            previous_ts(ts)
         };
         let place = SendTarget {
             chat: candidate.chat.to_string(),
@@ -224,8 +196,8 @@ pub(crate) fn heard_in(candidate: &CandidateMessage) -> Vec<(SendTarget, String)
     [None].into_iter().chain(thread).filter_map(place).collect()
 }
 
-/// Returns a message that was shared, or the preview of a link, marked as another person's words.
-fn shared(attachment: &Value) -> Option<String> {
+/// Returns a message that was shared, or the preview of a link, attributed to its author.
+fn shared_text(attachment: &Value) -> Option<String> {
     let given = |key: &str| {
         attachment
             .get(key)
@@ -248,15 +220,15 @@ fn shared(attachment: &Value) -> Option<String> {
         .or(given("title"))
         .or(given("service_name"));
     let text = given("text").or(given("fallback"))?;
-    Some(others_words(
+    Some(attribute_text(
         kind,
         name.unwrap_or("unknown"),
-        &readable(head(text, SHARED_LIMIT)),
+        &readable(head(text, MAX_SHARED_LENGTH)),
     ))
 }
 
-/// The last `ts` before this one.
-fn right_before(ts: &str) -> Option<String> {
+/// Returns the last possible `ts` before this one.
+fn previous_ts(ts: &str) -> Option<String> {
     let (seconds, micros) = ts.split_once('.')?;
     let at = seconds
         .parse::<u64>()
@@ -268,7 +240,7 @@ fn right_before(ts: &str) -> Option<String> {
 }
 
 /// Returns the kind of a chat, from its id if Slack does not report it.
-fn chat_kind(channel_type: Option<&str>, chat: &str) -> ChatKind {
+pub(crate) fn chat_kind(channel_type: Option<&str>, chat: &str) -> ChatKind {
     let is_direct = channel_type.map_or_else(|| chat.starts_with('D'), |kind| kind == "im");
     if is_direct {
         ChatKind::Direct
@@ -305,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slash_command_is_a_command_or_what_stands_behind_it() {
+    fn slash_command_maps_to_a_command_or_its_text() {
         let commands = [
             CommandInfo {
                 name: "new",
@@ -339,19 +311,19 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_between_a_message_and_right_before_it() {
+    fn previous_ts_is_one_microsecond_earlier() {
         let table = [
             ("5.000002", Some("5.000001")),
             ("1700000000.000000", Some("1699999999.999999")),
             ("x", None),
         ];
         for (ts, before) in table {
-            assert_eq!(right_before(ts).as_deref(), before, "{ts}");
+            assert_eq!(previous_ts(ts).as_deref(), before, "{ts}");
         }
     }
 
     #[test]
-    fn the_id_says_who_hears_it_where_slack_does_not() {
+    fn chat_kind_falls_back_to_the_id_prefix() {
         let table = [
             (Some("im"), "D1", ChatKind::Direct),
             (None, "D1", ChatKind::Direct),

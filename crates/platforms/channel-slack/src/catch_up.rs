@@ -1,4 +1,4 @@
-//! Catch-up with messages that were said while no connection received them.
+//! Catch-up with messages that were posted while no connection received them.
 //!
 //! Decision: a conversation catches up in its own lane, before its live events, so that its order
 //! stays; the [queue](crate::fetch_queue) limits how many fetch at once. A fetched message takes
@@ -14,33 +14,33 @@ use nanobot_channel_kit::intake::Next;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::candidate::{Identity, of_event};
+use crate::candidate::{Identity, message_candidate};
 use crate::channel::Slack;
 use crate::error::{CallError, Refusal};
 use crate::history::Extent;
 use crate::target::SendTarget;
-use crate::wire::{SlackEvent, said_key};
+use crate::wire::{SlackEvent, message_key};
 
 /// Maximum number of conversations with a mark, and of threads.
-pub(crate) const MARKED: usize = 100;
+pub(crate) const MAX_MARKS: usize = 100;
 /// Age of the oldest message that is fetched.
-const LONGEST_AGO: Duration = Duration::from_hours(24);
+const MAX_AGE: Duration = Duration::from_hours(24);
 /// Silence after which a thread is not fetched.
-const THREAD_LASTS: Duration = Duration::from_hours(7 * 24);
+const THREAD_MAX_AGE: Duration = Duration::from_hours(7 * 24);
 /// Maximum number of new threads that are fetched in a conversation.
-const NEW_THREADS: usize = 10;
+const MAX_NEW_THREADS: usize = 10;
 /// Messages in a page, and maximum number of pages.
-const PAGE: &str = "200";
-const PAGES: usize = 5;
+const PAGE_SIZE: &str = "200";
+const MAX_PAGES: usize = 5;
 /// Number of requests that may fail before the next connection tries again.
-const TRIES: u32 = 5;
+const MAX_ATTEMPTS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause that is waited for; a longer one is left to the next connection.
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+const MAX_PAUSE: Duration = Duration::from_mins(1);
 /// The longest time that a live event waits for missed messages.
-const PATIENCE: Duration = Duration::from_secs(90);
+const LIVE_EVENT_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// The last dealt-with `ts` of each conversation and thread.
+/// The last handled `ts` of each conversation and thread.
 pub(crate) type SlackMarks = CatchUpMarks<HeardNote>;
 
 /// Missed messages of a conversation and its threads, unparsed.
@@ -56,7 +56,7 @@ pub(crate) struct HeardNote {
 
 impl MarkNote for HeardNote {
     const NAME: &'static str = "heard";
-    const LIMIT: usize = MARKED;
+    const LIMIT: usize = MAX_MARKS;
     type Account = String;
     type Place = SendTarget;
     type Facts = ();
@@ -91,7 +91,7 @@ struct MessageHead {
 }
 
 impl Slack {
-    /// Fetches the missed messages of a conversation and its threads, and takes them in.
+    /// Fetches the missed messages of a conversation and its threads, and handles them.
     pub(crate) async fn catch_up(
         &self,
         me: &Identity,
@@ -108,8 +108,8 @@ impl Slack {
         }
         let missed = tokio::select! {
             biased;
-            missed = self.missed(lags, context) => missed,
-            () = self.waited_too_long(chat) => {
+            missed = self.fetch_missed(lags, context) => missed,
+            () = self.live_event_timeout(chat) => {
                 tracing::warn!(channel = %self.base.name, chat, "fetching missed messages took too long; the next connection tries again");
                 return Next::Confirm;
             }
@@ -118,14 +118,14 @@ impl Slack {
             tracing::info!(channel = %self.base.name, chat, messages = missed.messages.len(), "missed messages were fetched");
         }
         let take = async |place: SendTarget, ts: String, message: Box<RawValue>| {
-            self.take_missed(me, &place, &ts, message.get(), context)
+            self.handle_missed(me, &place, &ts, message.get(), context)
                 .await
         };
         self.marks.deliver(missed, take).await
     }
 
-    /// Takes a fetched message in. Its attempt is noted before the message is parsed.
-    async fn take_missed(
+    /// Handles a fetched message. Its attempt is noted before the message is parsed.
+    async fn handle_missed(
         &self,
         me: &Identity,
         place: &SendTarget,
@@ -133,7 +133,7 @@ impl Slack {
         message: &str,
         context: &ChannelContext,
     ) -> Next {
-        let (key, progress) = (said_key(&place.chat, ts), context.progress.as_ref());
+        let (key, progress) = (message_key(&place.chat, ts), context.progress.as_ref());
         let Some(handling) = self
             .base
             .quarantine
@@ -142,14 +142,17 @@ impl Slack {
         else {
             return Next::Confirm;
         };
-        let event = event(&place.chat, message).inspect_err(|error| {
+        let event = parse_event(&place.chat, message).inspect_err(|error| {
             tracing::warn!(channel = %self.base.name, %error, "a malformed message was skipped");
         });
         match event
             .ok()
-            .and_then(|event| of_event(&self.config, me, &event))
+            .and_then(|event| message_candidate(&self.config, me, &event))
         {
-            Some(candidate) => self.take("", candidate, handling, context).await,
+            Some(candidate) => {
+                self.handle_candidate("", candidate, handling, context)
+                    .await
+            }
             None => {
                 handling.end().await;
                 Next::Confirm
@@ -157,14 +160,18 @@ impl Slack {
         }
     }
 
-    /// Returns when a live event of the conversation has waited for [`PATIENCE`].
-    async fn waited_too_long(&self, chat: &str) {
-        self.fetches.awaited(chat).await;
-        tokio::time::sleep(PATIENCE).await;
+    /// Returns when a live event of the conversation has waited for [`LIVE_EVENT_TIMEOUT`].
+    async fn live_event_timeout(&self, chat: &str) {
+        self.fetches.event_waiting(chat).await;
+        tokio::time::sleep(LIVE_EVENT_TIMEOUT).await;
     }
 
     /// Fetches the missed messages of a conversation and its threads, new threads included.
-    async fn missed(&self, lags: Vec<Lag<HeardNote>>, context: &ChannelContext) -> MissedMessages {
+    async fn fetch_missed(
+        &self,
+        lags: Vec<Lag<HeardNote>>,
+        context: &ChannelContext,
+    ) -> MissedMessages {
         let mut missed = MissedMessages::default();
         let marked: Vec<SendTarget> = lags.iter().map(|lag| lag.place.clone()).collect();
         let mut lags = VecDeque::from(lags);
@@ -174,13 +181,13 @@ impl Slack {
             if marked.contains(place) && !self.marks.contains(place) {
                 continue;
             }
-            if place.thread.is_some() && lag.after < ago(THREAD_LASTS) {
+            if place.thread.is_some() && lag.after < ts_ago(THREAD_MAX_AGE) {
                 let last = lag.after.clone();
                 missed.caught_up.push((lag, last));
                 continue;
             }
-            let after = lag.after.clone().max(ago(LONGEST_AGO));
-            let Some(messages) = self.fetch(place, &after, context).await else {
+            let after = lag.after.clone().max(ts_ago(MAX_AGE));
+            let Some(messages) = self.fetch_history(place, &after, context).await else {
                 continue;
             };
             let mut newest = after.clone();
@@ -196,7 +203,7 @@ impl Slack {
                     ..place.clone()
                 };
                 let has_replies = place.thread.is_none() && head.latest_reply.is_some();
-                if has_replies && !marked.contains(&thread) && new_threads < NEW_THREADS {
+                if has_replies && !marked.contains(&thread) && new_threads < MAX_NEW_THREADS {
                     new_threads += 1;
                     lags.push_back(lag.of(thread, ts.clone()));
                 }
@@ -211,7 +218,7 @@ impl Slack {
 
     /// Fetches the messages of a conversation or thread. `None` if that fails for now; the mark is
     /// removed if the place is gone.
-    async fn fetch(
+    async fn fetch_history(
         &self,
         place: &SendTarget,
         oldest: &str,
@@ -219,15 +226,15 @@ impl Slack {
     ) -> Option<Vec<Box<RawValue>>> {
         let extent = Extent {
             oldest,
-            page: PAGE,
-            pages: PAGES,
+            page: PAGE_SIZE,
+            pages: MAX_PAGES,
             has_metadata: false,
         };
         let mut tries = 0;
         loop {
             let error = {
-                let _permit = self.fetches.permit(&place.chat).await?;
-                match self.said(place, extent).await {
+                let _permit = self.fetches.acquire(&place.chat).await?;
+                match self.read_history(place, extent).await {
                     Ok((messages, is_all)) => {
                         if !is_all {
                             tracing::warn!(
@@ -237,7 +244,7 @@ impl Slack {
                         }
                         return Some(messages);
                     }
-                    Err(CallError::RateLimited(pause)) if pause <= LONGEST_PAUSE => {
+                    Err(CallError::RateLimited(pause)) if pause <= MAX_PAUSE => {
                         // The next request would get the same answer, so the permit is kept.
                         tokio::time::sleep(pause).await;
                         CallError::RateLimited(Duration::ZERO)
@@ -247,11 +254,11 @@ impl Slack {
             };
             tries += 1;
             match &error {
-                CallError::RateLimited(Duration::ZERO) if tries < TRIES => {}
+                CallError::RateLimited(Duration::ZERO) if tries < MAX_ATTEMPTS => {}
                 CallError::Unreachable(_)
                 | CallError::Interrupted(_)
                 | CallError::Misunderstood(_)
-                    if tries < TRIES =>
+                    if tries < MAX_ATTEMPTS =>
                 {
                     tokio::time::sleep(backoff(FIRST_PAUSE, tries - 1)).await;
                 }
@@ -264,7 +271,7 @@ impl Slack {
                     return None;
                 }
                 CallError::Refused(Refusal { code, needed }) if code == "missing_scope" => {
-                    self.ask_for_scope(place, needed.as_deref(), context);
+                    self.report_missing_scope(place, needed.as_deref(), context);
                     return Some(Vec::new());
                 }
                 _ => {
@@ -276,7 +283,12 @@ impl Slack {
     }
 
     /// Reports a scope that fetching needs, once per scope.
-    fn ask_for_scope(&self, place: &SendTarget, needed: Option<&str>, context: &ChannelContext) {
+    fn report_missing_scope(
+        &self,
+        place: &SendTarget,
+        needed: Option<&str>,
+        context: &ChannelContext,
+    ) {
         let usual = if place.chat.starts_with('D') {
             "im:history"
         } else {
@@ -295,7 +307,7 @@ impl Slack {
 }
 
 /// Parses a fetched message into the event that would have brought it live.
-fn event(chat: &str, message: &str) -> Result<SlackEvent, serde_json::Error> {
+fn parse_event(chat: &str, message: &str) -> Result<SlackEvent, serde_json::Error> {
     let mut event: SlackEvent = json::from_str(message)?;
     event.channel = Some(chat.to_owned());
     if event.thread_ts == event.ts {
@@ -305,7 +317,7 @@ fn event(chat: &str, message: &str) -> Result<SlackEvent, serde_json::Error> {
 }
 
 /// Returns the `ts` of a time ago.
-fn ago(time: Duration) -> String {
+fn ts_ago(time: Duration) -> String {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
@@ -328,7 +340,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_note_keeps_its_form_over_a_restart() {
+    async fn note_round_trips_over_a_restart() {
         let (notes, marks) = (NoteBook::default(), SlackMarks::default());
         let note =
             json!({"account": "UBOT", "places": [["C1", null, "1.1"], ["C1", "1.1", "1.3"]]});
@@ -360,9 +372,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_note_is_bounded_for_conversations_and_for_threads() {
+    async fn note_is_bounded_for_conversations_and_threads() {
         let (notes, marks) = (NoteBook::default(), SlackMarks::default());
-        for number in 0..=MARKED {
+        for number in 0..=MAX_MARKS {
             let chat = format!("C{number:010}");
             let ts = format!("{}.000001", 1_700_000_000 + number);
             marks.add(&place(&chat, None), (), ts.clone());
@@ -372,7 +384,7 @@ mod tests {
         assert!(notes.all()[HeardNote::NAME].len() < MAX_NOTE_BYTES);
         marks.open_gap(&String::new());
         let lags = marks.lags();
-        assert_eq!(lags.len(), 2 * MARKED);
+        assert_eq!(lags.len(), 2 * MAX_MARKS);
         assert_eq!(
             lags.last().map(|lag| lag.place.chat.as_str()),
             Some("C0000000001")

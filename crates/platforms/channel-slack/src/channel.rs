@@ -15,15 +15,15 @@ use tokio::sync::watch;
 use crate::SlackConfig;
 use crate::api::{Api, NoContent};
 use crate::catch_up::SlackMarks;
-use crate::doubt::SendProgress;
 use crate::draft::SlackDraft;
-use crate::error::fundamental;
+use crate::error::required_call_error;
 use crate::fetch_queue::FetchQueue;
 use crate::markup::Mrkdwn;
 use crate::outbound::EDIT_LIMIT;
 use crate::reaction::{SlackReactor, emoji};
 use crate::target::{Directory, SendTarget};
 use crate::thread::ThreadsWithContext;
+use crate::uncertain::SendProgress;
 
 /// Limit of the visible text of a message, in code points; Slack cuts at 40,000 with the markup.
 const TEXT_LIMIT: usize = 39_000;
@@ -110,8 +110,8 @@ impl Platform for Slack {
         let notes = context.notes.as_ref();
         tokio::select! {
             ended = self.receive_envelopes(context) => ended,
-            () = self.marks.keep_written(notes) => Ok(()),
-            () = self.threads_with_context.keep_written(notes) => Ok(()),
+            () = self.marks.write_periodically(notes) => Ok(()),
+            () = self.threads_with_context.write_periodically(notes) => Ok(()),
         }
     }
 
@@ -131,7 +131,7 @@ impl Platform for Slack {
     }
 
     async fn account(&self) -> Result<String, ChannelError> {
-        let me = self.identify().await.map_err(fundamental)?;
+        let me = self.identify().await.map_err(required_call_error)?;
         Ok(format!("@{} in {}", me.name, me.team))
     }
 
@@ -150,8 +150,8 @@ impl Platform for Slack {
         Ok(Some(SlackDraft { api, target }))
     }
 
-    fn orphaned_draft(&self, trace: Value) -> Option<(SlackDraft, String)> {
-        let (chat, message) = serde_json::from_value(trace).ok()?;
+    fn orphaned_draft(&self, locator: Value) -> Option<(SlackDraft, String)> {
+        let (chat, message) = serde_json::from_value(locator).ok()?;
         let target = SendTarget { chat, thread: None };
         let api = Arc::clone(&self.api);
         Some((SlackDraft { api, target }, message))
@@ -171,8 +171,8 @@ impl Slack {
     pub(crate) fn check_token(&self) {
         let (api, refused) = (Arc::clone(&self.api), self.refused.clone());
         self.base.background.spawn(async move {
-            if let Err(error) = api.ask::<NoContent>("auth.test", &[]).await
-                && let ChannelError::Auth(why) = fundamental(error)
+            if let Err(error) = api.query::<NoContent>("auth.test", &[]).await
+                && let ChannelError::Auth(why) = required_call_error(error)
             {
                 refused.send_replace(Some(why));
             }

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_read_in_both_spellings_with_defaults_and_unknown_keys() {
+    fn section_accepts_both_spellings_and_unknown_keys() {
         let camel = json!({
             "enabled": true, "mode": "Socket", "botToken": "xoxb-1", "appToken": "xapp-1", "replyInThread": false,
             "reactEmoji": ":wave:", "doneEmoji": "", "includeThreadContext": false, "threadContextLimit": 5,
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_section_of_a_new_configuration_holds_the_defaults() {
+    fn default_section_parses_to_default_config() {
         let mut section = crate::SlackFactory::new().default_config();
         section["botToken"] = json!("xoxb-1");
         section["appToken"] = json!("xapp-1");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_named_without_its_value() {
+    fn invalid_values_are_reported_by_key_only() {
         let with = |key: &str, value: Value| {
             let mut section = json!({"botToken": "xoxb-1", "appToken": "xapp-1"});
             section[key] = value;
@@ -206,7 +206,7 @@ mod tests {
         }
     }
     #[test]
-    fn the_documentation_has_the_declared_keys() {
+    fn documentation_lists_the_declared_keys() {
         let table = settings::markdown(&SlackConfig::keys());
         let page = include_str!("../../../../docs/channels/slack.md");
         assert!(

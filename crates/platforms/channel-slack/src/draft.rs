@@ -8,7 +8,7 @@ use serde_json::json;
 use slack_morphism::SlackMessageContent;
 
 use crate::api::Api;
-use crate::outbound::{EDIT_LIMIT, delete, named, post, update};
+use crate::outbound::{EDIT_LIMIT, delete, post, update, with_key};
 use crate::target::SendTarget;
 use crate::text::{escaped, head};
 
@@ -27,7 +27,7 @@ impl DraftPlace for SlackDraft {
     }
 
     async fn begin(&self, text: &str) -> Result<Option<String>, ChannelError> {
-        Ok(post(&self.api, &self.target, named(content(text), "draft")).await?)
+        Ok(post(&self.api, &self.target, with_key(content(text), "draft")).await?)
     }
 
     async fn edit(&self, message: &String, text: &str) -> Result<(), ChannelError> {
@@ -38,7 +38,7 @@ impl DraftPlace for SlackDraft {
         Ok(delete(&self.api, &self.target, message).await?)
     }
 
-    fn trace(&self, message: &String) -> Option<Value> {
+    fn locator(&self, message: &String) -> Option<Value> {
         Some(json!((&self.target.chat, message)))
     }
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_escaped_and_fits() {
+    fn draft_text_is_escaped_and_truncated() {
         assert_eq!(visible("<@U1> & 1"), "&lt;@U1&gt; &amp; 1");
         let visible = visible(&"&語".repeat(4500));
         assert!(

@@ -5,10 +5,10 @@
 use std::fmt;
 
 use nanobot_channel::ChannelError;
-use nanobot_channel_kit::call::USUAL_PAUSE;
+use nanobot_channel_kit::call::DEFAULT_RETRY_AFTER;
 
 /// Refusals that no retry heals: the token itself is wrong.
-const TOKEN: &[&str] = &[
+const TOKEN_CODES: &[&str] = &[
     "account_inactive",
     "app_missing_action_url",
     "invalid_auth",
@@ -19,7 +19,7 @@ const TOKEN: &[&str] = &[
     "token_revoked",
 ];
 /// Refusals of the place, not of the message.
-const PLACE: &[&str] = &[
+const PLACE_CODES: &[&str] = &[
     "access_denied",
     "cannot_dm_bot",
     "cannot_reply_to_message",
@@ -36,13 +36,13 @@ const PLACE: &[&str] = &[
     "users_not_found",
 ];
 /// Refusals that a later try may not meet; Slack has surely done nothing.
-const LATER: &[&str] = &[
+const TRANSIENT_CODES: &[&str] = &[
     "request_timeout",
     "service_unavailable",
     "team_added_to_org",
 ];
 /// Failures in the middle of the work: some of it may be done.
-const HALFWAY: &[&str] = &["fatal_error", "internal_error"];
+const AMBIGUOUS_CODES: &[&str] = &["fatal_error", "internal_error"];
 
 /// The failure of a call.
 pub(crate) type CallError = nanobot_channel_kit::CallError<Refusal>;
@@ -96,11 +96,11 @@ impl SlackRefusal {
 
     /// `true` if the conversation or thread is not there, or not for the app.
     pub(crate) fn is_about_the_place(&self) -> bool {
-        self.is_one_of(PLACE)
+        self.is_one_of(PLACE_CODES)
     }
 
     /// `true` if the reaction is there already, or gone already.
-    pub(crate) fn is_so_already(&self) -> bool {
+    pub(crate) fn is_already_done(&self) -> bool {
         self.is_one_of(&["already_reacted", "no_reaction"])
     }
 
@@ -110,9 +110,9 @@ impl SlackRefusal {
 }
 
 impl nanobot_channel_kit::Refusal for SlackRefusal {
-    fn meaning(&self) -> ChannelError {
+    fn to_channel_error(&self) -> ChannelError {
         let text = self.to_string();
-        if self.is_one_of(TOKEN) {
+        if self.is_one_of(TOKEN_CODES) {
             ChannelError::Auth(format!("{text}; check botToken and appToken"))
         } else if self.is_about_the_place() || self.code.starts_with("restricted_") {
             ChannelError::NotFound(text)
@@ -125,13 +125,13 @@ impl nanobot_channel_kit::Refusal for SlackRefusal {
 }
 
 /// Returns the failure for Slack's error word.
-pub(crate) fn named(code: String, needed: Option<String>) -> CallError {
+pub(crate) fn from_code(code: String, needed: Option<String>) -> CallError {
     match code.as_str() {
-        "ratelimited" | "rate_limited" => CallError::RateLimited(USUAL_PAUSE),
-        word if HALFWAY.contains(&word) => {
+        "ratelimited" | "rate_limited" => CallError::RateLimited(DEFAULT_RETRY_AFTER),
+        word if AMBIGUOUS_CODES.contains(&word) => {
             CallError::Interrupted(format!("Slack failed in the middle of it ({code})"))
         }
-        word if LATER.contains(&word) => {
+        word if TRANSIENT_CODES.contains(&word) => {
             CallError::Unreachable(format!("Slack cannot do it now ({code})"))
         }
         _ => CallError::Refused(Refusal { code, needed }),
@@ -140,7 +140,7 @@ pub(crate) fn named(code: String, needed: Option<String>) -> CallError {
 
 /// Returns the meaning of a failure for a call that the channel cannot run without: a missing scope
 /// is as bad as a wrong token then.
-pub(crate) fn fundamental(error: CallError) -> ChannelError {
+pub(crate) fn required_call_error(error: CallError) -> ChannelError {
     let lacks_scope =
         |refusal: &Refusal| refusal.needed.is_some() || refusal.code == "missing_scope";
     if error.is(lacks_scope) {
@@ -157,8 +157,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_failure_says_what_follows() {
-        let plain = |code: &str| named(code.to_owned(), None);
+    fn failures_map_to_channel_errors() {
+        let plain = |code: &str| from_code(code.to_owned(), None);
         let table = [
             (
                 plain("token_revoked"),
@@ -181,7 +181,7 @@ mod tests {
                 "the platform refuses: invalid_blocks",
             ),
             (
-                named("missing_scope".to_owned(), Some("files:write".to_owned())),
+                from_code("missing_scope".to_owned(), Some("files:write".to_owned())),
                 "the platform refuses: missing_scope: the app needs the scope files:write; add it and install the app \
                  again",
             ),
@@ -205,11 +205,11 @@ mod tests {
         for (error, text) in table {
             assert_eq!(ChannelError::from(error).to_string(), text);
         }
-        let scope = named(
+        let scope = from_code(
             "missing_scope".to_owned(),
             Some("connections:write".to_owned()),
         );
-        assert!(fundamental(scope).is_permanent());
+        assert!(required_call_error(scope).is_permanent());
         let repeatable = CallError::Interrupted("reset".into()).repeatable();
         assert_eq!(
             repeatable.to_string(),

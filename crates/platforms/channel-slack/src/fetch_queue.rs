@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 /// Number of conversations with a waiting live event that fetch at a time.
-const URGENT: usize = 4;
+const MAX_URGENT: usize = 4;
 
 /// Conversations that fetch, or will.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct FetchQueue {
     regular: Semaphore,
     urgent: Semaphore,
     /// Number of live events that wait, by conversation.
-    awaited: watch::Sender<BTreeMap<String, usize>>,
+    waiting_events: watch::Sender<BTreeMap<String, usize>>,
     /// Conversations whose fetch has not begun.
     scheduled: Mutex<BTreeSet<String>>,
     /// Missing scopes that were reported.
@@ -29,8 +29,8 @@ impl Default for FetchQueue {
     fn default() -> Self {
         Self {
             regular: Semaphore::new(1),
-            urgent: Semaphore::new(URGENT),
-            awaited: watch::Sender::default(),
+            urgent: Semaphore::new(MAX_URGENT),
+            waiting_events: watch::Sender::default(),
             scheduled: Mutex::default(),
             reported_scopes: Mutex::default(),
         }
@@ -66,9 +66,9 @@ impl FetchQueue {
     }
 
     /// Adds a live event that waits for a conversation.
-    pub(crate) fn wait(&self, chat: &str) -> WaitingEvent<'_> {
-        self.awaited
-            .send_modify(|awaited| *awaited.entry(chat.to_owned()).or_default() += 1);
+    pub(crate) fn add_waiting_event(&self, chat: &str) -> WaitingEvent<'_> {
+        self.waiting_events
+            .send_modify(|waiting_events| *waiting_events.entry(chat.to_owned()).or_default() += 1);
         WaitingEvent {
             queue: self,
             chat: chat.to_owned(),
@@ -76,10 +76,10 @@ impl FetchQueue {
     }
 
     /// Returns when a live event waits for a conversation.
-    pub(crate) async fn awaited(&self, chat: &str) {
-        let mut awaited = self.awaited.subscribe();
-        if awaited
-            .wait_for(|awaited| awaited.contains_key(chat))
+    pub(crate) async fn event_waiting(&self, chat: &str) {
+        let mut waiting_events = self.waiting_events.subscribe();
+        if waiting_events
+            .wait_for(|waiting_events| waiting_events.contains_key(chat))
             .await
             .is_err()
         {
@@ -88,10 +88,10 @@ impl FetchQueue {
     }
 
     /// Waits until a conversation may send requests, which it may until the permit is dropped.
-    pub(crate) async fn permit(&self, chat: &str) -> Option<SemaphorePermit<'_>> {
+    pub(crate) async fn acquire(&self, chat: &str) -> Option<SemaphorePermit<'_>> {
         tokio::select! {
             biased;
-            () = self.awaited(chat) => self.urgent.acquire().await.ok(),
+            () = self.event_waiting(chat) => self.urgent.acquire().await.ok(),
             permit = self.regular.acquire() => permit.ok(),
         }
     }
@@ -99,11 +99,11 @@ impl FetchQueue {
 
 impl Drop for WaitingEvent<'_> {
     fn drop(&mut self) {
-        self.queue.awaited.send_modify(|awaited| {
-            if let Some(count) = awaited.get_mut(&self.chat) {
+        self.queue.waiting_events.send_modify(|waiting_events| {
+            if let Some(count) = waiting_events.get_mut(&self.chat) {
                 *count -= 1;
                 if *count == 0 {
-                    awaited.remove(&self.chat);
+                    waiting_events.remove(&self.chat);
                 }
             }
         });
@@ -121,24 +121,31 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_conversation_with_a_waiting_event_passes_the_queue() {
+    async fn waiting_event_lets_its_conversation_skip_the_queue() {
         let queue = FetchQueue::default();
-        let first = queue.permit("C1").await;
-        let mut second = Box::pin(queue.permit("C2"));
-        let mut third = Box::pin(queue.permit("C3"));
+        let first = queue.acquire("C1").await;
+        let mut second = Box::pin(queue.acquire("C2"));
+        let mut third = Box::pin(queue.acquire("C3"));
         assert!((&mut second).now_or_never().is_none() && (&mut third).now_or_never().is_none());
-        let waiting = [queue.wait("C3"), queue.wait("C3"), queue.wait("C4")];
+        let waiting = [
+            queue.add_waiting_event("C3"),
+            queue.add_waiting_event("C3"),
+            queue.add_waiting_event("C4"),
+        ];
         assert!((&mut second).now_or_never().is_none());
         let third = third.now_or_never();
         assert!(third.is_some(), "an event waits for it");
         drop((third, waiting));
-        assert!(queue.awaited.borrow().is_empty(), "no event waits any more");
+        assert!(
+            queue.waiting_events.borrow().is_empty(),
+            "no event waits any more"
+        );
         drop(first);
         assert!(second.now_or_never().is_some());
     }
 
     #[test]
-    fn a_conversation_is_scheduled_once_until_its_fetch_begins() {
+    fn conversation_is_scheduled_once_until_its_fetch_begins() {
         let queue = FetchQueue::default();
         assert!(queue.schedule("C1") && !queue.schedule("C1"));
         queue.begin("C1");

@@ -32,7 +32,7 @@ pub(crate) struct Extent<'a> {
 
 impl Slack {
     /// Returns messages in no particular order, and `true` if that is all of them.
-    pub(crate) async fn said<M: DeserializeOwned + Send>(
+    pub(crate) async fn read_history<M: DeserializeOwned + Send>(
         &self,
         place: &SendTarget,
         extent: Extent<'_>,
@@ -56,7 +56,7 @@ impl Slack {
         read_pages(extent.pages, async |cursor: Option<String>| {
             let mut query = query.clone();
             query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
-            let page: MessagePage<M> = self.api.ask(method, &query).await?;
+            let page: MessagePage<M> = self.api.query(method, &query).await?;
             let next = page.response_metadata.next_cursor;
             Ok((page.messages, Some(next).filter(|next| !next.is_empty())))
         })

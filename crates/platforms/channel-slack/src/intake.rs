@@ -1,26 +1,22 @@
 //! Slack's steps of the intake.
 
-use std::sync::Arc;
-
-use nanobot_channel::{Admission, ChannelContext, ChannelName, SessionKey, Value};
+use nanobot_channel::{Admission, ChannelContext, ChannelName, SessionKey};
 use nanobot_channel_kit::Handling;
 use nanobot_channel_kit::attachment::{Attachment, FetchError};
 use nanobot_channel_kit::intake::{self, IntakeSource, Next};
-use serde_json::json;
 use slack_morphism::{SlackChannelId, SlackTs};
 
-use crate::api::NoContent;
 use crate::attachment;
-use crate::candidate::{CandidateMessage, SlackOrigin, heard_in, said};
+use crate::candidate::{CandidateMessage, SlackOrigin, initial_marks, message_mark};
 use crate::channel::Slack;
 use crate::error::Refusal;
-use crate::outbound::EDIT_LIMIT;
-use crate::text::{escaped, head};
+use crate::text::escaped;
 
 impl IntakeSource for Slack {
     type Origin = SlackOrigin;
     type Refusal = Refusal;
-    const WAITING: &'static str = "messages cannot be stored now; they are kept and offered again";
+    const WAITING_NOTICE: &'static str =
+        "messages cannot be stored now; they are kept and offered again";
 
     fn name(&self) -> &ChannelName {
         &self.base.name
@@ -34,29 +30,29 @@ impl IntakeSource for Slack {
         attachment::fetch(&self.api, file, context.media.limit()).await
     }
 
-    fn not_kept(&self, file: &Attachment, _error: &FetchError<Refusal>) -> String {
-        attachment::not_kept(file)
+    fn failure_marker(&self, file: &Attachment, _error: &FetchError<Refusal>) -> String {
+        attachment::failure_marker(file)
     }
 
-    async fn tell(&self, candidate: &CandidateMessage, text: String) {
+    async fn send_notice(&self, candidate: &CandidateMessage, text: String) {
         let (chat, delivery) = (&candidate.chat, &candidate.delivery);
         if let Err(error) = self.notify(chat, delivery, &escaped(&text)).await {
             tracing::warn!(channel = %self.base.name, %error, "a notice could not be sent");
         }
     }
 
-    async fn allowed(
+    async fn on_allowed(
         &self,
         candidate: &CandidateMessage,
         _context: &ChannelContext,
     ) -> Option<String> {
-        for (place, ts) in heard_in(candidate) {
+        for (place, ts) in initial_marks(candidate) {
             self.marks.add(&place, (), ts);
         }
         self.thread_context(candidate).await
     }
 
-    fn delivered(&self, candidate: &CandidateMessage, admission: Admission) {
+    fn on_delivered(&self, candidate: &CandidateMessage, admission: Admission) {
         if admission != Admission::NotAllowed {
             self.note_context(candidate);
         }
@@ -80,7 +76,7 @@ impl IntakeSource for Slack {
 
 impl Slack {
     /// Handles a candidate, unless it is known.
-    pub(crate) async fn take(
+    pub(crate) async fn handle_candidate(
         &self,
         event: &str,
         mut candidate: CandidateMessage,
@@ -97,42 +93,15 @@ impl Slack {
         let thread = candidate.delivery.thread.as_ref();
         candidate.session =
             thread.map(|thread| SessionKey::from(format!("{}:{chat}:{thread}", self.base.name)));
-        let next = intake::take(self, &candidate, Some(handling), context).await;
+        let next = intake::accept(self, &candidate, Some(handling), context).await;
         if next == Next::Confirm {
             for name in names {
                 self.recent().insert(name);
             }
-            if let Some((place, ts)) = said(&candidate) {
-                self.marks.dealt_with(&place, &ts);
+            if let Some((place, ts)) = message_mark(&candidate) {
+                self.marks.mark_handled(&place, &ts);
             }
         }
         next
-    }
-
-    /// Replaces the buttons by the choice, in the background.
-    fn show_choice(&self, chat: &str, message: &Value, label: &str) {
-        let Some(ts) = message.get("ts").and_then(Value::as_str) else {
-            return;
-        };
-        let is_row = |block: &&Value| block.get("type").and_then(Value::as_str) == Some("actions");
-        let blocks = message.get("blocks").and_then(Value::as_array);
-        let mut blocks: Vec<Value> = blocks
-            .into_iter()
-            .flatten()
-            .filter(|block| !is_row(block))
-            .cloned()
-            .collect();
-        let choice = format!(":heavy_check_mark: {}", escaped(label));
-        blocks.push(json!({"type": "context", "elements": [{"type": "mrkdwn", "text": choice}]}));
-        let text = message.get("text").and_then(Value::as_str).unwrap_or(label);
-        // The blocks say it all; the text is for notifications.
-        let update =
-            json!({"channel": chat, "ts": ts, "text": head(text, EDIT_LIMIT), "blocks": blocks});
-        let (api, name) = (Arc::clone(&self.api), self.base.name.clone());
-        self.base.background.spawn(async move {
-            if let Err(error) = api.call::<_, NoContent>("chat.update", &update).await {
-                tracing::debug!(channel = %name, %error, "a choice could not be shown");
-            }
-        });
     }
 }

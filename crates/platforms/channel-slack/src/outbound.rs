@@ -8,7 +8,7 @@ use std::sync::Arc;
 use nanobot_channel::{
     ChannelError, ChatId, DeliveryContext, MediaRef, MessageId, OutboundPart, Sent,
 };
-use nanobot_channel_kit::upload::name_of;
+use nanobot_channel_kit::upload::file_name;
 use serde::Deserialize;
 use slack_morphism::api::{
     SlackApiChatDeleteRequest, SlackApiChatPostMessageRequest, SlackApiChatUpdateRequest,
@@ -18,10 +18,10 @@ use slack_morphism::{SlackMessageContent, SlackMessageMetadata, SlackTs};
 use crate::api::{Api, NoContent};
 use crate::blocks::{SECTION_LIMIT, in_words, with_buttons, with_table};
 use crate::channel::Slack;
-use crate::doubt::{SendProgress, SendStep};
 use crate::error::{CallError, Refusal};
 use crate::target::SendTarget;
 use crate::text::{escaped, head};
+use crate::uncertain::{SendProgress, SendStep};
 use crate::upload::{address_of, send_file};
 
 /// Limit of an edit's text, in code points; that of a new message is ten times as large.
@@ -46,7 +46,7 @@ impl Slack {
         post(
             &self.api,
             &target,
-            named(
+            with_key(
                 SlackMessageContent::new().with_text(text.to_owned()),
                 "notice",
             ),
@@ -85,7 +85,7 @@ impl Slack {
         let mut found = None;
         if part.in_doubt {
             let steps = steps(key, media, texts.len());
-            let (done, last) = self.steps_done(target, part, &steps, attempt.done).await?;
+            let (done, last) = self.sent_steps(target, part, &steps, attempt.done).await?;
             (attempt, found) = (
                 SendProgress {
                     done,
@@ -96,7 +96,7 @@ impl Slack {
             self.attempts.remember(key, attempt);
         }
         for (number, file) in media.iter().enumerate().skip(attempt.done) {
-            let name = file_name(key, number);
+            let name = file_key(key, number);
             if let Some(text) = self.send_media(target, file).await? {
                 let content = SlackMessageContent::new().with_text(text);
                 self.post_once(target, content, &name, key, &mut attempt)
@@ -142,7 +142,7 @@ impl Slack {
             .enumerate()
             .skip(attempt.done.saturating_sub(files))
         {
-            let name = text_name(key, number);
+            let name = text_key(key, number);
             let draft = match part
                 .message
                 .completes
@@ -153,11 +153,13 @@ impl Slack {
                 None => None,
             };
             last = match draft {
-                Some(draft) if self.becomes(target, &draft, &content, &name).await? => Some(draft),
+                Some(draft) if self.complete_draft(target, &draft, &content, &name).await? => {
+                    Some(draft)
+                }
                 draft => {
                     let posted = self.post_once(target, content, &name, key, attempt).await?;
                     if let Some(draft) = draft {
-                        self.take_away(target.clone(), draft);
+                        self.delete_draft(target.clone(), draft);
                     }
                     posted
                 }
@@ -187,7 +189,7 @@ impl Slack {
                     Ok(error) => return Err(error),
                     Err(error) => error,
                 };
-                let file = name_of(media);
+                let file = file_name(media);
                 tracing::warn!(channel = %self.base.name, %error, file, "a file could not be sent");
                 Ok(Some(escaped(&format!("[Failed to send: {file}]"))))
             }
@@ -196,7 +198,7 @@ impl Slack {
 
     /// Turns a draft into the reply. `false` if the reply does not fit, or the draft cannot be
     /// edited (any more).
-    async fn becomes(
+    async fn complete_draft(
         &self,
         target: &SendTarget,
         draft: &str,
@@ -212,7 +214,7 @@ impl Slack {
             // The blocks say it all; the text is for notifications.
             content.text = Some(head(text, EDIT_LIMIT).to_owned());
         }
-        match update(&self.api, target, draft, named(content, name)).await {
+        match update(&self.api, target, draft, with_key(content, name)).await {
             Ok(()) => Ok(true),
             Err(error) if error.is(Refusal::is_not_editable) => Ok(false),
             // An edit does no harm when it is made twice.
@@ -221,7 +223,7 @@ impl Slack {
     }
 
     /// Deletes a draft that did not become the reply, in the background.
-    fn take_away(&self, target: SendTarget, draft: String) {
+    fn delete_draft(&self, target: SendTarget, draft: String) {
         let (api, channel) = (Arc::clone(&self.api), self.base.name.clone());
         self.base.background.spawn(async move {
             if let Err(error) = delete(&api, &target, &draft).await {
@@ -267,7 +269,7 @@ pub(crate) async fn delete(api: &Api, target: &SendTarget, ts: &str) -> Result<(
 }
 
 /// Adds the key of a message as metadata.
-pub(crate) fn named(content: SlackMessageContent, name: &str) -> SlackMessageContent {
+pub(crate) fn with_key(content: SlackMessageContent, name: &str) -> SlackMessageContent {
     let payload = HashMap::from([("key".to_owned(), name.to_owned())]);
     content
         .with_metadata(SlackMessageMetadata::new(METADATA.to_owned()).with_event_payload(payload))
@@ -306,11 +308,11 @@ fn texts(part: &OutboundPart, shows_table: bool) -> Vec<SlackMessageContent> {
     vec![content(&text).with_blocks(with_buttons(&part.text, rows))]
 }
 
-fn file_name(key: &str, number: usize) -> String {
+fn file_key(key: &str, number: usize) -> String {
     format!("{key}/file/{number}")
 }
 
-fn text_name(key: &str, number: usize) -> String {
+fn text_key(key: &str, number: usize) -> String {
     format!("{key}/{number}")
 }
 
@@ -319,13 +321,13 @@ fn steps(key: &str, media: &[MediaRef], texts: usize) -> Vec<SendStep> {
     let files = media.iter().enumerate().map(|(number, file)| {
         let is_file = address_of(file).is_none();
         SendStep {
-            name: file_name(key, number),
+            key: file_key(key, number),
             is_file,
         }
     });
     files
         .chain((0..texts).map(|number| SendStep {
-            name: text_name(key, number),
+            key: text_key(key, number),
             is_file: false,
         }))
         .collect()

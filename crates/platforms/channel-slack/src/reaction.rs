@@ -31,7 +31,7 @@ impl nanobot_channel_kit::Reactor for SlackReactor {
     async fn add(&self, (chat, ts): &Self::Message, emoji: &str) -> Result<(), CallError> {
         let name = SlackReactionName::new(emoji.to_owned());
         let request = SlackApiReactionsAddRequest::new(chat.clone(), name, ts.clone());
-        is_so_now(self.0.call("reactions.add", &request).await)
+        ignore_already_done(self.0.call("reactions.add", &request).await)
     }
 
     async fn remove(&self, (chat, ts): &Self::Message, emoji: &str) -> Result<(), CallError> {
@@ -39,19 +39,19 @@ impl nanobot_channel_kit::Reactor for SlackReactor {
         let request = SlackApiReactionsRemoveRequest::new(name)
             .with_channel(chat.clone())
             .with_timestamp(ts.clone());
-        is_so_now(self.0.call("reactions.remove", &request).await)
+        ignore_already_done(self.0.call("reactions.remove", &request).await)
     }
 
-    fn answered(&self, end: &OutboundMessage) -> Option<Self::Message> {
+    fn answered_message(&self, end: &OutboundMessage) -> Option<Self::Message> {
         let ts = end.delivery.reply_to.as_ref()?.to_string();
         let chat = SlackChannelId::new(end.chat_id.to_string());
         Some((chat, SlackTs::new(ts)))
     }
 }
 
-fn is_so_now(outcome: Result<NoContent, CallError>) -> Result<(), CallError> {
+fn ignore_already_done(outcome: Result<NoContent, CallError>) -> Result<(), CallError> {
     match outcome {
-        Err(error) if !error.is(Refusal::is_so_already) => Err(error),
+        Err(error) if !error.is(Refusal::is_already_done) => Err(error),
         _ => Ok(()),
     }
 }

@@ -16,38 +16,39 @@ use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::candidate::{CandidateMessage, Identity, of_command, of_event, of_interaction};
-use crate::catch_up::MARKED;
+use crate::candidate::{CandidateMessage, Identity, command_candidate, message_candidate};
+use crate::catch_up::MAX_MARKS;
 use crate::channel::Slack;
-use crate::error::{CallError, fundamental};
+use crate::error::{CallError, required_call_error};
+use crate::interaction::interaction_candidate;
 use crate::socket::{Socket, SocketEvent};
 use crate::target::SendTarget;
 use crate::wire::{PayloadOrigin, SlackEvent, SocketFrame};
 
 /// Time limit of an acknowledgement, before Slack's timeout.
-const ACKNOWLEDGE_WITHIN: Duration = Duration::from_millis(2500);
+const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_millis(2500);
 /// Timeout of the greeting of a new connection.
-const GREETING: Duration = Duration::from_secs(20);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
 /// Failed connections in a row after which the channel counts as down.
-const PATIENCE: u32 = 3;
+const MAX_FAILURES: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// A connection that lasted this long counts as good, even without an envelope.
-const GOOD: Duration = Duration::from_secs(30);
+const STABLE_AFTER: Duration = Duration::from_secs(30);
 /// Jobs after which reading pauses. The conversations of a catch-up are included, and should not
 /// delay others.
-const BUSY: usize = 256 + 2 * MARKED;
+const MAX_JOBS: usize = 256 + 2 * MAX_MARKS;
 
 /// Events after which the token is checked.
-const LEAVING: &[&str] = &["app_uninstalled", "tokens_revoked"];
+const TOKEN_EVENTS: &[&str] = &["app_uninstalled", "tokens_revoked"];
 
 /// Reasons of Slack to replace a working connection.
-const REFRESHING: &[&str] = &["refresh_requested", "warning"];
+const REFRESH_REASONS: &[&str] = &["refresh_requested", "warning"];
 
-type EnvelopeLanes<'a> = Lanes<'a, String, Ended>;
+type EnvelopeLanes<'a> = Lanes<'a, String, HandledEnvelope>;
 
-/// An envelope, or fetched messages, that were dealt with.
+/// The outcome of an envelope or of a catch-up.
 #[derive(Debug)]
-struct Ended {
+struct HandledEnvelope {
     /// The connection it came through.
     connection: u64,
     /// The envelope to acknowledge, if it came in one.
@@ -73,11 +74,11 @@ impl Slack {
         self: &Arc<Self>,
         context: &ChannelContext,
     ) -> Result<(), ChannelError> {
-        let mut work = EnvelopeLanes::new(BUSY);
+        let mut work = EnvelopeLanes::new(MAX_JOBS);
         let mut connection = 0;
         // `true` if messages may have been missed.
         let (mut is_behind, mut is_recovered) = (true, false);
-        let mut reconnect = Reconnect::new("Slack", FIRST_PAUSE, PATIENCE);
+        let mut reconnect = Reconnect::new("Slack", FIRST_PAUSE, MAX_FAILURES);
         let mut useless = 0;
         loop {
             connection += 1;
@@ -91,11 +92,12 @@ impl Slack {
                         .await?
                 }
                 Err(error) => {
-                    let pause = reconnect.failed(fundamental(error), context.progress.as_ref())?;
+                    let pause =
+                        reconnect.failed(required_call_error(error), context.progress.as_ref())?;
                     // Useless connections before it count, too.
                     let pause = pause.max(jittered_backoff(FIRST_PAUSE, useless));
                     (is_behind, useless) = (true, useless + 1);
-                    self.meanwhile(&mut work, tokio::time::sleep(pause)).await;
+                    self.run_until(&mut work, tokio::time::sleep(pause)).await;
                     continue;
                 }
             };
@@ -108,7 +110,7 @@ impl Slack {
                 ConnectionEnd::Useless(why) => {
                     context.progress.degraded(&why);
                     let pause = jittered_backoff(FIRST_PAUSE, useless);
-                    self.meanwhile(&mut work, tokio::time::sleep(pause)).await;
+                    self.run_until(&mut work, tokio::time::sleep(pause)).await;
                     useless += 1;
                 }
             }
@@ -118,7 +120,7 @@ impl Slack {
     /// Asks for the app's identity, each time because tokens can be revoked, and opens a
     /// connection.
     async fn connect(&self, work: &mut EnvelopeLanes<'_>) -> Result<(Identity, Socket), CallError> {
-        let opened = self.meanwhile(work, async {
+        let opened = self.run_until(work, async {
             let me = self.identify().await?;
             Ok((me, Socket::open(&self.api).await?))
         });
@@ -139,7 +141,7 @@ impl Slack {
             user_id,
             user,
             team,
-        } = self.api.ask("auth.test", &[]).await?;
+        } = self.api.query("auth.test", &[]).await?;
         self.bot_user.get_or_init(|| user_id.clone());
         Ok(Identity {
             user: user_id,
@@ -149,7 +151,7 @@ impl Slack {
     }
 
     /// Waits for `other` while work continues.
-    async fn meanwhile<R>(
+    async fn run_until<R>(
         &self,
         work: &mut EnvelopeLanes<'_>,
         other: impl Future<Output = R>,
@@ -176,19 +178,19 @@ impl Slack {
     ) -> Result<ConnectionEnd, ChannelError> {
         let began = Instant::now();
         let mut refused = self.refused.subscribe();
-        let mut state = Listening {
+        let mut state = ConnectionState {
             is_greeted: false,
-            brought: false,
-            makes_way: false,
+            has_envelope: false,
+            is_replaced: false,
             is_behind: *is_behind,
         };
         let why = loop {
-            let is_free = work.len() < BUSY;
+            let is_free = work.len() < MAX_JOBS;
             tokio::select! {
                 ended = work.next() => match ended.next {
                     Next::Stop => return Ok(ConnectionEnd::Stop),
                     Next::Confirm => {
-                        let in_time = ended.connection == connection && ended.received.elapsed() < ACKNOWLEDGE_WITHIN;
+                        let in_time = ended.connection == connection && ended.received.elapsed() < ACKNOWLEDGE_TIMEOUT;
                         match ended.envelope {
                             Some(envelope) if in_time => {
                                 if let Err(why) = socket.acknowledge(&envelope).await {
@@ -200,25 +202,25 @@ impl Slack {
                         }
                     }
                 },
-                why = refusal(&mut refused) => return Err(ChannelError::Auth(why)),
-                () = tokio::time::sleep_until(began + GREETING), if !state.is_greeted => {
+                why = token_rejection(&mut refused) => return Err(ChannelError::Auth(why)),
+                () = tokio::time::sleep_until(began + HELLO_TIMEOUT), if !state.is_greeted => {
                     break "Slack did not greet".to_owned();
                 }
-                heard = socket.next(), if is_free => match heard {
+                event = socket.next(), if is_free => match event {
                     Err(why) => break why,
-                    Ok(SocketEvent::Life) => context.progress.alive(),
+                    Ok(SocketEvent::Activity) => context.progress.alive(),
                     Ok(SocketEvent::Frame(text)) => {
                         context.progress.alive();
-                        if let Some(why) = self.take_frame(me, &text, connection, &mut state, work, context) {
+                        if let Some(why) = self.handle_frame(me, &text, connection, &mut state, work, context) {
                             break why;
                         }
                     }
                 },
             }
         };
-        *is_behind = state.is_behind || !state.makes_way;
+        *is_behind = state.is_behind || !state.is_replaced;
         let why = format!("the connection to Slack ended: {why}");
-        Ok(if state.brought || began.elapsed() >= GOOD {
+        Ok(if state.has_envelope || began.elapsed() >= STABLE_AFTER {
             ConnectionEnd::Used(why)
         } else {
             ConnectionEnd::Useless(why)
@@ -226,16 +228,16 @@ impl Slack {
     }
 
     /// Handles one frame. Returns the reason if the connection is over.
-    fn take_frame<'a>(
+    fn handle_frame<'a>(
         &'a self,
         me: &Identity,
         text: &str,
         connection: u64,
-        state: &mut Listening,
+        state: &mut ConnectionState,
         work: &mut EnvelopeLanes<'a>,
         context: &'a ChannelContext,
     ) -> Option<String> {
-        let frame = match SocketFrame::find(text) {
+        let frame = match SocketFrame::parse(text) {
             Ok(frame) => frame,
             Err(error) => {
                 tracing::warn!(channel = %self.base.name, %error, "a frame could not be read and was passed over");
@@ -246,11 +248,11 @@ impl Slack {
             "hello" => {
                 state.is_greeted = true;
                 if std::mem::take(&mut state.is_behind) {
-                    self.add_missed(me, connection, work, context);
+                    self.schedule_catch_up(me, connection, work, context);
                 }
                 tracing::info!(channel = %self.base.name, bot = me.name, team = me.team, "receiving from Slack");
                 if connection == 1 && frame.num_connections.is_some_and(|count| count > 1) {
-                    self.warn_of_others(context);
+                    self.warn_about_shared_token(context);
                 }
                 return None;
             }
@@ -259,7 +261,7 @@ impl Slack {
                     .reason
                     .unwrap_or_else(|| "no reason was given".to_owned());
                 // Later events are sent to the next connection.
-                state.makes_way = REFRESHING.contains(&reason.as_str());
+                state.is_replaced = REFRESH_REASONS.contains(&reason.as_str());
                 return Some(reason);
             }
             _ => {}
@@ -268,21 +270,21 @@ impl Slack {
             tracing::debug!(channel = %self.base.name, kind = frame.kind, "a frame without an envelope was passed over");
             return None;
         };
-        let origin = PayloadOrigin::find(frame.payload());
-        if LEAVING.contains(&origin.kind.as_str()) {
+        let origin = PayloadOrigin::peek(frame.payload());
+        if TOKEN_EVENTS.contains(&origin.kind.as_str()) {
             self.check_token();
         }
-        state.brought = true;
+        state.has_envelope = true;
         let (payload, received) = (Box::<str>::from(frame.payload()), Instant::now());
         let kind = frame.kind;
         let me = me.clone();
-        let waiting = self.fetches.wait(&origin.chat);
+        let waiting = self.fetches.add_waiting_event(&origin.chat);
         work.add(origin.chat.clone(), async move {
             drop(waiting);
             let next = self
-                .take_envelope(&me, &kind, origin, &payload, context)
+                .handle_envelope(&me, &kind, origin, &payload, context)
                 .await;
-            Ended {
+            HandledEnvelope {
                 connection,
                 envelope: Some(envelope),
                 received,
@@ -295,7 +297,7 @@ impl Slack {
     /// Handles the content of an envelope, which is parsed after its attempt was noted. Slack
     /// repeats it until it is acknowledged, and older messages are in the history: both have the
     /// same key in the quarantine.
-    async fn take_envelope(
+    async fn handle_envelope(
         &self,
         me: &Identity,
         kind: &str,
@@ -313,12 +315,15 @@ impl Slack {
                 chat, thread, ts, ..
             } = origin;
             if let Some(ts) = ts {
-                self.marks.dealt_with(&SendTarget { chat, thread }, &ts);
+                self.marks.mark_handled(&SendTarget { chat, thread }, &ts);
             }
             return Next::Confirm;
         };
-        match self.open_envelope(me, kind, payload, context) {
-            Some((event, candidate)) => self.take(&event, candidate, handling, context).await,
+        match self.parse_envelope(me, kind, payload, context) {
+            Some((event, candidate)) => {
+                self.handle_candidate(&event, candidate, handling, context)
+                    .await
+            }
             None => {
                 handling.end().await;
                 Next::Confirm
@@ -327,7 +332,7 @@ impl Slack {
     }
 
     /// Adds a catch-up to the lane of every known conversation, before later events.
-    fn add_missed<'a>(
+    fn schedule_catch_up<'a>(
         &'a self,
         me: &Identity,
         connection: u64,
@@ -343,7 +348,7 @@ impl Slack {
             let (me, received) = (me.clone(), Instant::now());
             work.add(chat.clone(), async move {
                 let next = self.catch_up(&me, &chat, context).await;
-                Ended {
+                HandledEnvelope {
                     connection,
                     envelope: None,
                     received,
@@ -355,7 +360,7 @@ impl Slack {
 
     /// Reports that another program shares the messages. Slack counts recent connections, too, so
     /// this is reported at the first connection only.
-    fn warn_of_others(&self, context: &ChannelContext) {
+    fn warn_about_shared_token(&self, context: &ChannelContext) {
         tracing::warn!(channel = %self.base.name, "another program is connected with the same appToken");
         context.progress.degraded(
             "another program is connected with this appToken, and Slack gives each only a part of the messages; stop \
@@ -364,7 +369,7 @@ impl Slack {
     }
 
     /// Returns the event's name and its candidate. `None` if there is nothing to do.
-    fn open_envelope(
+    fn parse_envelope(
         &self,
         me: &Identity,
         kind: &str,
@@ -387,11 +392,11 @@ impl Slack {
             "events_api" => {
                 let event = payload.get("event").cloned().unwrap_or_default();
                 serde_json::from_value::<SlackEvent>(event)
-                    .map(|event| of_event(&self.config, me, &event))
+                    .map(|event| message_candidate(&self.config, me, &event))
             }
-            "interactive" => serde_json::from_value(payload).map(of_interaction),
+            "interactive" => serde_json::from_value(payload).map(interaction_candidate),
             "slash_commands" => serde_json::from_value(payload)
-                .map(|command| of_command(command, &context.commands)),
+                .map(|command| command_candidate(command, &context.commands)),
             _ => {
                 tracing::debug!(channel = %self.base.name, kind, "an envelope of an unknown kind was passed over");
                 return None;
@@ -409,18 +414,18 @@ impl Slack {
 
 /// State of a connection.
 #[derive(Debug)]
-struct Listening {
+struct ConnectionState {
     is_greeted: bool,
     /// `true` if it brought an envelope.
-    brought: bool,
+    has_envelope: bool,
     /// `true` if Slack replaces it.
-    makes_way: bool,
+    is_replaced: bool,
     /// `true` if messages before it may have been missed.
     is_behind: bool,
 }
 
 /// Waits until Slack rejects the bot's token. Returns the reason.
-async fn refusal(refused: &mut watch::Receiver<Option<String>>) -> String {
+async fn token_rejection(refused: &mut watch::Receiver<Option<String>>) -> String {
     let why = refused
         .wait_for(Option::is_some)
         .await

@@ -13,11 +13,11 @@ use crate::api::Api;
 use crate::error::CallError;
 
 /// The time that the handshake may take.
-const HANDSHAKE: Duration = Duration::from_secs(45);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(45);
 /// Interval of pings.
-const PING_EVERY: Duration = Duration::from_secs(15);
+const PING_INTERVAL: Duration = Duration::from_secs(15);
 /// Silence after which a connection is dead.
-const LONGEST_SILENCE: Duration = Duration::from_secs(50);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(50);
 
 /// The next event of a connection.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) enum SocketEvent {
     /// A frame of Slack.
     Frame(String),
     /// A sign of life.
-    Life,
+    Activity,
 }
 
 /// An open connection. Dropping it closes it.
@@ -36,8 +36,8 @@ impl Socket {
     /// Opens a new connection, whose first frame is to be a greeting.
     pub(crate) async fn open(api: &Api) -> Result<Self, CallError> {
         let ticket = api.open_connection().await?;
-        let socket = WebSocket::open(&api.rest, &ticket, HANDSHAKE).await?;
-        Ok(Self(socket.pinging(PING_EVERY, LONGEST_SILENCE)))
+        let socket = WebSocket::open(&api.rest, &ticket, HANDSHAKE_TIMEOUT).await?;
+        Ok(Self(socket.with_pings(PING_INTERVAL, IDLE_TIMEOUT)))
     }
 
     /// Waits for what comes next. Cancel safe.
@@ -47,7 +47,7 @@ impl Socket {
     pub(crate) async fn next(&mut self) -> Result<SocketEvent, String> {
         match self.0.next().await? {
             Incoming::Text(text) => Ok(SocketEvent::Frame(text)),
-            Incoming::Binary(_) | Incoming::Life => Ok(SocketEvent::Life),
+            Incoming::Binary(_) | Incoming::Control => Ok(SocketEvent::Activity),
             Incoming::Closed(_) => Err("Slack closed it".to_owned()),
         }
     }

@@ -12,10 +12,10 @@ use crate::channel::Slack;
 use crate::error::CallError;
 
 /// Number of resolved targets that are remembered.
-const REMEMBERED: usize = 1024;
+const CAPACITY: usize = 1024;
 /// Most pages of a list that are read.
-const PAGES: usize = 50;
-const PAGE: &str = "200";
+const MAX_PAGES: usize = 50;
+const PAGE_SIZE: &str = "200";
 
 /// A conversation and the thread in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,7 +98,7 @@ impl Directory {
 
     fn insert(&self, target: &str, chat: &str) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= REMEMBERED {
+        if known.len() >= CAPACITY {
             known.clear();
         }
         known.insert(target.to_owned(), chat.to_owned());
@@ -109,7 +109,7 @@ impl Directory {
 #[derive(Debug, Deserialize)]
 struct ListPage {
     #[serde(default, alias = "members")]
-    channels: Vec<Listed>,
+    channels: Vec<ListEntry>,
     #[serde(default)]
     response_metadata: NextPage,
 }
@@ -123,7 +123,7 @@ pub(crate) struct NextPage {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Listed {
+struct ListEntry {
     id: String,
     name: String,
     deleted: bool,
@@ -185,7 +185,7 @@ impl Slack {
     async fn direct_chat(&self, user: &str) -> Result<String, CallError> {
         #[derive(Deserialize)]
         struct Opened {
-            channel: Listed,
+            channel: ListEntry,
         }
         let opened: Opened = self
             .api
@@ -204,7 +204,7 @@ impl Slack {
     }
 
     async fn user_named(&self, name: &str) -> Result<Option<String>, CallError> {
-        let is_meant = |entry: &Listed| {
+        let matches_name = |entry: &ListEntry| {
             let Profile {
                 display_name,
                 real_name,
@@ -214,7 +214,7 @@ impl Slack {
                     .into_iter()
                     .any(|known| known == name)
         };
-        self.find("users.list", &[], is_meant).await
+        self.find("users.list", &[], matches_name).await
     }
 
     /// The id of the first entry of a list that is meant.
@@ -222,17 +222,17 @@ impl Slack {
         &self,
         method: &str,
         query: &[(&str, &str)],
-        is_meant: impl Fn(&Listed) -> bool + Send,
+        matches_name: impl Fn(&ListEntry) -> bool + Send,
     ) -> Result<Option<String>, CallError> {
         let mut cursor = String::new();
-        for _ in 0..PAGES {
+        for _ in 0..MAX_PAGES {
             let mut query = query.to_vec();
-            query.push(("limit", PAGE));
+            query.push(("limit", PAGE_SIZE));
             if !cursor.is_empty() {
                 query.push(("cursor", &cursor));
             }
-            let page: ListPage = self.api.ask(method, &query).await?;
-            if let Some(entry) = page.channels.into_iter().find(&is_meant) {
+            let page: ListPage = self.api.query(method, &query).await?;
+            if let Some(entry) = page.channels.into_iter().find(&matches_name) {
                 return Ok(Some(entry.id));
             }
             cursor = page.response_metadata.next_cursor;
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_are_ids_or_names() {
+    fn target_parses_ids_and_names() {
         use ParsedTarget::{ChannelName, Conversation, User, UserName};
         let table = [
             ("C012AB", Some(Conversation("C012AB"))),

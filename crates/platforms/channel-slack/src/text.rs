@@ -3,7 +3,7 @@
 //! People are left as `<@U…>`, because that is also how the assistant mentions them.
 
 /// Returns `text` without the mentions of one person and the blanks after them.
-pub(crate) fn without_mention(text: &str, user: &str) -> String {
+pub(crate) fn strip_mention(text: &str, user: &str) -> String {
     let opening = format!("<@{user}");
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -11,7 +11,10 @@ pub(crate) fn without_mention(text: &str, user: &str) -> String {
         let label = after
             .strip_prefix('|')
             .and_then(|label| label.split_once('>'));
-        let Some(behind) = after.strip_prefix('>').or(label.map(|(_, behind)| behind)) else {
+        let Some(after_token) = after
+            .strip_prefix('>')
+            .or(label.map(|(_, after_token)| after_token))
+        else {
             // A longer id that begins alike.
             kept.push_str(before);
             kept.push_str(&opening);
@@ -19,7 +22,7 @@ pub(crate) fn without_mention(text: &str, user: &str) -> String {
             continue;
         };
         kept.push_str(before);
-        rest = behind.trim_start();
+        rest = after_token.trim_start();
     }
     kept.push_str(rest);
     kept.trim().to_owned()
@@ -30,25 +33,25 @@ pub(crate) fn mentions(text: &str, user: &str) -> bool {
     text.contains(&format!("<@{user}>")) || text.contains(&format!("<@{user}|"))
 }
 
-/// `text` with its tokens in words and its characters unescaped.
+/// Renders the tokens of a text readably, and unescapes its characters.
 pub(crate) fn readable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('<') {
         out.push_str(&unescaped(before));
-        let Some((token, behind)) = after.split_once('>') else {
+        let Some((token, after_token)) = after.split_once('>') else {
             out.push('<');
             rest = after;
             continue;
         };
-        out.push_str(&token_in_words(token));
-        rest = behind;
+        out.push_str(&token_text(token));
+        rest = after_token;
     }
     out.push_str(&unescaped(rest));
     out
 }
 
-fn token_in_words(token: &str) -> String {
+fn token_text(token: &str) -> String {
     let (target, label) = match token.split_once('|') {
         Some((target, label)) => (
             target,
@@ -84,14 +87,14 @@ fn unescaped(text: &str) -> String {
         .replace("&amp;", "&")
 }
 
-/// Plain text in which Slack finds no tokens.
+/// Escapes plain text, so that Slack finds no tokens in it.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
 
-/// At most so many code points of a text.
+/// Returns at most `limit` code points of a text.
 pub(crate) fn head(text: &str, limit: usize) -> &str {
     text.char_indices()
         .nth(limit)
@@ -104,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mention_is_taken_out_with_the_blanks_behind_it() {
+    fn mention_is_removed_with_trailing_blanks() {
         let table = [
             ("<@UBOT> hello", "hello"),
             ("  hello <@UBOT>", "hello"),
@@ -115,7 +118,7 @@ mod tests {
             ("", ""),
         ];
         for (text, kept) in table {
-            assert_eq!(without_mention(text, "UBOT"), kept, "{text}");
+            assert_eq!(strip_mention(text, "UBOT"), kept, "{text}");
         }
         assert!(
             mentions("a <@UBOT|x>", "UBOT")
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_become_words() {
+    fn tokens_are_rendered_as_readable_text() {
         let table = [
             ("1 &lt; 2 &amp;&amp; 3 &gt; 2", "1 < 2 && 3 > 2"),
             ("&amp;lt;", "&lt;"),

@@ -16,13 +16,13 @@ use crate::history::MessagePage;
 use crate::text::{head, readable};
 
 /// Maximum number of threads that are noted; the oldest are forgotten.
-const REMEMBERED: usize = 1024;
+const CAPACITY: usize = 1024;
 /// Length of the excerpt of each message, in code points.
 const MESSAGE_LIMIT: usize = 500;
 /// Messages in the one page that is read, the oldest first.
-const PAGE: &str = "1000";
+const PAGE_SIZE: &str = "1000";
 /// Time after which the context is left out.
-const PATIENCE: Duration = Duration::from_secs(5);
+const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The threads whose context the model got.
 pub(crate) type ThreadsWithContext = LateNote<ThreadNames>;
@@ -33,7 +33,7 @@ pub(crate) struct ThreadNames(Recent<String>);
 
 impl Default for ThreadNames {
     fn default() -> Self {
-        Self(Recent::new(REMEMBERED))
+        Self(Recent::new(CAPACITY))
     }
 }
 
@@ -51,7 +51,7 @@ impl Noted for ThreadNames {
 }
 
 /// Returns the name of the thread in which a message is answered.
-fn name(candidate: &CandidateMessage) -> Option<String> {
+fn thread_name(candidate: &CandidateMessage) -> Option<String> {
     candidate
         .delivery
         .thread
@@ -74,7 +74,7 @@ pub(crate) struct ThreadMessage {
 impl Slack {
     /// Notes the thread of a message that is stored with its context.
     pub(crate) fn note_context(&self, candidate: &CandidateMessage) {
-        if let Some(name) = name(candidate) {
+        if let Some(name) = thread_name(candidate) {
             self.threads_with_context
                 .update(|threads| threads.0.insert(name));
         }
@@ -86,12 +86,12 @@ impl Slack {
         let (chat, before) = (candidate.chat.as_str(), candidate.id.as_str());
         let thread = candidate
             .origin
-            .said_in
+            .source_thread
             .as_deref()
             .filter(|thread| *thread != before)?;
         let limit = self.config.thread_context_limit;
         if !self.config.include_thread_context || limit == 0 || {
-            let name = name(candidate)?;
+            let name = thread_name(candidate)?;
             self.threads_with_context
                 .with(|threads| threads.0.contains(&name))
         } {
@@ -101,12 +101,12 @@ impl Slack {
             ("channel", chat),
             ("ts", thread),
             ("latest", before),
-            ("limit", PAGE),
+            ("limit", PAGE_SIZE),
         ];
         let replies = tokio::time::timeout(
-            PATIENCE,
+            FETCH_TIMEOUT,
             self.api
-                .ask::<MessagePage<ThreadMessage>>("conversations.replies", &query),
+                .query::<MessagePage<ThreadMessage>>("conversations.replies", &query),
         );
         let replies = replies
             .await
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_shortened() {
+    fn long_thread_messages_are_truncated() {
         let me = "UBOT";
         let message = |ts: &str, user: &str, text: &str| ThreadMessage {
             ts: ts.into(),
@@ -185,10 +185,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_note_is_bounded_and_the_oldest_threads_are_forgotten() {
+    async fn note_is_bounded_and_drops_the_oldest_threads() {
         let (notes, threads) = (NoteBook::default(), ThreadsWithContext::default());
         let thread = |number: usize| format!("C0123456789/{}.000001", 1_700_000_000 + number);
-        for number in 0..=REMEMBERED {
+        for number in 0..=CAPACITY {
             assert!(threads.update(|threads| threads.0.insert(thread(number))));
             assert!(!threads.update(|threads| threads.0.insert(thread(1.min(number)))));
         }
@@ -197,7 +197,7 @@ mod tests {
         let restarted = ThreadsWithContext::default();
         restarted.open(&notes).await;
         assert_eq!(
-            [0, 1, REMEMBERED]
+            [0, 1, CAPACITY]
                 .map(|number| { restarted.with(|threads| threads.0.contains(&thread(number))) }),
             [false, true, true]
         );

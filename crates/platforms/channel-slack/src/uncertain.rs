@@ -12,14 +12,14 @@ use nanobot_channel::{OutboundPart, Value};
 use slack_morphism::SlackMessageContent;
 
 use crate::channel::Slack;
-use crate::error::{CallError, named as named_refusal};
+use crate::error::{CallError, from_code};
 use crate::history::Extent;
-use crate::outbound::{METADATA, named, post};
+use crate::outbound::{METADATA, post, with_key};
 use crate::target::SendTarget;
 use crate::thread::ThreadMessage;
 
 /// Pauses before the searches for a message.
-const LOOKS: [Duration; 5] = [
+const SEARCH_PAUSES: [Duration; 5] = [
     Duration::from_millis(500),
     Duration::from_secs(1),
     Duration::from_secs(2),
@@ -27,13 +27,13 @@ const LOOKS: [Duration; 5] = [
     Duration::from_secs(8),
 ];
 /// Unsuccessful searches that prove that a message was not sent.
-const PROOF: usize = 2;
+const REQUIRED_MISSES: usize = 2;
 /// Time before now that is searched for a recent message; clocks may differ.
-const LOOK_BACK: Duration = Duration::from_mins(15);
+const SEARCH_WINDOW: Duration = Duration::from_mins(15);
 /// Number of messages of a page.
-const PAGE: &str = "1000";
+const PAGE_SIZE: &str = "1000";
 /// Most pages that are searched.
-const PAGES: usize = 5;
+const MAX_PAGES: usize = 5;
 
 /// Progress of a part that has to be sent again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(crate) struct SendProgress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SendStep {
     /// Its key, which a file does not show.
-    pub(crate) name: String,
+    pub(crate) key: String,
     /// `true` for a file.
     pub(crate) is_file: bool,
 }
@@ -56,7 +56,7 @@ pub(crate) struct SendStep {
 impl Slack {
     /// Returns the number of steps of a part that were sent before, also by an earlier process, and
     /// the `ts` of the last one that was found. At least `done` are known.
-    pub(crate) async fn steps_done(
+    pub(crate) async fn sent_steps(
         &self,
         place: &SendTarget,
         part: &OutboundPart,
@@ -68,8 +68,8 @@ impl Slack {
         let since = question
             .and_then(|ts| seconds(ts.as_str()))
             .unwrap_or_default();
-        let names: Vec<_> = steps.iter().map(|step| step.name.as_str()).collect();
-        let found = self.search(place, &names, since).await.map_err(undecided)?;
+        let keys: Vec<_> = steps.iter().map(|step| step.key.as_str()).collect();
+        let found = self.search(place, &keys, since).await.map_err(uncertain)?;
         let (there, last) = found.map_or((0, None), |(index, ts)| (index + 1, Some(ts)));
         let done = done.max(there);
         if steps.get(done).is_some_and(|step| step.is_file) {
@@ -85,29 +85,32 @@ impl Slack {
         &self,
         place: &SendTarget,
         content: SlackMessageContent,
-        name: &str,
-        key: &str,
+        message_key: &str,
+        part_key: &str,
         attempt: &mut SendProgress,
     ) -> Result<Option<String>, CallError> {
         let now = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
-        let since = now.saturating_sub(LOOK_BACK).as_secs();
+        let since = now.saturating_sub(SEARCH_WINDOW).as_secs();
         if attempt.is_open
-            && let Some((_, ts)) = self.look(place, &[name], since).await.map_err(undecided)?
+            && let Some((_, ts)) = self
+                .search_once(place, &[message_key], since)
+                .await
+                .map_err(uncertain)?
         {
             return Ok(Some(ts));
         }
-        let error = match post(&self.api, place, named(content, name)).await {
+        let error = match post(&self.api, place, with_key(content, message_key)).await {
             Err(error) if error.is_ambiguous() => error,
             outcome => return outcome,
         };
         tracing::warn!(channel = %self.base.name, %error, "a message may have been sent; it is looked for");
-        match self.search(place, &[name], since).await {
+        match self.search(place, &[message_key], since).await {
             Ok(Some((_, ts))) => Ok(Some(ts)),
             Ok(None) => {
                 attempt.is_open = true;
-                self.attempts.remember(key, *attempt);
+                self.attempts.remember(part_key, *attempt);
                 Err(CallError::Unreachable(format!(
                     "{error}; it was looked for and is not there"
                 )))
@@ -120,21 +123,21 @@ impl Slack {
     async fn search(
         &self,
         place: &SendTarget,
-        names: &[&str],
+        keys: &[&str],
         since: u64,
     ) -> Result<Option<(usize, String)>, CallError> {
-        let mut in_vain = 0;
+        let mut misses = 0;
         let mut outcome = Ok(None);
-        for pause in LOOKS {
+        for pause in SEARCH_PAUSES {
             tokio::time::sleep(pause).await;
-            outcome = self.look(place, names, since).await;
+            outcome = self.search_once(place, keys, since).await;
             match &outcome {
-                Ok(None) => in_vain += 1,
+                Ok(None) => misses += 1,
                 // The app may not search there, so the outcome stays unknown.
                 Ok(Some(_)) | Err(CallError::Refused(_)) => break,
                 Err(_) => {}
             }
-            if in_vain == PROOF {
+            if misses == REQUIRED_MISSES {
                 return Ok(None);
             }
         }
@@ -149,35 +152,35 @@ impl Slack {
 
     /// Searches once for the app's messages by their keys. Returns the index of the last found key
     /// and its `ts`; `None` if none was found.
-    async fn look(
+    async fn search_once(
         &self,
         place: &SendTarget,
-        names: &[&str],
+        keys: &[&str],
         since: u64,
     ) -> Result<Option<(usize, String)>, CallError> {
-        let messages = self.said_since(place, since).await?;
-        let found = names.iter().enumerate().rev().find_map(|(index, name)| {
+        let messages = self.messages_since(place, since).await?;
+        let found = keys.iter().enumerate().rev().find_map(|(index, key)| {
             let message = messages
                 .iter()
-                .find(|message| name_of(message) == Some(name))?;
+                .find(|message| key_of(message) == Some(key))?;
             Some((index, message.ts.clone()))
         });
         if found.is_some() {
             return Ok(found);
         }
         let user = self.bot_user.get().map(String::as_str);
-        if hides_names(
+        if hides_keys(
             messages.iter().filter(|message| is_ours(message, user)),
             since,
         ) {
             let needed = Some("metadata.message:read".to_owned());
-            return Err(named_refusal("missing_scope".to_owned(), needed));
+            return Err(from_code("missing_scope".to_owned(), needed));
         }
         Ok(None)
     }
 
     /// Returns all messages of a conversation since a second of the epoch.
-    async fn said_since(
+    async fn messages_since(
         &self,
         place: &SendTarget,
         since: u64,
@@ -185,20 +188,20 @@ impl Slack {
         let oldest = format!("{since}.000000");
         let extent = Extent {
             oldest: &oldest,
-            page: PAGE,
-            pages: PAGES,
+            page: PAGE_SIZE,
+            pages: MAX_PAGES,
             has_metadata: true,
         };
-        match self.said(place, extent).await? {
+        match self.read_history(place, extent).await? {
             (messages, true) => Ok(messages),
-            _ => Err(named_refusal("too much was said since".to_owned(), None)),
+            _ => Err(from_code("too much was said since".to_owned(), None)),
         }
     }
 }
 
 /// Converts the failure of a search: a refusal leaves the outcome unknown, other failures may be
 /// retried.
-fn undecided(error: CallError) -> CallError {
+fn uncertain(error: CallError) -> CallError {
     match error {
         CallError::Refused(_) => {
             CallError::Interrupted(format!("it cannot be looked for: {error}"))
@@ -208,7 +211,7 @@ fn undecided(error: CallError) -> CallError {
 }
 
 /// Returns the key in the metadata of a message.
-fn name_of(message: &ThreadMessage) -> Option<&str> {
+fn key_of(message: &ThreadMessage) -> Option<&str> {
     let text = |pointer: &str| message.metadata.pointer(pointer).and_then(Value::as_str);
     text("/event_payload/key").filter(|_| text("/event_type") == Some(METADATA))
 }
@@ -227,10 +230,10 @@ fn is_ours(message: &ThreadMessage, user: Option<&str>) -> bool {
 
 /// `true` if some of the app's messages have text, as files have not, and none shows a key. The
 /// first message of a thread is included whatever its age.
-fn hides_names<'a>(ours: impl Iterator<Item = &'a ThreadMessage>, since: u64) -> bool {
+fn hides_keys<'a>(ours: impl Iterator<Item = &'a ThreadMessage>, since: u64) -> bool {
     let mut is_hidden = false;
     for message in ours {
-        if name_of(message).is_some() {
+        if key_of(message).is_some() {
             return false;
         }
         let is_in_time = seconds(&message.ts).is_some_and(|second| second >= since);
@@ -246,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_readable_conversation_proves_anything() {
+    fn hidden_metadata_makes_a_search_inconclusive() {
         let name = json!({"event_type": METADATA, "event_payload": {"key": "t/0/0/0"}});
         let message = |ts: &str, bot: Option<&str>, text: &str, metadata: &Value| ThreadMessage {
             ts: ts.into(),
@@ -257,11 +260,11 @@ mod tests {
             ..ThreadMessage::default()
         };
         assert_eq!(
-            name_of(&message("9.1", Some("UBOT"), "x", &name)),
+            key_of(&message("9.1", Some("UBOT"), "x", &name)),
             Some("t/0/0/0")
         );
         assert_eq!(
-            name_of(&message("9.1", Some("UBOT"), "x", &Value::Null)),
+            key_of(&message("9.1", Some("UBOT"), "x", &Value::Null)),
             None
         );
         let table = [
@@ -276,14 +279,14 @@ mod tests {
             let ours = [&message]
                 .into_iter()
                 .filter(|message| is_ours(message, Some("UBOT")));
-            assert_eq!(hides_names(ours, 5), expected, "{message:?}");
+            assert_eq!(hides_keys(ours, 5), expected, "{message:?}");
         }
         let both = [
             message("9.1", Some("UBOT"), "x", &Value::Null),
             message("9.2", Some("UBOT"), "x", &name),
         ];
         assert!(
-            !hides_names(both.iter(), 5),
+            !hides_keys(both.iter(), 5),
             "one name that is shown is enough"
         );
         assert!(is_ours(

@@ -1,7 +1,7 @@
 //! Files on their way out: an address to send it to, the bytes, and then the message.
 
 use nanobot_channel::MediaRef;
-use nanobot_channel_kit::rest::FILE_TIME;
+use nanobot_channel_kit::rest::FILE_TIMEOUT;
 use nanobot_channel_kit::upload;
 use reqwest::Body;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -14,14 +14,14 @@ use crate::error::{CallError, Refusal};
 use crate::target::SendTarget;
 
 /// The largest file that Slack takes, in bytes.
-const LARGEST: u64 = 1 << 30;
+const MAX_FILE_SIZE: u64 = 1 << 30;
 
 /// The failure of sending a file.
 pub(crate) type UploadError = upload::UploadError<Refusal>;
 
 /// Returns the address of a file that is elsewhere; Slack shows what it finds there.
 pub(crate) fn address_of(media: &MediaRef) -> Option<&str> {
-    upload::is_address(media).then_some(media.location.as_str())
+    upload::is_url(media).then_some(media.location.as_str())
 }
 
 /// Sends a local file as a message of its own.
@@ -35,17 +35,17 @@ pub(crate) async fn send_file(
         upload_url: String,
         file_id: String,
     }
-    let length = upload::length_of(media, LARGEST, "Slack").await?;
+    let length = upload::file_size(media, MAX_FILE_SIZE, "Slack").await?;
     if length == 0 {
         return Err(UploadError::Empty);
     }
-    let name = upload::name_of(media);
+    let name = upload::file_name(media);
     let query = [("filename", name), ("length", &length.to_string())];
     // The file is not visible before the last step, so the others can be repeated.
     let ticket: Ticket = api
-        .ask("files.getUploadURLExternal", &query)
+        .query("files.getUploadURLExternal", &query)
         .await
-        .map_err(closed)?;
+        .map_err(without_effect)?;
     let file = tokio::fs::File::open(&media.location)
         .await
         .map_err(UploadError::Unreadable)?;
@@ -53,12 +53,12 @@ pub(crate) async fn send_file(
         .rest
         .client()?
         .post(&ticket.upload_url)
-        .timeout(api.rest.timeout() + FILE_TIME);
+        .timeout(api.rest.timeout() + FILE_TIMEOUT);
     let request = request
         .header(CONTENT_TYPE, "application/octet-stream")
         .header(CONTENT_LENGTH, length)
         .body(Body::from(file));
-    let response = api.rest.send(request).await.map_err(closed)?;
+    let response = api.rest.send(request).await.map_err(without_effect)?;
     if !response.status().is_success() {
         return Err(CallError::Unreachable(format!(
             "Slack answered {} to the bytes of a file",
@@ -77,6 +77,6 @@ pub(crate) async fn send_file(
 }
 
 /// Converts the failure of a step without an effect.
-fn closed(error: CallError) -> UploadError {
+fn without_effect(error: CallError) -> UploadError {
     UploadError::Call(error.unambiguous())
 }

@@ -26,7 +26,7 @@ pub(crate) struct SocketFrame<'a> {
 
 impl<'a> SocketFrame<'a> {
     /// Finds the parts of a frame. Builds no value of the payload and does not recurse into it.
-    pub(crate) fn find(text: &'a str) -> Result<Self, serde_json::Error> {
+    pub(crate) fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }
 
@@ -50,7 +50,7 @@ pub(crate) struct PayloadOrigin {
 
 impl PayloadOrigin {
     /// Finds the conversation of a payload. Does not parse the rest and does not recurse into it.
-    pub(crate) fn find(payload: &str) -> Self {
+    pub(crate) fn peek(payload: &str) -> Self {
         if let Ok(EventPayload {
             event_id,
             event:
@@ -63,7 +63,7 @@ impl PayloadOrigin {
         }) = serde_json::from_str(payload)
         {
             let key = match (&ts, event_id) {
-                (Some(ts), _) if !channel.is_empty() => said_key(&channel, ts),
+                (Some(ts), _) if !channel.is_empty() => message_key(&channel, ts),
                 (_, Some(id)) => format!("event/{id}"),
                 (_, None) => payload.to_owned(),
             };
@@ -75,9 +75,9 @@ impl PayloadOrigin {
                 key,
             };
         }
-        if let Ok(Numbered {
+        if let Ok(NumberedEvent {
             event_id,
-            event: Kind { kind },
+            event: EventKind { kind },
         }) = serde_json::from_str(payload)
         {
             return Self {
@@ -87,7 +87,7 @@ impl PayloadOrigin {
             };
         }
         let pressed = || {
-            serde_json::from_str::<Pressed>(payload)
+            serde_json::from_str::<InteractionPayload>(payload)
                 .ok()
                 .map(|pressed| pressed.channel.id)
         };
@@ -124,21 +124,21 @@ struct EventFields {
 
 /// An event whose channel is no text (`channel_created`).
 #[derive(Deserialize)]
-struct Numbered {
+struct NumberedEvent {
     event_id: String,
-    event: Kind,
+    event: EventKind,
 }
 
 #[derive(Deserialize)]
-struct Kind {
+struct EventKind {
     #[serde(rename = "type")]
     kind: String,
 }
 
 /// A press of a button.
 #[derive(Deserialize)]
-struct Pressed {
-    channel: Named,
+struct InteractionPayload {
+    channel: ObjectId,
 }
 
 #[derive(Deserialize)]
@@ -147,7 +147,7 @@ struct CommandPayload {
 }
 
 /// Returns the key of a message in the quarantine.
-pub(crate) fn said_key(chat: &str, ts: &str) -> String {
+pub(crate) fn message_key(chat: &str, ts: &str) -> String {
     format!("{chat}/{ts}")
 }
 
@@ -193,8 +193,8 @@ pub(crate) struct SlackFile {
 pub(crate) struct Interaction {
     #[serde(rename = "type")]
     pub(crate) kind: String,
-    pub(crate) user: Named,
-    pub(crate) channel: Named,
+    pub(crate) user: ObjectId,
+    pub(crate) channel: ObjectId,
     /// The message with the buttons, as it is now.
     pub(crate) message: Value,
     pub(crate) actions: Vec<ButtonAction>,
@@ -203,7 +203,7 @@ pub(crate) struct Interaction {
 /// An object with an id.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Named {
+pub(crate) struct ObjectId {
     pub(crate) id: String,
 }
 

@@ -53,7 +53,7 @@ impl BotIdentity {
     }
 
     /// `true` if a message of a group is addressed to the bot.
-    pub(crate) fn is_meant_by(&self, message: &Message) -> bool {
+    pub(crate) fn is_addressed_by(&self, message: &Message) -> bool {
         let text = message.text().or(message.caption()).unwrap_or_default();
         let entities = message
             .entities()
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_lose_the_bot_s_name_and_others_are_foreign() {
+    fn bot_name_is_stripped_and_other_bots_are_foreign() {
         let known = |text: &str| TextCommand::Known(text.to_owned());
         let no = |text: &str| TextCommand::No(text.to_owned());
         let table = [
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn names_in_texts_are_whole_words() {
+    fn bot_name_matches_whole_words_only() {
         let table = [
             ("hi @nano_bot!", true),
             ("@NANO_BOT", true),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_count_utf16_units() {
+    fn slices_are_measured_in_utf16_units() {
         let table = [
             ("😀 @bot", 3, 4, Some("@bot")),
             ("日本 @bot", 3, 4, Some("@bot")),

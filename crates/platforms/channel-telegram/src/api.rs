@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use nanobot_channel::ChannelError;
 use nanobot_channel_kit::Rest;
-use nanobot_channel_kit::call::{LONGEST_PAUSE, USUAL_PAUSE};
-use nanobot_channel_kit::http::Way;
+use nanobot_channel_kit::call::{DEFAULT_RETRY_AFTER, MAX_RETRY_AFTER};
+use nanobot_channel_kit::http::ProxyMode;
 use reqwest::{Method, RequestBuilder, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use crate::error::{CallError, Refusal};
 use crate::{Secret, TelegramConfig};
 
 /// The time that a file may take longer than another request.
-const FILE_TIME: Duration = Duration::from_mins(1);
+const FILE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A Bot API server and a token to use it with.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct Api {
     pool_size: usize,
     pool_timeout: Duration,
     /// A permit for each request that may be under way, polls aside.
-    places: Semaphore,
+    permits: Semaphore,
 }
 
 impl Api {
@@ -45,12 +45,12 @@ impl Api {
     ) -> Result<Self, ChannelError> {
         let pool_size = usize::try_from(config.connection_pool_size).unwrap_or(1);
         let rest = |idle| {
-            let way = Way::new(config.proxy.as_ref().map(Secret::expose), shared_proxy)?;
-            let rest = Rest::new(&config.api_base, API_BASE, way, config.request_timeout())?;
+            let proxy = ProxyMode::new(config.proxy.as_ref().map(Secret::expose), shared_proxy)?;
+            let rest = Rest::new(&config.api_base, API_BASE, proxy, config.request_timeout())?;
             // The bot's id is public, the rest of the token is not.
-            let rest = rest.hiding_part(&config.token, |token| Some(token.split_once(':')?.1));
+            let rest = rest.redacting_part(&config.token, |token| Some(token.split_once(':')?.1));
             Ok::<_, ChannelError>(
-                rest.configured(move |client| client.pool_max_idle_per_host(idle)),
+                rest.configure_client(move |client| client.pool_max_idle_per_host(idle)),
             )
         };
         let (polls, calls) = (rest(1)?, rest(pool_size)?);
@@ -62,11 +62,11 @@ impl Api {
             calls,
             pool_size,
             pool_timeout: config.pool_timeout(),
-            places: Semaphore::new(pool_size),
+            permits: Semaphore::new(pool_size),
         })
     }
 
-    /// Leaves every connection: later requests open new ones.
+    /// Drops the clients and their connections: later requests open new ones.
     pub(crate) fn renew(&self) {
         self.polls.renew();
         self.calls.renew();
@@ -87,7 +87,7 @@ impl Api {
         P: Serialize + Sync + ?Sized,
         R: DeserializeOwned,
     {
-        let _place = self.place().await?;
+        let _permit = self.acquire_permit().await?;
         let request = self.request(&self.calls, method)?.json(payload);
         self.exchange(&self.calls, request).await
     }
@@ -109,9 +109,9 @@ impl Api {
     where
         R: DeserializeOwned,
     {
-        let _place = self.place().await?;
+        let _permit = self.acquire_permit().await?;
         let request = self.request(&self.calls, method)?.multipart(form);
-        let request = request.timeout(self.calls.timeout() + FILE_TIME);
+        let request = request.timeout(self.calls.timeout() + FILE_TIMEOUT);
         self.exchange(&self.calls, request).await
     }
 
@@ -120,10 +120,10 @@ impl Api {
         if !self.is_official && Path::new(path).is_absolute() {
             return read_local(path, limit).await;
         }
-        let _place = self.place().await?;
+        let _permit = self.acquire_permit().await?;
         let place = format!("file/bot{}/{path}", self.token.expose());
         let request = self.calls.request(Method::GET, &place)?;
-        let request = request.timeout(self.calls.timeout() + FILE_TIME);
+        let request = request.timeout(self.calls.timeout() + FILE_TIMEOUT);
         let response = self.calls.send(request).await?;
         if !response.status().is_success() {
             return Err(refused(
@@ -135,11 +135,11 @@ impl Api {
         bytes.ok_or_else(|| refused(413, "the file is larger than allowed"))
     }
 
-    /// Waits for a place among the requests that are under way.
-    async fn place(&self) -> Result<SemaphorePermit<'_>, CallError> {
+    /// Waits for a permit for one more concurrent request.
+    async fn acquire_permit(&self) -> Result<SemaphorePermit<'_>, CallError> {
         let full =
             || CallError::Unreachable(format!("all {} connections are in use", self.pool_size));
-        let waited = tokio::time::timeout(self.pool_timeout, self.places.acquire()).await;
+        let waited = tokio::time::timeout(self.pool_timeout, self.permits.acquire()).await;
         waited
             .map_err(|_too_late| full())?
             .map_err(|_closed| full())
@@ -161,7 +161,9 @@ impl Api {
         let status = whole.status;
         let answer: ApiAnswer<'_> = match rest.read(&whole.body) {
             Err(_) if status == StatusCode::PAYLOAD_TOO_LARGE => ApiAnswer::default(),
-            Err(_) if !status.is_success() => return Err(Rest::not_from("the server", status)),
+            Err(_) if !status.is_success() => {
+                return Err(Rest::intermediary_error("the server", status));
+            }
             answer => answer?,
         };
         match answer.result {
@@ -216,7 +218,9 @@ impl ApiAnswer<'_> {
         let code = self.error_code.unwrap_or(status);
         if code == 429 && migrate_to_chat_id.is_none() {
             let pause = retry_after.map(Duration::from_secs);
-            return CallError::RateLimited(pause.unwrap_or(USUAL_PAUSE).min(LONGEST_PAUSE));
+            return CallError::RateLimited(
+                pause.unwrap_or(DEFAULT_RETRY_AFTER).min(MAX_RETRY_AFTER),
+            );
         }
         let description = self.description;
         let description = description.as_deref();
@@ -236,11 +240,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_is_one_that_clocks_can_add() {
+    fn retry_after_is_bounded_and_parsed_leniently() {
         let api = Api::new(&TelegramConfig::default(), None).unwrap();
         let table = [
             ("3", Some(Duration::from_secs(3))),
-            ("18446744073709551615", Some(LONGEST_PAUSE)),
+            ("18446744073709551615", Some(MAX_RETRY_AFTER)),
             ("18446744073709551616", None),
             ("-1", None),
             ("1e308", None),

@@ -32,7 +32,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(20);
 pub(crate) type FetchError = attachment::FetchError<Refusal>;
 
 /// Returns the file of a message, the largest form of a photo.
-pub(crate) fn of(message: &Message) -> Option<Attachment> {
+pub(crate) fn parse(message: &Message) -> Option<Attachment> {
     if let Some(photo) = message
         .photo()
         .and_then(|sizes| sizes.iter().max_by_key(|size| size.width * size.height))

@@ -1,8 +1,8 @@
 //! From a message of Telegram to a candidate message.
 
 use nanobot_channel::{ChatId, ChatKind, DeliveryContext, Map, MessageId, SessionKey};
+use nanobot_channel_kit::attribute_text;
 use nanobot_channel_kit::intake::Piece;
-use nanobot_channel_kit::others_words;
 use teloxide::types::{
     CallbackQueryId, ChatId as TelegramChat, ChatKind as TelegramChatKind, Message,
     MessageId as TelegramMessage, MessageKind, MessageOrigin, PublicChatKind, User,
@@ -33,10 +33,9 @@ pub enum TelegramOrigin {
 }
 
 impl Telegram {
-    /// Reads from the messages, which are several for an album, who wrote them, where, and whether
-    /// they mean the assistant. `None` when a bot or no one wrote them, or for a command for
-    /// another bot.
-    pub(crate) fn candidate(
+    /// Reads a message, or the messages of an album. `None` if a bot or no one wrote them, or for a
+    /// command for another bot.
+    pub(crate) fn message_candidate(
         &self,
         bot: &BotIdentity,
         messages: &[Message],
@@ -47,8 +46,8 @@ impl Telegram {
         let mut text = Vec::new();
         for message in messages {
             let written = message.text().or(message.caption());
-            if let Some((kind, name)) = not_own_words(message) {
-                text.push(others_words(kind, &name, written.unwrap_or_default()));
+            if let Some((kind, name)) = foreign_origin(message) {
+                text.push(attribute_text(kind, &name, written.unwrap_or_default()));
                 continue;
             }
             let Some(written) = written else { continue };
@@ -61,15 +60,16 @@ impl Telegram {
                 }
             });
         }
-        let is_addressed = is_command || messages.iter().any(|message| bot.is_meant_by(message));
-        let mut candidate = self.candidate_at(first, &author, is_addressed);
+        let is_addressed =
+            is_command || messages.iter().any(|message| bot.is_addressed_by(message));
+        let mut candidate = self.empty_candidate(first, &author, is_addressed);
         // In front of a command it would make a text of it.
         if !is_command {
             candidate.pieces = reply_context(bot, first);
         }
         candidate.pieces.extend(text.into_iter().map(Piece::Text));
         for message in messages {
-            let file = attachment::of(message).map(Piece::File);
+            let file = attachment::parse(message).map(Piece::File);
             let other = other_content(message).map(Piece::Text);
             candidate.pieces.extend(file.into_iter().chain(other));
         }
@@ -77,26 +77,28 @@ impl Telegram {
     }
 
     /// A candidate without content, in the place of `message`.
-    pub(crate) fn candidate_at(
+    pub(crate) fn empty_candidate(
         &self,
         message: &Message,
         author: &Author,
         is_addressed: bool,
     ) -> CandidateMessage {
         let chat = message.chat.id.0;
-        let thread = topic_of(message);
+        let thread = topic(message);
         let session = match &thread {
             Some(thread) => Some(format!("{}:{chat}:topic:{thread}", self.base.name)),
             None => self
-                .moves
-                .former(chat)
+                .migrations
+                .former_id(chat)
                 .map(|old| format!("{}:{old}", self.base.name)),
         };
         let id = MessageId::from(message.id.0.to_string());
         CandidateMessage {
             sender: author.sender_id(),
             chat: ChatId::from(chat.to_string()),
-            arrival: self.moves.arrival(chat, kind_of(message), is_addressed),
+            arrival: self
+                .migrations
+                .arrival(chat, chat_kind(message), is_addressed),
             id: id.clone(),
             pieces: Vec::new(),
             metadata: metadata(message, author),
@@ -113,12 +115,12 @@ impl Telegram {
 
 /// Returns the message that this one answers, in words; its image goes before the message's own.
 fn reply_context(bot: &BotIdentity, message: &Message) -> Vec<Piece> {
-    let Some(original) = quoted(message) else {
+    let Some(original) = quoted_message(message) else {
         let Some(quote) = message.quote() else {
             return Vec::new();
         };
         let quote = utf16_head(&quote.text, QUOTE_LIMIT);
-        let words = others_words("Reply to a message of another chat", "", quote);
+        let words = attribute_text("Reply to a message of another chat", "", quote);
         return vec![Piece::Text(words)];
     };
     let whom = match original.from.as_ref() {
@@ -130,7 +132,7 @@ fn reply_context(bot: &BotIdentity, message: &Message) -> Vec<Piece> {
         Some(user) => user.first_name.clone(),
         None => String::new(),
     };
-    let file = attachment::of(original);
+    let file = attachment::parse(original);
     let chosen = message.quote().map(|quote| quote.text.as_str());
     let text = chosen
         .or(original.text())
@@ -138,20 +140,20 @@ fn reply_context(bot: &BotIdentity, message: &Message) -> Vec<Piece> {
         .filter(|text| !text.trim().is_empty());
     let Some(text) = text else {
         // The marker of a file is our own.
-        let head = others_words("Reply to", &whom, "");
+        let head = attribute_text("Reply to", &whom, "");
         let head = format!("{}: ", head.trim_end_matches(']'));
         let framed = file.map(|file| Piece::Framed(head, file, "]"));
         return framed.into_iter().collect();
     };
     let head = utf16_head(text, QUOTE_LIMIT);
     let mark = if head.len() < text.len() { "..." } else { "" };
-    let words = others_words("Reply to", &whom, &format!("{head}{mark}"));
+    let words = attribute_text("Reply to", &whom, &format!("{head}{mark}"));
     let file = file.map(Piece::Hidden);
     [Piece::Text(words)].into_iter().chain(file).collect()
 }
 
-/// Returns how a message came to have words that its sender did not write, and whose they are.
-fn not_own_words(message: &Message) -> Option<(&'static str, String)> {
+/// Returns the kind and the author of text that its sender did not write.
+fn foreign_origin(message: &Message) -> Option<(&'static str, String)> {
     if let Some(bot) = &message.via_bot {
         return Some((
             "sent through the bot",
@@ -176,7 +178,7 @@ fn not_own_words(message: &Message) -> Option<(&'static str, String)> {
 }
 
 /// Returns the kind of a chat.
-pub(crate) fn kind_of(message: &Message) -> ChatKind {
+pub(crate) fn chat_kind(message: &Message) -> ChatKind {
     if message.chat.is_private() {
         ChatKind::Direct
     } else {
@@ -184,8 +186,8 @@ pub(crate) fn kind_of(message: &Message) -> ChatKind {
     }
 }
 
-/// The topic a message is in. In groups without topics a thread is only a chain of replies.
-fn topic_of(message: &Message) -> Option<String> {
+/// Returns the topic of a message. In groups without topics a thread is only a chain of replies.
+fn topic(message: &Message) -> Option<String> {
     let is_topic = message.is_topic_message || message.chat.is_private();
     message
         .thread_id
@@ -193,8 +195,8 @@ fn topic_of(message: &Message) -> Option<String> {
         .map(|thread| thread.0.0.to_string())
 }
 
-/// The message that this one answers. The one that began a topic is none.
-fn quoted(message: &Message) -> Option<&Message> {
+/// Returns the message that this one replies to, unless that one only began a topic.
+fn quoted_message(message: &Message) -> Option<&Message> {
     message
         .reply_to_message()
         .filter(|original| matches!(original.kind, MessageKind::Common(_)))
@@ -254,7 +256,7 @@ fn metadata(message: &Message, author: &Author) -> Map {
     set("user_id", author.id.into());
     set("username", author.username.clone().into());
     set("first_name", author.first_name.clone().into());
-    set("is_group", (kind_of(message) == ChatKind::Group).into());
+    set("is_group", (chat_kind(message) == ChatKind::Group).into());
     set(
         "message_thread_id",
         message.thread_id.map(|thread| thread.0.0).into(),
@@ -262,7 +264,7 @@ fn metadata(message: &Message, author: &Author) -> Map {
     set("is_forum", is_forum.into());
     set(
         "reply_to_message_id",
-        quoted(message).map(|original| original.id.0).into(),
+        quoted_message(message).map(|original| original.id.0).into(),
     );
     metadata
 }

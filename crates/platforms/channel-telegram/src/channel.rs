@@ -21,7 +21,7 @@ use crate::api::Api;
 use crate::draft::TelegramDraft;
 use crate::error::CallError;
 use crate::markup::TelegramHtml;
-use crate::moves::Moves;
+use crate::migration::Migrations;
 use crate::reaction::{TelegramReactor, emoji};
 use crate::target::SendTarget;
 
@@ -45,14 +45,14 @@ pub struct Telegram {
     pub(crate) base: ChannelBase<TelegramMessage>,
     pub(crate) config: TelegramConfig,
     pub(crate) api: Arc<Api>,
-    /// The first update that is not dealt with; 0 before the first. Kept over restarts of the run,
+    /// The first update that is not handled; 0 before the first. Kept over restarts of the run,
     /// so that files are not fetched twice.
     pub(crate) offset: AtomicI32,
     pub(crate) attempts: Attempts<usize>,
-    pub(crate) moves: Moves,
+    pub(crate) migrations: Migrations,
     pub(crate) reactions: Reactions<TelegramReactor>,
     /// Number of messages that cannot be stored now.
-    pub(crate) refused: AtomicUsize,
+    pub(crate) waiting_messages: AtomicUsize,
     notified: Mutex<BTreeSet<i64>>,
 }
 
@@ -80,8 +80,8 @@ impl Platform for Telegram {
             api,
             offset: AtomicI32::new(0),
             attempts: Attempts::default(),
-            moves: Moves::default(),
-            refused: AtomicUsize::new(0),
+            migrations: Migrations::default(),
+            waiting_messages: AtomicUsize::new(0),
             notified: Mutex::default(),
         })
     }
@@ -91,7 +91,7 @@ impl Platform for Telegram {
     }
 
     async fn open(self: &Arc<Self>, context: &ChannelContext) {
-        self.moves.open(&context.notes).await;
+        self.migrations.open(&context.notes).await;
         self.recover_drafts(self.config.bot_id(), context).await;
     }
 
@@ -104,7 +104,7 @@ impl Platform for Telegram {
     }
 
     async fn account(&self) -> Result<String, ChannelError> {
-        self.me().await.map(|me| me.shown())
+        self.identify().await.map(|me| me.shown())
     }
 
     fn edit_interval(&self) -> Option<Duration> {
@@ -123,12 +123,12 @@ impl Platform for Telegram {
         }
         Ok(Some(TelegramDraft {
             api: Arc::clone(&self.api),
-            target: self.moves.follow(&target),
+            target: self.migrations.follow(&target),
         }))
     }
 
-    fn orphaned_draft(&self, trace: Value) -> Option<(TelegramDraft, TelegramMessage)> {
-        let (chat, message) = serde_json::from_value(trace).ok()?;
+    fn orphaned_draft(&self, locator: Value) -> Option<(TelegramDraft, TelegramMessage)> {
+        let (chat, message) = serde_json::from_value(locator).ok()?;
         let draft = TelegramDraft {
             api: Arc::clone(&self.api),
             target: SendTarget::chat(chat),
@@ -160,7 +160,7 @@ impl Typing for Telegram {
     }
 
     async fn show(&self, chat: &ChatId, delivery: &DeliveryContext) -> Result<(), ChannelError> {
-        let target = self.moves.follow(&SendTarget::new(chat, delivery)?);
+        let target = self.migrations.follow(&SendTarget::new(chat, delivery)?);
         let mut request = SendChatAction::new(target.recipient(), ChatAction::Typing);
         request.message_thread_id = target.thread();
         let shown = self.api.call::<_, IgnoredAny>(&request).await;

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_section_is_read_with_defaults_and_unknown_keys() {
+    fn section_accepts_defaults_and_unknown_keys() {
         let section = json!({
             "enabled": true, "token": "1:x", "allowFrom": [1], "proxy": null, "groupPolicy": "open", "mode": "polling",
             "streaming": null, "inline_keyboards": true, "pool_timeout": 1,
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_section_of_a_new_configuration_holds_the_defaults() {
+    fn default_section_parses_to_default_config() {
         let mut section = crate::TelegramFactory::new().default_config();
         section["token"] = json!("1:x");
         let expected = TelegramConfig {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_named_without_its_value() {
+    fn invalid_values_are_reported_by_key_only() {
         let table = [
             (
                 json!({"token": 5}),
@@ -272,7 +272,7 @@ mod tests {
         }
     }
     #[test]
-    fn the_documentation_has_the_declared_keys() {
+    fn documentation_lists_the_declared_keys() {
         let table = settings::markdown(&TelegramConfig::keys());
         let page = include_str!("../../../../docs/channels/telegram.md");
         assert!(

@@ -50,7 +50,7 @@ impl DraftPlace for TelegramDraft {
         Ok(())
     }
 
-    fn trace(&self, message: &MessageId) -> Option<Value> {
+    fn locator(&self, message: &MessageId) -> Option<Value> {
         Some(json!([self.target.chat_id(), message.0]))
     }
 

@@ -1,6 +1,6 @@
 //! The server's refusals and their meaning to a channel.
 //!
-//! The Bot API tells most refusals apart by their description alone, so this is the one place that
+//! The Bot API distinguishes most refusals by their description only, so this is the one place that
 //! looks into texts.
 
 use std::fmt;
@@ -104,7 +104,7 @@ impl TelegramRefusal {
 }
 
 impl nanobot_channel_kit::Refusal for TelegramRefusal {
-    fn meaning(&self) -> ChannelError {
+    fn to_channel_error(&self) -> ChannelError {
         let text = self.to_string();
         match self.code {
             // A token of the wrong shape is "not found", because it is part of the address.
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn every_failure_says_what_follows() {
+    fn failures_map_to_channel_errors() {
         let table = [
             (
                 refused(401, "Unauthorized"),

@@ -1,11 +1,11 @@
-//! A door to the reader of updates for fuzzing and for tests of its bounds. No part of the API.
+//! Entry point for fuzzing the parser of updates, and for tests of its bounds. Not part of the API.
 
 use crate::author::Author;
-use crate::update::{RawUpdate, Received};
+use crate::wire::{ParsedUpdate, RawUpdate};
 
 /// Reads an update; its number.
 pub fn update(text: &str) -> Option<u32> {
-    let received = Received::read(&RawUpdate::find(text)?);
+    let received = ParsedUpdate::parse(&RawUpdate::peek(text)?);
     received.album();
     received.lane();
     received.message().and_then(Author::of);

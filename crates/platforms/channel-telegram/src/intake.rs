@@ -18,7 +18,7 @@ use crate::target::SendTarget;
 impl IntakeSource for Telegram {
     type Origin = TelegramOrigin;
     type Refusal = Refusal;
-    const WAITING: &'static str = "messages cannot be stored now; Telegram keeps them";
+    const WAITING_NOTICE: &'static str = "messages cannot be stored now; Telegram keeps them";
 
     fn name(&self) -> &ChannelName {
         &self.base.name
@@ -32,11 +32,11 @@ impl IntakeSource for Telegram {
         attachment::fetch(&self.api, file, context).await
     }
 
-    async fn tell(&self, candidate: &CandidateMessage, text: String) {
+    async fn send_notice(&self, candidate: &CandidateMessage, text: String) {
         self.notify(&candidate.chat, &text).await;
     }
 
-    fn delivered(&self, candidate: &CandidateMessage, admission: Admission) {
+    fn on_delivered(&self, candidate: &CandidateMessage, admission: Admission) {
         match (&candidate.origin, admission) {
             (TelegramOrigin::Message, Admission::Accepted) => {
                 if let Some(message) = reactable(&candidate.chat, candidate.id.as_str()) {
@@ -55,8 +55,8 @@ impl IntakeSource for Telegram {
         }
     }
 
-    fn refused(&self) -> Option<&AtomicUsize> {
-        Some(&self.refused)
+    fn waiting(&self) -> Option<&AtomicUsize> {
+        Some(&self.waiting_messages)
     }
 }
 
@@ -66,7 +66,7 @@ impl Telegram {
         let Ok(target) = SendTarget::new(chat, &DeliveryContext::default()) else {
             return;
         };
-        let target = self.moves.follow(&target);
+        let target = self.migrations.follow(&target);
         let message = SendMessage::new(target.recipient(), text);
         if let Err(error) = send_message(&self.api, message, &target).await {
             tracing::warn!(channel = %self.base.name, %error, "a notice could not be sent");

@@ -20,10 +20,10 @@ use crate::candidate::{CandidateMessage, TelegramOrigin};
 use crate::channel::Telegram;
 
 /// Most bytes of a button's data.
-const LARGEST_DATA: usize = 64;
+const MAX_BUTTON_DATA: usize = 64;
 /// Most buttons of a row, and of a message.
-const ROW: usize = 8;
-const ALL: usize = 100;
+const MAX_ROW: usize = 8;
+const MAX_BUTTONS: usize = 100;
 
 /// Returns the keyboard for rows of choices; `None` if there are none.
 pub(crate) fn keyboard(rows: &[Vec<Button>]) -> Option<InlineKeyboardMarkup> {
@@ -35,10 +35,10 @@ pub(crate) fn keyboard(rows: &[Vec<Button>]) -> Option<InlineKeyboardMarkup> {
             .map(|button| button.label.trim())
             .filter(|label| !label.is_empty());
         let buttons: Vec<_> = labels
-            .take(ALL.saturating_sub(count))
+            .take(MAX_BUTTONS.saturating_sub(count))
             .enumerate()
             .map(|(index, label)| {
-                let data = if label.len() <= LARGEST_DATA {
+                let data = if label.len() <= MAX_BUTTON_DATA {
                     label.to_owned()
                 } else {
                     format!("#{}", count + index)
@@ -47,18 +47,18 @@ pub(crate) fn keyboard(rows: &[Vec<Button>]) -> Option<InlineKeyboardMarkup> {
             })
             .collect();
         count += buttons.len();
-        shown.extend(buttons.chunks(ROW).map(<[_]>::to_vec));
+        shown.extend(buttons.chunks(MAX_ROW).map(<[_]>::to_vec));
     }
     (!shown.is_empty()).then(|| InlineKeyboardMarkup::new(shown))
 }
 
 impl Telegram {
     /// Reads a press of a button as a message with its label. `None` if the button is unknown.
-    pub(crate) fn press(&self, query: &CallbackQuery) -> Option<CandidateMessage> {
+    pub(crate) fn interaction_candidate(&self, query: &CallbackQuery) -> Option<CandidateMessage> {
         let message = query.message.as_ref()?.regular_message()?;
         let author = Author::person(&query.from)?;
         let label = label_of(message, query.data.as_deref()?)?;
-        let mut candidate = self.candidate_at(message, &author, true);
+        let mut candidate = self.empty_candidate(message, &author, true);
         candidate.id = MessageId::from(format!("press-{}", query.id));
         candidate.pieces.push(Piece::Text(label));
         candidate.origin = TelegramOrigin::Press {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keyboard_has_what_telegram_takes() {
+    fn keyboard_respects_telegrams_limits() {
         let data = |labels: &[&[&str]]| -> Vec<Vec<String>> {
             let markup = keyboard(&rows(labels)).unwrap();
             let data = |button: &InlineKeyboardButton| match &button.kind {

@@ -13,7 +13,7 @@ use crate::album::UpdateJob;
 use crate::channel::Telegram;
 
 /// Most chats that are served at a time.
-const AT_A_TIME: usize = 8;
+const MAX_CONCURRENT: usize = 8;
 
 /// A record of handled updates.
 pub(crate) trait Settle {
@@ -46,7 +46,7 @@ impl<'a> UpdateLanes<'a> {
             channel,
             bot,
             context,
-            jobs: nanobot_channel_kit::Lanes::new(AT_A_TIME),
+            jobs: nanobot_channel_kit::Lanes::new(MAX_CONCURRENT),
         }
     }
 
@@ -55,7 +55,7 @@ impl<'a> UpdateLanes<'a> {
         let (channel, bot, context) = (self.channel, self.bot, self.context);
         self.jobs.add(job.first.lane(), async move {
             FinishedJob {
-                next: channel.take(bot, &job, context).await,
+                next: channel.handle_job(bot, &job, context).await,
                 updates: job.updates().map(|update| update.id).collect(),
             }
         });
@@ -72,7 +72,7 @@ impl<'a> UpdateLanes<'a> {
     }
 
     /// Waits for `other` while jobs run. `None` if the run ends.
-    pub(crate) async fn during<T>(
+    pub(crate) async fn run_until<T>(
         &mut self,
         other: impl Future<Output = T> + Send,
         settle: &mut (impl Settle + Send),

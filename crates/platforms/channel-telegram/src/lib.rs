@@ -28,20 +28,20 @@ mod error;
 #[doc(hidden)]
 pub mod fuzz;
 mod intake;
+mod interaction;
 mod lanes;
 mod markup;
-mod moves;
+mod migration;
 mod outbound;
 mod poll;
-mod press;
 mod reaction;
 mod receive;
 mod salvage;
 mod target;
-mod update;
 mod upload;
 mod webhook;
 mod window;
+mod wire;
 
 pub use channel::{Telegram, TelegramChannel, TelegramFactory};
 pub use config::TelegramConfig;

@@ -2,7 +2,7 @@
 //!
 //! Decision: to people it is the same group, so its conversation continues: messages from the new
 //! id belong to the session of the old one, messages to the old id are sent to the new one, and
-//! rules for the old id apply. The move is noted before any message from the new id is taken in.
+//! rules for the old id apply. The move is noted before any message from the new id is handled.
 //! Topics get new ids, and so new sessions.
 
 use std::collections::VecDeque;
@@ -16,33 +16,33 @@ use crate::target::SendTarget;
 /// The name of the note.
 const NOTE: &str = "moved-groups";
 /// Most groups that are remembered; their note has to be short.
-const MOST: usize = 1000;
+const MAX_MIGRATIONS: usize = 1000;
 
 /// Groups that moved. In memory only before [`Self::open`].
 #[derive(Debug, Default)]
-pub(crate) struct Moves {
-    known: Mutex<MoveLog>,
+pub(crate) struct Migrations {
+    log: Mutex<MigrationLog>,
     /// Locked while the note is written.
-    turn: tokio::sync::Mutex<()>,
+    write_lock: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct MoveLog {
+struct MigrationLog {
     /// Old and new ids.
-    moves: VecDeque<(i64, i64)>,
+    migrations: VecDeque<(i64, i64)>,
     is_noted: bool,
     notes: Option<Arc<dyn Notes>>,
 }
 
 /// Returns the old and the new id if a message reports a move of its group.
-pub(crate) fn moved(message: &Message) -> Option<(i64, i64)> {
+pub(crate) fn migration_of(message: &Message) -> Option<(i64, i64)> {
     match message.chat_migration()? {
         ChatMigration::To { chat_id } => Some((message.chat.id.0, chat_id.0)),
         ChatMigration::From { chat_id } => Some((chat_id.0, message.chat.id.0)),
     }
 }
 
-impl Moves {
+impl Migrations {
     /// Reads the note, and keeps it from now on.
     pub(crate) async fn open(&self, notes: &Arc<dyn Notes>) {
         let text = notes.read(NOTE).await.unwrap_or_else(|error| {
@@ -52,12 +52,12 @@ impl Moves {
         let noted: VecDeque<(i64, i64)> = text
             .and_then(|text| serde_json::from_str(&text).ok())
             .unwrap_or_default();
-        let mut known = self.lock();
-        if known.notes.replace(Arc::clone(notes)).is_none() {
-            known.is_noted = known.moves.is_empty();
+        let mut log = self.lock();
+        if log.notes.replace(Arc::clone(notes)).is_none() {
+            log.is_noted = log.migrations.is_empty();
             for earlier in noted.into_iter().rev() {
-                if !known.moves.contains(&earlier) {
-                    known.moves.push_front(earlier);
+                if !log.migrations.contains(&earlier) {
+                    log.migrations.push_front(earlier);
                 }
             }
         }
@@ -67,32 +67,32 @@ impl Moves {
     ///
     /// # Errors
     /// The move could not be noted; recording it again is another attempt.
-    pub(crate) async fn learn(&self, old: i64, new: i64) -> Result<(), NoteError> {
+    pub(crate) async fn record(&self, old: i64, new: i64) -> Result<(), NoteError> {
         {
-            let mut known = self.lock();
-            if !known.moves.contains(&(old, new)) {
-                known.moves.retain(|(earlier, _)| *earlier != old);
-                known.moves.push_back((old, new));
-                if known.moves.len() > MOST {
-                    known.moves.pop_front();
+            let mut log = self.lock();
+            if !log.migrations.contains(&(old, new)) {
+                log.migrations.retain(|(earlier, _)| *earlier != old);
+                log.migrations.push_back((old, new));
+                if log.migrations.len() > MAX_MIGRATIONS {
+                    log.migrations.pop_front();
                 }
-                known.is_noted = false;
+                log.is_noted = false;
             }
         }
-        let _turn = self.turn.lock().await;
+        let _write_lock = self.write_lock.lock().await;
         let (text, notes) = {
-            let known = self.lock();
-            let Some(notes) = known.notes.clone().filter(|_| !known.is_noted) else {
+            let log = self.lock();
+            let Some(notes) = log.notes.clone().filter(|_| !log.is_noted) else {
                 return Ok(());
             };
             (
-                serde_json::to_string(&known.moves).map_err(std::io::Error::from)?,
+                serde_json::to_string(&log.migrations).map_err(std::io::Error::from)?,
                 notes,
             )
         };
         notes.write(NOTE, &text).await?;
-        let mut known = self.lock();
-        known.is_noted = serde_json::to_string(&known.moves).is_ok_and(|now| now == text);
+        let mut log = self.lock();
+        log.is_noted = serde_json::to_string(&log.migrations).is_ok_and(|now| now == text);
         Ok(())
     }
 
@@ -101,7 +101,7 @@ impl Moves {
     pub(crate) fn follow(&self, target: &SendTarget) -> SendTarget {
         let new = self
             .lock()
-            .moves
+            .migrations
             .iter()
             .find(|(old, _)| *old == target.chat_id())
             .map(|(_, new)| *new);
@@ -109,9 +109,9 @@ impl Moves {
     }
 
     /// Returns the former id of a group.
-    pub(crate) fn former(&self, chat: i64) -> Option<i64> {
+    pub(crate) fn former_id(&self, chat: i64) -> Option<i64> {
         self.lock()
-            .moves
+            .migrations
             .iter()
             .find(|(_, new)| *new == chat)
             .map(|(old, _)| *old)
@@ -123,13 +123,14 @@ impl Moves {
             ChatKind::Direct => Arrival::direct(),
             ChatKind::Group => Arrival::group(is_addressed),
         };
-        arrival
-            .parents
-            .extend(self.former(chat).map(|old| ChatId::from(old.to_string())));
+        arrival.parents.extend(
+            self.former_id(chat)
+                .map(|old| ChatId::from(old.to_string())),
+        );
         arrival
     }
 
-    fn lock(&self) -> MutexGuard<'_, MoveLog> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, MigrationLog> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

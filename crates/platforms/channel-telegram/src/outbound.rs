@@ -1,7 +1,7 @@
 //! Sends finished parts: files first, then the text, into the draft when there is one.
 
 use nanobot_channel::{Button, ChannelError, MediaRef, MessageId, OutboundPart, Sent};
-use nanobot_channel_kit::upload::name_of;
+use nanobot_channel_kit::upload::file_name;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 use teloxide::payloads::{
@@ -12,7 +12,7 @@ use teloxide::types::{InlineKeyboardMarkup, MessageId as TelegramMessage, ParseM
 use crate::api::Api;
 use crate::channel::Telegram;
 use crate::error::{CallError, Refusal};
-use crate::press::keyboard;
+use crate::interaction::keyboard;
 use crate::target::SendTarget;
 use crate::upload::{UploadError, bundle, send_album, send_file};
 
@@ -24,10 +24,10 @@ impl Telegram {
         if self.config.reply_to_message && part.index == 0 {
             target = target.quoting(&message.delivery);
         }
-        target = self.moves.follow(&target);
+        target = self.migrations.follow(&target);
         match self.send_to(part, &target).await {
             Err(SendFailure::Moved(chat)) => {
-                if let Err(error) = self.moves.learn(target.chat_id(), chat).await {
+                if let Err(error) = self.migrations.record(target.chat_id(), chat).await {
                     tracing::warn!(channel = %self.base.name, chat, %error, "it could not be noted that a group has moved");
                 }
                 self.send_to(part, &SendTarget::chat(chat)).await
@@ -48,7 +48,7 @@ impl Telegram {
         if part.index == 0 {
             last = self.send_files(part, target).await?;
         }
-        let words = self.words_of(part);
+        let words = self.part_text(part);
         if !words.plain.trim().is_empty() {
             last = self.send_text(part, words, target).await?;
         }
@@ -75,7 +75,7 @@ impl Telegram {
             .filter(|rest| !rest.is_empty())
         {
             let together = rest.get(..bundle(rest)).unwrap_or(rest);
-            match self.send_together(together, target).await? {
+            match self.try_send_album(together, target).await? {
                 Album::Sent(id) => {
                     last = id;
                     sent += together.len();
@@ -83,7 +83,7 @@ impl Telegram {
                 }
                 Album::None => {
                     for media in together {
-                        last = self.send_alone(media, target).await?;
+                        last = self.send_single(media, target).await?;
                         sent += 1;
                         self.attempts.remember(&key, sent);
                     }
@@ -93,7 +93,7 @@ impl Telegram {
         Ok(last)
     }
 
-    async fn send_together(
+    async fn try_send_album(
         &self,
         media: &[MediaRef],
         target: &SendTarget,
@@ -113,7 +113,7 @@ impl Telegram {
     }
 
     /// Sends one file, or a note that it could not be sent.
-    async fn send_alone(
+    async fn send_single(
         &self,
         media: &MediaRef,
         target: &SendTarget,
@@ -124,7 +124,7 @@ impl Telegram {
             Err(Ok(error)) => return Err(error.into()),
             Err(Err(error)) => error,
         };
-        let file = name_of(media);
+        let file = file_name(media);
         tracing::warn!(channel = %self.base.name, %error, file, "a file could not be sent");
         let note = format!("[Failed to send: {file}]");
         let note = SendMessage::new(target.recipient(), note);
@@ -132,7 +132,7 @@ impl Telegram {
     }
 
     /// Returns the text of a part. The last part includes the choices, as buttons or in words.
-    fn words_of(&self, part: &OutboundPart) -> PartText {
+    fn part_text(&self, part: &OutboundPart) -> PartText {
         let mut words = PartText {
             html: part.text.clone(),
             plain: part.plain.clone(),
@@ -173,7 +173,7 @@ impl Telegram {
         let stream = part.message.completes.as_ref().filter(|_| part.index == 0);
         if let Some(stream) = stream
             && let Some(draft) = self.base.drafts.claim(stream).await
-            && self.edit(target, draft, &words).await?
+            && self.complete_draft(target, draft, &words).await?
         {
             return Ok(Some(draft));
         }
@@ -198,7 +198,7 @@ impl Telegram {
     }
 
     /// Turns a draft into the reply. `false` if the message does not exist (any more).
-    async fn edit(
+    async fn complete_draft(
         &self,
         target: &SendTarget,
         draft: TelegramMessage,
@@ -236,11 +236,11 @@ pub(crate) async fn send_message(
     message.message_thread_id = target.thread();
     message.reply_parameters = target.reply_parameters();
     let answer: Box<RawValue> = api.call(&message).await?;
-    Ok(read_id(&answer))
+    Ok(parse_message_id(&answer))
 }
 
 /// Reads the id in an answer that means success, whatever else it contains.
-pub(crate) fn read_id<T: DeserializeOwned>(answer: &RawValue) -> Option<T> {
+pub(crate) fn parse_message_id<T: DeserializeOwned>(answer: &RawValue) -> Option<T> {
     serde_json::from_str(answer.get()).ok()
 }
 

@@ -1,10 +1,9 @@
 //! Receives by long polls; updates are confirmed after they are stored.
 //!
-//! The offset of the next poll confirms every update below it, so it moves past an update only when
-//! the update was dealt with. As long as one is not, a poll would bring the same again and at once:
-//! then Telegram is asked once a second what else there is. A poll that brings nothing is a sign of
-//! life, but it may also be a connection that leads nowhere: from time to time Telegram is asked
-//! over another one how many updates wait.
+//! The offset of the next poll confirms every update below it, so it moves past an update only
+//! after it was handled. Until then a poll returns the same updates at once, so polls are limited
+//! to one a second. An empty poll is a sign of life, but its connection may be dead: after several
+//! of them, the number of pending updates is requested over another connection.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,18 +19,18 @@ use crate::album::jobs;
 use crate::channel::Telegram;
 use crate::error::{CallError, Refusal};
 use crate::lanes::UpdateLanes;
-use crate::receive::ALBUM_TIME;
-use crate::update::{RawUpdate, Received};
+use crate::receive::ALBUM_WAIT;
 use crate::window::OffsetWindow;
+use crate::wire::{ParsedUpdate, RawUpdate};
 
 /// Failed polls in a row after which the channel counts as down.
-const PATIENCE: u32 = 3;
+const MAX_FAILURES: u32 = 3;
 /// Most updates of one poll.
-const BATCH: usize = 100;
+const MAX_BATCH: usize = 100;
 /// Empty polls in a row after which Telegram is asked for the number of waiting updates.
-const QUIET_POLLS: u32 = 8;
+const MAX_EMPTY_POLLS: u32 = 8;
 /// Interval of polls while updates are being handled.
-const BREATHER: Duration = Duration::from_secs(1);
+const BUSY_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The used fields of the API's `WebhookInfo`.
 #[derive(Debug, Deserialize)]
@@ -53,7 +52,7 @@ impl Telegram {
             UpdateLanes::new(self, bot, context),
             OffsetWindow::new(&self.offset),
         );
-        let mut quiet = 0;
+        let mut empty_polls = 0;
         // The first one ends at once, and shows whether polls work.
         let mut seconds = 0;
         loop {
@@ -62,41 +61,41 @@ impl Telegram {
                 window.clear();
             }
             let poll = self.poll(context, if is_idle { seconds } else { 0 });
-            let Some(updates) = lanes.during(poll, &mut window).await else {
+            let Some(updates) = lanes.run_until(poll, &mut window).await else {
                 return Ok(());
             };
             seconds = self.config.poll_timeout;
-            let mut news = window.news(updates?);
+            let mut news = window.filter_new(updates?);
             if is_idle && news.is_empty() {
-                quiet += 1;
-                if quiet < QUIET_POLLS {
+                empty_polls += 1;
+                if empty_polls < MAX_EMPTY_POLLS {
                     continue;
                 }
-                news = self.look_again(context).await?;
+                news = self.check_missed_updates(context).await?;
             }
-            quiet = 0;
-            let opened = lanes
-                .during(self.open_updates(news, context), &mut window)
+            empty_polls = 0;
+            let parsed = lanes
+                .run_until(self.parse_updates(news, context), &mut window)
                 .await;
-            let Some(mut updates) = opened else {
+            let Some(mut updates) = parsed else {
                 return Ok(());
             };
             if ends_with_album(&updates) {
                 // The rest of the album may be on its way. Nothing of it is confirmed, so all comes
                 // again.
                 let rest = async {
-                    tokio::time::sleep(ALBUM_TIME).await;
+                    tokio::time::sleep(ALBUM_WAIT).await;
                     self.poll(context, 0).await
                 };
-                let Some(updates_again) = lanes.during(rest, &mut window).await else {
+                let Some(updates_again) = lanes.run_until(rest, &mut window).await else {
                     return Ok(());
                 };
-                let mut news = window.news(updates_again?);
+                let mut news = window.filter_new(updates_again?);
                 news.retain(|update| updates.iter().all(|known| known.id != update.id));
-                let opened = lanes
-                    .during(self.open_updates(news, context), &mut window)
+                let parsed = lanes
+                    .run_until(self.parse_updates(news, context), &mut window)
                     .await;
-                let Some(rest) = opened else { return Ok(()) };
+                let Some(rest) = parsed else { return Ok(()) };
                 updates.extend(rest);
                 updates.sort_by_key(|update| update.id);
             }
@@ -104,14 +103,18 @@ impl Telegram {
                 window.add(&job);
                 lanes.add(job);
             }
-            if lanes.until_idle(BREATHER, &mut window).await.is_none() {
+            if lanes
+                .until_idle(BUSY_POLL_INTERVAL, &mut window)
+                .await
+                .is_none()
+            {
                 return Ok(());
             }
         }
     }
 
     /// Asks Telegram for the updates that wait.
-    pub(crate) async fn waiting(&self) -> Result<WebhookInfo, ChannelError> {
+    pub(crate) async fn webhook_info(&self) -> Result<WebhookInfo, ChannelError> {
         self.api
             .call(&GetWebhookInfo::new())
             .await
@@ -119,8 +122,11 @@ impl Telegram {
     }
 
     /// Checks that no updates wait. Waiting ones are fetched over a new connection.
-    async fn look_again(&self, context: &ChannelContext) -> Result<Vec<RawUpdate>, ChannelError> {
-        let waiting = match self.waiting().await {
+    async fn check_missed_updates(
+        &self,
+        context: &ChannelContext,
+    ) -> Result<Vec<RawUpdate>, ChannelError> {
+        let waiting = match self.webhook_info().await {
             Ok(waiting) => waiting.pending_update_count,
             Err(error) if error.is_permanent() => return Err(error),
             Err(error) => {
@@ -133,7 +139,7 @@ impl Telegram {
         }
         self.api.renew();
         let updates = self.poll(context, 0).await?;
-        if updates.is_empty() && self.waiting().await?.pending_update_count >= waiting {
+        if updates.is_empty() && self.webhook_info().await?.pending_update_count >= waiting {
             return Err(ChannelError::Unavailable(format!(
                 "{waiting} updates wait at Telegram, but polls bring none"
             )));
@@ -148,19 +154,19 @@ impl Telegram {
         context: &ChannelContext,
         seconds: u32,
     ) -> Result<Vec<RawUpdate>, ChannelError> {
-        let mut reconnect = Reconnect::new("Telegram", self.config.reconnect_pause(), PATIENCE);
+        let mut reconnect = Reconnect::new("Telegram", self.config.reconnect_pause(), MAX_FAILURES);
         let mut is_repeated = false;
         loop {
             let seconds = if is_repeated { 0 } else { seconds };
             let mut request = GetUpdates::new()
                 .timeout(seconds)
-                .allowed_updates(self.wanted_updates());
+                .allowed_updates(self.allowed_updates());
             request.offset = Some(self.offset.load(Ordering::Relaxed)).filter(|offset| *offset > 0);
             let error = match self.api.poll(&request).await {
                 Ok(updates) => {
-                    self.show_life(context);
+                    self.report_alive(context);
                     let updates = updates.iter().filter_map(|update| {
-                        let update = RawUpdate::find(update.get());
+                        let update = RawUpdate::peek(update.get());
                         if update.is_none() {
                             tracing::warn!(channel = %self.base.name, "an update without a usable id was passed over");
                         }
@@ -170,7 +176,7 @@ impl Telegram {
                 }
                 Err(error) => error,
             };
-            let pause = self.judge(error, is_repeated, &mut reconnect, context);
+            let pause = self.pause_after(error, is_repeated, &mut reconnect, context);
             let pause = pause.await?;
             is_repeated = true;
             tokio::time::sleep(pause).await;
@@ -178,7 +184,7 @@ impl Telegram {
     }
 
     /// Returns the pause after a failed poll, or the reason why the channel is down.
-    async fn judge(
+    async fn pause_after(
         &self,
         error: CallError,
         is_repeated: bool,
@@ -206,9 +212,9 @@ impl Telegram {
     }
 }
 
-fn ends_with_album(updates: &[Received]) -> bool {
+fn ends_with_album(updates: &[ParsedUpdate]) -> bool {
     updates
         .last()
-        .filter(|_| updates.len() < BATCH)
+        .filter(|_| updates.len() < MAX_BATCH)
         .is_some_and(|update| update.album().is_some())
 }

@@ -56,7 +56,7 @@ impl nanobot_channel_kit::Reactor for TelegramReactor {
         self.set(*message, None).await
     }
 
-    fn answered(&self, end: &OutboundMessage) -> Option<Self::Message> {
+    fn answered_message(&self, end: &OutboundMessage) -> Option<Self::Message> {
         reactable(&end.chat_id, end.delivery.reply_to.as_ref()?.as_str())
     }
 }

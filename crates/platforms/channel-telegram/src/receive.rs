@@ -20,11 +20,11 @@ use crate::album::UpdateJob;
 use crate::channel::Telegram;
 use crate::config::Mode;
 use crate::error::CallError;
-use crate::moves::moved;
-use crate::update::{RawUpdate, Received};
+use crate::migration::migration_of;
+use crate::wire::{ParsedUpdate, RawUpdate};
 
 /// Time in which the rest of an album is expected.
-pub(crate) const ALBUM_TIME: Duration = Duration::from_millis(600);
+pub(crate) const ALBUM_WAIT: Duration = Duration::from_millis(600);
 /// The first pause before another attempt at noting a move.
 const STORE_PAUSE: Duration = Duration::from_millis(500);
 const EDITS_IGNORED: &str = "Edited messages are ignored; send a new one.";
@@ -54,7 +54,7 @@ impl Telegram {
         // An old connection may be the reason why the last run ended.
         self.api.renew();
         // This is no sign of life: a known bot may still get no messages.
-        let bot = self.introduce(context).await?;
+        let bot = self.set_up_bot(context).await?;
         match self.config.mode {
             Mode::Polling => self.receive_by_polls(&bot, context).await,
             Mode::Webhook => Box::pin(self.receive_by_webhook(&bot, context)).await,
@@ -62,7 +62,7 @@ impl Telegram {
     }
 
     /// Asks Telegram for the bot's identity.
-    pub(crate) async fn me(&self) -> Result<BotAccount, ChannelError> {
+    pub(crate) async fn identify(&self) -> Result<BotAccount, ChannelError> {
         self.api
             .call(&GetMe::new())
             .await
@@ -70,8 +70,8 @@ impl Telegram {
     }
 
     /// Reads the bot's identity and sets its menu of commands.
-    async fn introduce(&self, context: &ChannelContext) -> Result<BotIdentity, ChannelError> {
-        let me = self.me().await?;
+    async fn set_up_bot(&self, context: &ChannelContext) -> Result<BotIdentity, ChannelError> {
+        let me = self.identify().await?;
         let username = me.username.unwrap_or_default();
         let bot = BotIdentity {
             id: me.id,
@@ -96,7 +96,7 @@ impl Telegram {
     }
 
     /// Returns the kinds of updates to receive.
-    pub(crate) fn wanted_updates(&self) -> Vec<AllowedUpdate> {
+    pub(crate) fn allowed_updates(&self) -> Vec<AllowedUpdate> {
         let mut kinds = vec![
             AllowedUpdate::Message,
             AllowedUpdate::EditedMessage,
@@ -112,11 +112,11 @@ impl Telegram {
 
     /// Reads updates that arrived together, after their attempts were noted. Suspects are read one
     /// at a time, and set aside after too many attempts.
-    pub(crate) async fn open_updates(
+    pub(crate) async fn parse_updates(
         &self,
         updates: Vec<RawUpdate>,
         context: &ChannelContext,
-    ) -> Vec<Received> {
+    ) -> Vec<ParsedUpdate> {
         let fresh = updates
             .iter()
             .map(RawUpdate::key)
@@ -126,7 +126,7 @@ impl Telegram {
         for update in updates {
             let key = update.key();
             if !self.base.quarantine.is_suspect(&key) {
-                read.push(Received::read(&update));
+                read.push(ParsedUpdate::parse(&update));
                 continue;
             }
             read.push(
@@ -137,11 +137,11 @@ impl Telegram {
                     .await
                 {
                     Some(handling) => {
-                        let received = Received::read(&update);
+                        let received = ParsedUpdate::parse(&update);
                         handling.pause().await;
                         received
                     }
-                    None => Received::set_aside(&update),
+                    None => ParsedUpdate::quarantined(&update),
                 },
             );
         }
@@ -149,36 +149,36 @@ impl Telegram {
     }
 
     /// Handles an update, or the messages of an album.
-    pub(crate) async fn take(
+    pub(crate) async fn handle_job(
         &self,
         bot: &BotIdentity,
         job: &UpdateJob,
         context: &ChannelContext,
     ) -> Next {
-        if job.first.is_set_aside {
+        if job.first.is_quarantined {
             return Next::Confirm;
         }
         let keys: Vec<String> = job.updates().map(|update| update.id.to_string()).collect();
         let handling = self.base.quarantine.enter(&keys).await;
         let candidate = match &job.first.kind {
             UpdateKind::Message(message) | UpdateKind::ChannelPost(message) => {
-                if let Some((old, new)) = moved(message) {
+                if let Some((old, new)) = migration_of(message) {
                     handling.end().await;
-                    self.take_move(old, new, context).await;
+                    self.record_migration(old, new, context).await;
                     return Next::Confirm;
                 }
                 let messages: Vec<Message> = job
                     .updates()
-                    .filter_map(Received::message)
+                    .filter_map(ParsedUpdate::message)
                     .cloned()
                     .collect();
-                self.candidate(bot, &messages)
+                self.message_candidate(bot, &messages)
             }
             UpdateKind::EditedMessage(message) => {
-                self.take_edit(bot, message, context).await;
+                self.handle_edit(bot, message, context).await;
                 None
             }
-            UpdateKind::CallbackQuery(query) => self.press(query),
+            UpdateKind::CallbackQuery(query) => self.interaction_candidate(query),
             UpdateKind::Error(_) => {
                 tracing::warn!(channel = %self.base.name, update = job.first.id, "an update could not be read and was skipped");
                 None
@@ -189,20 +189,20 @@ impl Telegram {
             handling.end().await;
             return Next::Confirm;
         };
-        intake::take(self, &candidate, Some(handling), context).await
+        intake::accept(self, &candidate, Some(handling), context).await
     }
 
     /// Reports a sign of life, unless messages cannot be stored.
-    pub(crate) fn show_life(&self, context: &ChannelContext) {
-        if self.refused.load(Ordering::Relaxed) == 0 {
+    pub(crate) fn report_alive(&self, context: &ChannelContext) {
+        if self.waiting_messages.load(Ordering::Relaxed) == 0 {
             context.progress.alive();
         }
     }
 
     /// Notes the move of a group, before any message of its new id is handled.
-    async fn take_move(&self, old: i64, new: i64, context: &ChannelContext) {
+    async fn record_migration(&self, old: i64, new: i64, context: &ChannelContext) {
         let mut tries = 0;
-        while let Err(error) = self.moves.learn(old, new).await {
+        while let Err(error) = self.migrations.record(old, new).await {
             context.progress.degraded(&format!(
                 "{error}; Telegram keeps what comes from the group meanwhile"
             ));
@@ -212,10 +212,10 @@ impl Telegram {
     }
 
     /// Ignores an edit, with one notice per private chat.
-    async fn take_edit(&self, bot: &BotIdentity, message: &Message, context: &ChannelContext) {
+    async fn handle_edit(&self, bot: &BotIdentity, message: &Message, context: &ChannelContext) {
         tracing::debug!(channel = %self.base.name, chat = message.chat.id.0, "an edited message is ignored");
         let is_text = message.text().or(message.caption()).is_some();
-        let Some(candidate) = self.candidate(bot, std::slice::from_ref(message)) else {
+        let Some(candidate) = self.message_candidate(bot, std::slice::from_ref(message)) else {
             return;
         };
         if is_text

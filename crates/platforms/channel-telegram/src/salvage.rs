@@ -1,8 +1,8 @@
-//! Updates, also those that teloxide cannot read whole.
+//! Lenient parsing of updates that teloxide cannot parse whole.
 //!
-//! A media type that is none, or a mark in a text that came into being after teloxide did, makes a
-//! whole message unreadable. Rather than lose what a person wrote, such an update is read again
-//! without whatever is not needed to answer it.
+//! An invalid media type, or an entity that is newer than teloxide, makes a whole message
+//! unreadable. Such an update is parsed again without the fields that no reply needs, so that its
+//! text is not lost.
 
 use nanobot_channel::{Map, Value, json};
 use serde_json::json;
@@ -57,10 +57,10 @@ const PARTY: &[&str] = &[
     "is_forum",
 ];
 
-/// Reads an update, whole or without what keeps it from being read.
-pub(crate) fn read(raw: &str) -> Option<Update> {
+/// Parses an update, whole or without its unreadable fields.
+pub(crate) fn parse(raw: &str) -> Option<Update> {
     let found: Option<Update> = json::from_str(raw).ok();
-    if found.as_ref().is_some_and(says_something) {
+    if found.as_ref().is_some_and(has_content) {
         return found;
     }
     let update: Value = json::from_str(raw).ok()?;
@@ -77,16 +77,16 @@ pub(crate) fn read(raw: &str) -> Option<Update> {
     ];
     // As text: from a `Value` teloxide reads no update at all.
     let read = |keeps| {
-        serde_json::from_str(&without(&update, keeps).to_string())
+        serde_json::from_str(&retain_keys(&update, keeps).to_string())
             .ok()
-            .filter(says_something)
+            .filter(has_content)
     };
     attempts.into_iter().find_map(read).or(found)
 }
 
 /// `true` if an update was read. If teloxide cannot read the content of a message, it reads a
 /// message that says nothing.
-fn says_something(update: &Update) -> bool {
+fn has_content(update: &Update) -> bool {
     match &update.kind {
         UpdateKind::Error(_) => false,
         UpdateKind::Message(message)
@@ -96,30 +96,33 @@ fn says_something(update: &Update) -> bool {
     }
 }
 
-/// The update with only some of the keys of its message, and without media types.
-fn without(update: &Value, keeps: &dyn Fn(&str) -> bool) -> Value {
+/// Returns the update with only the wanted keys of its message, and without media types.
+fn retain_keys(update: &Value, keeps: &dyn Fn(&str) -> bool) -> Value {
     let Value::Object(members) = update else {
         return update.clone();
     };
     let members = members.iter().map(|(kind, content)| match content {
-        Value::Object(message) => (kind.clone(), Value::Object(pared(message, keeps))),
+        Value::Object(message) => (
+            kind.clone(),
+            Value::Object(retain_message_keys(message, keeps)),
+        ),
         other => (kind.clone(), other.clone()),
     });
     Value::Object(members.collect())
 }
 
-fn pared(message: &Map, keeps: &dyn Fn(&str) -> bool) -> Map {
+fn retain_message_keys(message: &Map, keeps: &dyn Fn(&str) -> bool) -> Map {
     let kept = message
         .iter()
         .filter(|(key, _)| keeps(key))
         .map(|(key, value)| {
             let value = match (key.as_str(), value) {
                 ("chat" | "from" | "sender_chat", Value::Object(party)) => {
-                    Value::Object(only(party, PARTY))
+                    Value::Object(select_keys(party, PARTY))
                 }
-                ("quote", Value::Object(quote)) => Value::Object(only(quote, QUOTE)),
+                ("quote", Value::Object(quote)) => Value::Object(select_keys(quote, QUOTE)),
                 ("reply_to_message", Value::Object(original)) => {
-                    Value::Object(pared(original, keeps))
+                    Value::Object(retain_message_keys(original, keeps))
                 }
                 (_, Value::Object(file)) => {
                     let file = file.iter().filter(|(key, _)| {
@@ -150,7 +153,7 @@ fn pared(message: &Map, keeps: &dyn Fn(&str) -> bool) -> Map {
     kept
 }
 
-fn only(object: &Map, keys: &[&str]) -> Map {
+fn select_keys(object: &Map, keys: &[&str]) -> Map {
     let kept = object
         .iter()
         .filter(|(key, _)| keys.contains(&key.as_str()));
@@ -177,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_wrote_is_read_in_spite_of_what_cannot_be() {
+    fn text_is_salvaged_from_unreadable_updates() {
         let file = json!({
             "file_id": "f", "file_unique_id": "u", "file_size": 3, "file_name": "x.bin", "mime_type": "no/such; type=\"x",
         });
@@ -200,14 +203,11 @@ mod tests {
         for (content, has_file) in table {
             let raw = update(&content);
             let whole: Option<Update> = serde_json::from_str(&raw).ok();
-            assert!(
-                !whole.is_some_and(|update| says_something(&update)),
-                "{raw}"
-            );
+            assert!(!whole.is_some_and(|update| has_content(&update)), "{raw}");
             let Some(Update {
                 kind: UpdateKind::Message(message),
                 ..
-            }) = read(&raw)
+            }) = parse(&raw)
             else {
                 panic!("{raw}")
             };
@@ -229,7 +229,7 @@ mod tests {
         let Some(Update {
             kind: UpdateKind::Message(message),
             ..
-        }) = read(&raw)
+        }) = parse(&raw)
         else {
             panic!("{raw}")
         };
@@ -240,7 +240,7 @@ mod tests {
             ),
             (Some("see"), Some("/new"))
         );
-        let odd = read("{\"update_id\": 3, \"message\": {\"odd\": true}}");
-        assert!(odd.is_none_or(|update| !says_something(&update)));
+        let odd = parse("{\"update_id\": 3, \"message\": {\"odd\": true}}");
+        assert!(odd.is_none_or(|update| !has_content(&update)));
     }
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
 use nanobot_channel::{Map, MediaRef, Value};
-use nanobot_channel_kit::upload::{self, is_address, name_of};
+use nanobot_channel_kit::upload::{self, file_name, is_url};
 use reqwest::Url;
 use reqwest::multipart::{Form, Part};
 use serde_json::json;
@@ -13,7 +13,7 @@ use teloxide::types::MessageId;
 
 use crate::api::Api;
 use crate::error::{CallError, Refusal};
-use crate::outbound::read_id;
+use crate::outbound::parse_message_id;
 use crate::target::SendTarget;
 
 /// The largest file a bot may send, in bytes, and all files of one request together.
@@ -111,9 +111,9 @@ enum UploadContent<'a> {
 
 impl<'a> OutgoingFile<'a> {
     async fn load(media: &'a MediaRef) -> Result<Self, UploadError> {
-        let name = name_of(media);
+        let name = file_name(media);
         let kind = FileKind::of(name);
-        if is_address(media) {
+        if is_url(media) {
             if !is_public(&media.location) {
                 return Err(UploadError::Inside);
             }
@@ -183,7 +183,7 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
 
 /// Returns the number of first files that fit into one album; at least one.
 pub(crate) fn bundle(media: &[MediaRef]) -> usize {
-    let mut kinds = media.iter().map(|media| FileKind::of(name_of(media)));
+    let mut kinds = media.iter().map(|media| FileKind::of(file_name(media)));
     let Some(first) = kinds.next() else { return 0 };
     1 + kinds
         .take(ALBUM - 1)
@@ -230,7 +230,7 @@ async fn send_as(
                 .await?
         }
     };
-    Ok(read_id(&answer))
+    Ok(parse_message_id(&answer))
 }
 
 /// Sends files as one album.
@@ -287,7 +287,7 @@ pub(crate) async fn send_album(
             });
         api.upload("sendMediaGroup", form).await
     };
-    let sent = read_id::<Vec<MessageId>>(&answer.map_err(UploadError::Call)?);
+    let sent = parse_message_id::<Vec<MessageId>>(&answer.map_err(UploadError::Call)?);
     Ok(sent.and_then(|ids| ids.last().copied()))
 }
 
@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ending_decides_how_a_file_is_shown() {
+    fn file_extension_selects_the_send_method() {
         let table = [
             ("/a/b/Cat.JPG", "Cat.JPG", "sendPhoto"),
             (
@@ -345,7 +345,7 @@ mod tests {
         for (location, name, method) in table {
             let media = MediaRef::new(location);
             assert_eq!(
-                (name_of(&media), FileKind::of(name_of(&media)).method()),
+                (file_name(&media), FileKind::of(file_name(&media)).method()),
                 (name, method),
                 "{location}"
             );
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_public_is_fetched() {
+    fn only_public_addresses_are_passed_on() {
         let public = [
             "https://a.test/x.png",
             "http://8.8.8.8/x.png",
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_go_together_does() {
+    fn album_groups_compatible_files() {
         let table: [(&[&str], usize); 7] = [
             (&[], 0),
             (&["a.png"], 1),

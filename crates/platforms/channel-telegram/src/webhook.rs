@@ -30,29 +30,29 @@ use crate::album::{UpdateJob, jobs};
 use crate::channel::Telegram;
 use crate::error::CallError;
 use crate::lanes::{Settle, UpdateLanes};
-use crate::receive::ALBUM_TIME;
-use crate::update::RawUpdate;
+use crate::receive::ALBUM_WAIT;
+use crate::wire::RawUpdate;
 
 /// The header with the secret of the webhook.
 const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
 /// The largest post, in bytes: updates are texts.
-const LARGEST_POST: usize = 1 << 20;
+const MAX_POST_SIZE: usize = 1 << 20;
 /// Capacity of the queue of posts. Telegram sends at most 100 at a time.
-const QUEUE: usize = 128;
+const QUEUE_CAPACITY: usize = 128;
 /// Time that a post is kept open; Telegram's timeout is a little longer.
-const HOLD: Duration = Duration::from_secs(50);
+const POST_TIMEOUT: Duration = Duration::from_secs(50);
 /// Interval of asking Telegram for failed posts.
-const CHECK: Duration = Duration::from_secs(25);
+const CHECK_INTERVAL: Duration = Duration::from_secs(25);
 /// Telegram opens at most 100 connections, all from one address after a reverse proxy.
-const SEATS: SeatLimits = SeatLimits {
+const SEAT_LIMITS: SeatLimits = SeatLimits {
     total: 128,
     per_address: 128,
 };
 /// Silence after which an album is complete, and the limit of its whole time.
-const SETTLED: Duration = Duration::from_millis(150);
-const LONGEST_ALBUM: Duration = Duration::from_secs(3);
+const ALBUM_SILENCE: Duration = Duration::from_millis(150);
+const ALBUM_TIMEOUT: Duration = Duration::from_secs(3);
 /// Number of updates that are remembered as handled.
-const REMEMBERED: usize = 1024;
+const CAPACITY: usize = 1024;
 
 /// A post that waits for its answer.
 #[derive(Debug)]
@@ -66,23 +66,23 @@ type Batch = BTreeMap<u32, (RawUpdate, Vec<oneshot::Sender<()>>)>;
 
 /// Posts that wait for their answers, and the updates that were handled.
 #[derive(Debug)]
-struct Desk {
+struct PendingPosts {
     waiting: BTreeMap<u32, Vec<oneshot::Sender<()>>>,
     handled: Recent<u32>,
 }
 
-impl Default for Desk {
+impl Default for PendingPosts {
     fn default() -> Self {
         Self {
             waiting: BTreeMap::new(),
-            handled: Recent::new(REMEMBERED),
+            handled: Recent::new(CAPACITY),
         }
     }
 }
 
-impl Desk {
-    /// Takes posts in; returns the new updates.
-    fn take(&mut self, batch: Batch) -> Vec<RawUpdate> {
+impl PendingPosts {
+    /// Adds posts, and returns the new updates.
+    fn accept(&mut self, batch: Batch) -> Vec<RawUpdate> {
         let mut news = Vec::new();
         for (id, (update, answers)) in batch {
             if self.handled.contains(&id) {
@@ -100,14 +100,14 @@ impl Desk {
     }
 
     /// Drops posts: Telegram repeats them.
-    fn refuse(&mut self, job: &UpdateJob) {
+    fn drop_job(&mut self, job: &UpdateJob) {
         for update in job.updates() {
             self.waiting.remove(&update.id);
         }
     }
 }
 
-impl Settle for Desk {
+impl Settle for PendingPosts {
     fn settle(&mut self, updates: &[u32]) {
         for id in updates {
             self.handled.insert(*id);
@@ -122,7 +122,7 @@ impl Settle for Desk {
 
 /// State of the HTTP handler.
 #[derive(Debug)]
-struct Door {
+struct WebhookState {
     path: String,
     secret: Secret,
     posts: mpsc::Sender<WebhookPost>,
@@ -137,13 +137,16 @@ impl Telegram {
     ) -> Result<(), ChannelError> {
         let url = Url::parse(self.config.webhook_url.trim())
             .map_err(|error| wrong("webhookUrl", &format!("is no address: {error}")))?;
-        let (sender, mut posts) = mpsc::channel(QUEUE);
+        let (sender, mut posts) = mpsc::channel(QUEUE_CAPACITY);
         let ends = context.cancel.child_token();
         let _ends_with_this = ends.clone().drop_guard();
         self.listen(sender, ends, context).await?;
-        self.announce(&url).await?;
-        let (mut lanes, mut desk) = (UpdateLanes::new(self, bot, context), Desk::default());
-        let mut checks = tokio::time::interval(CHECK);
+        self.set_webhook(&url).await?;
+        let (mut lanes, mut pending) = (
+            UpdateLanes::new(self, bot, context),
+            PendingPosts::default(),
+        );
+        let mut checks = tokio::time::interval(CHECK_INTERVAL);
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let event = async {
@@ -152,12 +155,12 @@ impl Telegram {
                     _ = checks.tick() => None,
                 }
             };
-            let Some(event) = lanes.during(event, &mut desk).await else {
+            let Some(event) = lanes.run_until(event, &mut pending).await else {
                 return Ok(());
             };
             let Some(post) = event else {
                 let Some(outcome) = lanes
-                    .during(self.check_posts(&url, context), &mut desk)
+                    .run_until(self.check_posts(&url, context), &mut pending)
                     .await
                 else {
                     return Ok(());
@@ -173,31 +176,34 @@ impl Telegram {
                     "the webhook's listener has ended".to_owned(),
                 ));
             };
-            self.show_life(context);
-            let news = desk.take(waiting(first, &mut posts));
-            let opened = lanes
-                .during(self.open_updates(news, context), &mut desk)
+            self.report_alive(context);
+            let news = pending.accept(drain_ready(first, &mut posts));
+            let parsed = lanes
+                .run_until(self.parse_updates(news, context), &mut pending)
                 .await;
-            let Some(mut updates) = opened else {
+            let Some(mut updates) = parsed else {
                 return Ok(());
             };
             if updates.iter().any(|update| update.album().is_some()) {
-                let Some(batch) = lanes.during(rest(&mut posts), &mut desk).await else {
+                let Some(batch) = lanes
+                    .run_until(collect_album(&mut posts), &mut pending)
+                    .await
+                else {
                     return Ok(());
                 };
-                let news = desk.take(batch);
-                let opened = lanes
-                    .during(self.open_updates(news, context), &mut desk)
+                let news = pending.accept(batch);
+                let parsed = lanes
+                    .run_until(self.parse_updates(news, context), &mut pending)
                     .await;
-                let Some(more) = opened else { return Ok(()) };
+                let Some(more) = parsed else { return Ok(()) };
                 updates.extend(more);
                 updates.sort_by_key(|update| update.id);
             }
             for job in jobs(updates) {
-                if lanes.waiting() < QUEUE {
+                if lanes.waiting() < QUEUE_CAPACITY {
                     lanes.add(job);
                 } else {
-                    desk.refuse(&job);
+                    pending.drop_job(&job);
                 }
             }
         }
@@ -220,24 +226,24 @@ impl Telegram {
             self.config.webhook_path.clone(),
             self.config.webhook_secret_token.clone(),
         );
-        let door = Arc::new(Door {
+        let state = Arc::new(WebhookState {
             path,
             secret,
             posts,
         });
-        let router = Router::new().fallback(take_in).with_state(door);
+        let router = Router::new().fallback(handle_post).with_state(state);
         context
             .tasks
-            .spawn(http::serve(listener, router, SEATS, ends));
+            .spawn(http::serve(listener, router, SEAT_LIMITS, ends));
         Ok(())
     }
 
     /// Sets the webhook.
-    async fn announce(&self, url: &Url) -> Result<(), ChannelError> {
+    async fn set_webhook(&self, url: &Url) -> Result<(), ChannelError> {
         let request = SetWebhook::new(url.clone())
             .secret_token(self.config.webhook_secret_token.expose())
             .max_connections(self.config.webhook_max_connections)
-            .allowed_updates(self.wanted_updates());
+            .allowed_updates(self.allowed_updates());
         self.api
             .call::<_, IgnoredAny>(&request)
             .await
@@ -247,7 +253,7 @@ impl Telegram {
 
     /// Checks that Telegram's posts arrive.
     async fn check_posts(&self, url: &Url, context: &ChannelContext) -> Result<(), ChannelError> {
-        let waiting = match self.waiting().await {
+        let waiting = match self.webhook_info().await {
             Ok(waiting) => waiting,
             Err(error) if error.is_permanent() => return Err(error),
             Err(error) => {
@@ -268,20 +274,20 @@ impl Telegram {
                 "Telegram cannot post to webhookUrl: {why} ({} updates wait)",
                 waiting.pending_update_count
             )),
-            None => self.show_life(context),
+            None => self.report_alive(context),
         }
         Ok(())
     }
 }
 
-/// Tells Telegram that an update was dealt with. It may have given up waiting; then it posts again.
+/// Confirms an update to Telegram. It may have given up waiting; then it posts again.
 fn confirm(answer: oneshot::Sender<()>) {
     if answer.send(()).is_err() {
         tracing::debug!("a post was given up before it was dealt with");
     }
 }
 
-/// Puts a post with those that came together with it.
+/// Adds a post to its batch.
 fn add(batch: &mut Batch, post: WebhookPost) {
     batch
         .entry(post.update.id)
@@ -290,8 +296,8 @@ fn add(batch: &mut Batch, post: WebhookPost) {
         .push(post.answer);
 }
 
-/// Returns the posts that have come by now.
-fn waiting(first: WebhookPost, posts: &mut mpsc::Receiver<WebhookPost>) -> Batch {
+/// Returns the first post and all that are queued.
+fn drain_ready(first: WebhookPost, posts: &mut mpsc::Receiver<WebhookPost>) -> Batch {
     let mut batch = Batch::new();
     add(&mut batch, first);
     while let Ok(post) = posts.try_recv() {
@@ -300,24 +306,24 @@ fn waiting(first: WebhookPost, posts: &mut mpsc::Receiver<WebhookPost>) -> Batch
     batch
 }
 
-/// The rest of an album, and what comes meanwhile.
-async fn rest(posts: &mut mpsc::Receiver<WebhookPost>) -> Batch {
+/// Collects the rest of an album, and all posts that arrive meanwhile.
+async fn collect_album(posts: &mut mpsc::Receiver<WebhookPost>) -> Batch {
     let mut batch = Batch::new();
-    tokio::time::sleep(ALBUM_TIME).await;
+    tokio::time::sleep(ALBUM_WAIT).await;
     let settling = async {
-        while let Ok(Some(post)) = tokio::time::timeout(SETTLED, posts.recv()).await {
+        while let Ok(Some(post)) = tokio::time::timeout(ALBUM_SILENCE, posts.recv()).await {
             add(&mut batch, post);
         }
     };
-    if tokio::time::timeout(LONGEST_ALBUM, settling).await.is_err() {
+    if tokio::time::timeout(ALBUM_TIMEOUT, settling).await.is_err() {
         tracing::debug!("what came after an album has not settled");
     }
     batch
 }
 
-/// Takes one post in and holds it until it is dealt with.
-async fn take_in(State(door): State<Arc<Door>>, request: Request) -> StatusCode {
-    if request.uri().path() != door.path {
+/// Queues one post, and answers it after its update was handled.
+async fn handle_post(State(state): State<Arc<WebhookState>>, request: Request) -> StatusCode {
+    if request.uri().path() != state.path {
         return StatusCode::NOT_FOUND;
     }
     if request.method() != Method::POST {
@@ -326,23 +332,27 @@ async fn take_in(State(door): State<Arc<Door>>, request: Request) -> StatusCode 
     if !request
         .headers()
         .get(SECRET_HEADER)
-        .is_some_and(|shown| door.secret.is(shown.as_bytes()))
+        .is_some_and(|shown| state.secret.is(shown.as_bytes()))
     {
         tracing::warn!("a post without the webhook's secret was refused");
         return StatusCode::UNAUTHORIZED;
     }
-    let body = match http::read_body(request.into_body(), LARGEST_POST).await {
+    let body = match http::read_body(request.into_body(), MAX_POST_SIZE).await {
         Ok(body) => body,
         Err(status) => return status,
     };
-    let Some(update) = std::str::from_utf8(&body).ok().and_then(RawUpdate::find) else {
+    let Some(update) = std::str::from_utf8(&body).ok().and_then(RawUpdate::peek) else {
         return StatusCode::BAD_REQUEST;
     };
     let (answer, answered) = oneshot::channel();
-    if door.posts.try_send(WebhookPost { update, answer }).is_err() {
+    if state
+        .posts
+        .try_send(WebhookPost { update, answer })
+        .is_err()
+    {
         return StatusCode::SERVICE_UNAVAILABLE;
     }
-    match tokio::time::timeout(HOLD, answered).await {
+    match tokio::time::timeout(POST_TIMEOUT, answered).await {
         Ok(Ok(())) => StatusCode::OK,
         Ok(Err(_)) | Err(_) => StatusCode::SERVICE_UNAVAILABLE,
     }

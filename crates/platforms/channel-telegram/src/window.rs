@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::album::UpdateJob;
 use crate::lanes::Settle;
-use crate::update::RawUpdate;
+use crate::wire::RawUpdate;
 
 /// Updates from the first unconfirmed one.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl<'a> OffsetWindow<'a> {
     }
 
     /// Returns the updates that are new.
-    pub(crate) fn news(&self, updates: Vec<RawUpdate>) -> Vec<RawUpdate> {
+    pub(crate) fn filter_new(&self, updates: Vec<RawUpdate>) -> Vec<RawUpdate> {
         let is_new =
             |update: &RawUpdate| update.id >= self.floor && !self.updates.contains_key(&update.id);
         updates.into_iter().filter(is_new).collect()
@@ -66,8 +66,8 @@ impl<'a> OffsetWindow<'a> {
         }));
     }
 
-    /// Up to where everything is done, and nothing of it together with what comes after that.
-    fn reached(&self) -> Option<u32> {
+    /// Returns the offset below which all updates are handled and no album is split.
+    fn confirmed_offset(&self) -> Option<u32> {
         let (last, _) = self.updates.last_key_value()?;
         let open = self.updates.iter().find(|(_, update)| !update.is_done);
         let mut reached = open.map_or(last.saturating_add(1), |(id, _)| *id);
@@ -92,7 +92,7 @@ impl Settle for OffsetWindow<'_> {
                 update.is_done = true;
             }
         }
-        let Some(reached) = self.reached() else {
+        let Some(reached) = self.confirmed_offset() else {
             return;
         };
         self.floor = reached;
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
     use crate::album::jobs;
-    use crate::update::Received;
+    use crate::wire::ParsedUpdate;
 
     /// Updates by id, chat and album.
     fn received(updates: &[(u32, i64, Option<&str>)]) -> Vec<RawUpdate> {
@@ -128,13 +128,13 @@ mod tests {
                     .unwrap()
                     .extend(more.as_object().unwrap().clone());
             }
-            RawUpdate::find(json!({"update_id": id, "message": message}).to_string()).unwrap()
+            RawUpdate::peek(json!({"update_id": id, "message": message}).to_string()).unwrap()
         };
         updates.iter().map(read).collect()
     }
 
     #[test]
-    fn nothing_is_confirmed_before_it_is_done_and_an_album_only_whole() {
+    fn offset_stays_before_unhandled_updates_and_partial_albums() {
         let updates = [
             (5, 7, Some("a")),
             (6, 8, None),
@@ -152,9 +152,9 @@ mod tests {
             let offset = AtomicI32::new(3);
             let mut window = OffsetWindow::new(&offset);
             let news = window
-                .news(received(&updates))
+                .filter_new(received(&updates))
                 .iter()
-                .map(Received::read)
+                .map(ParsedUpdate::parse)
                 .collect();
             jobs(news).iter().for_each(|job| window.add(job));
             for (done, expected) in steps {
@@ -165,14 +165,14 @@ mod tests {
                     "{done:?} of {steps:?}"
                 );
                 assert!(
-                    window.news(received(&updates)).is_empty(),
+                    window.filter_new(received(&updates)).is_empty(),
                     "none of them is new again"
                 );
             }
             let next = [(8, 9, None), (9, 9, None)];
             let ids = |window: &OffsetWindow<'_>| -> Vec<u32> {
                 window
-                    .news(received(&next))
+                    .filter_new(received(&next))
                     .iter()
                     .map(|new| new.id)
                     .collect()

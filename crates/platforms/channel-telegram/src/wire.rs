@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use teloxide::types::{MediaGroupId, Message, UpdateKind};
 
-use crate::moves::moved;
+use crate::migration::migration_of;
 use crate::salvage;
 
 /// An update of which only the id was read.
@@ -16,7 +16,7 @@ pub(crate) struct RawUpdate {
 impl RawUpdate {
     /// Finds the id of an update; `None` if it has none. Does not parse the rest and does not
     /// recurse into it.
-    pub(crate) fn find(text: impl Into<Box<str>>) -> Option<Self> {
+    pub(crate) fn peek(text: impl Into<Box<str>>) -> Option<Self> {
         #[derive(Deserialize)]
         struct Numbered {
             update_id: u32,
@@ -38,31 +38,31 @@ impl RawUpdate {
 
 /// An update as far as it could be read.
 #[derive(Debug)]
-pub(crate) struct Received {
+pub(crate) struct ParsedUpdate {
     pub(crate) id: u32,
     pub(crate) kind: UpdateKind,
     /// `true` for an unread update with nothing to do.
-    pub(crate) is_set_aside: bool,
+    pub(crate) is_quarantined: bool,
 }
 
-impl Received {
+impl ParsedUpdate {
     /// Reads an update as far as possible.
-    pub(crate) fn read(raw: &RawUpdate) -> Self {
-        let kind = salvage::read(&raw.text)
+    pub(crate) fn parse(raw: &RawUpdate) -> Self {
+        let kind = salvage::parse(&raw.text)
             .map_or_else(|| UpdateKind::Error(().into()), |update| update.kind);
         Self {
             id: raw.id,
             kind,
-            is_set_aside: false,
+            is_quarantined: false,
         }
     }
 
     /// Returns an update that is not read, and has nothing to do.
-    pub(crate) fn set_aside(raw: &RawUpdate) -> Self {
+    pub(crate) fn quarantined(raw: &RawUpdate) -> Self {
         Self {
             id: raw.id,
             kind: UpdateKind::Error(().into()),
-            is_set_aside: true,
+            is_quarantined: true,
         }
     }
 
@@ -96,7 +96,7 @@ impl Received {
             _ => None,
         };
         message.map_or(0, |message| {
-            moved(message).map_or(message.chat.id.0, |(_, new)| new)
+            migration_of(message).map_or(message.chat.id.0, |(_, new)| new)
         })
     }
 }

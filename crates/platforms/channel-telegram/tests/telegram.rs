@@ -6,18 +6,18 @@
     reason = "tests stop at the first surprise"
 )]
 
-#[path = "telegram/choices.rs"]
-mod choices;
 #[path = "telegram/conformance.rs"]
 mod conformance;
 #[path = "telegram/drafts.rs"]
 mod drafts;
 #[path = "telegram/inbound.rs"]
 mod inbound;
+#[path = "telegram/interactions.rs"]
+mod interactions;
 #[path = "telegram/markup.rs"]
 mod markup;
-#[path = "telegram/moves.rs"]
-mod moves;
+#[path = "telegram/migration.rs"]
+mod migration;
 #[path = "telegram/outbound.rs"]
 mod outbound;
 #[path = "telegram/polling.rs"]

@@ -22,7 +22,7 @@ use crate::protocol::{MessageEvent, ServerEvent};
 use crate::receive::GUESTS;
 
 /// Time limit of closing all connections.
-const CLOSE_WITHIN: Duration = Duration::from_millis(1500);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The channel `websocket`.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Channel for WebSocketChannel {
         drop(listener);
         self.address.send_replace(None);
         connections.close();
-        if tokio::time::timeout(CLOSE_WITHIN, connections.wait())
+        if tokio::time::timeout(CLOSE_TIMEOUT, connections.wait())
             .await
             .is_err()
         {
@@ -124,7 +124,8 @@ impl Channel for WebSocketChannel {
     }
 }
 
-/// There is no platform: the probe tells if clients can connect, or could once a gateway runs.
+/// There is no platform: the probe reports whether clients can connect, or could once a gateway
+/// runs.
 #[async_trait]
 impl Probe for WebSocketChannel {
     async fn probe(&self) -> Result<String, ChannelError> {
@@ -230,7 +231,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_probe_tells_if_clients_can_connect() {
+    async fn probe_reports_whether_clients_can_connect() {
         let ask = async |host: &str, port| {
             let config = WebSocketConfig {
                 host: host.to_owned(),

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_open_only_as_far_as_it_says() {
+    fn config_requires_a_token_beyond_loopback() {
         let table = [
             (json!({}), Some("token")),
             (json!({ "token": "t" }), None),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_section_is_the_defaults() {
+    fn default_section_parses_to_default_config() {
         let section = WebSocketConfig::default_section();
         assert_eq!(
             WebSocketConfig::deserialize(&section).unwrap(),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_is_never_shown() {
+    fn debug_output_hides_the_token() {
         let config = WebSocketConfig {
             token: Token::new("hunter2"),
             ..WebSocketConfig::default()

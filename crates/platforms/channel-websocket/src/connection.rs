@@ -32,17 +32,17 @@ use crate::hub::{Hub, OutgoingFrame, Peer};
 use crate::protocol::{ClientFrame, ServerEvent};
 
 /// Time limit of the handshake.
-const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit of writing a frame.
-const WRITE_WITHIN: Duration = Duration::from_secs(10);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit of writing the close frame.
-const CLOSE_WITHIN: Duration = Duration::from_millis(700);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(700);
 /// Maximum number of chats of a connection.
-const CHATS: usize = 256;
+const MAX_CHATS: usize = 256;
 /// Interval of access checks of a connected client.
-const CHECK_ACCESS: Duration = Duration::from_millis(500);
+const ACCESS_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Size of the read and write buffers, in bytes.
-const BUFFER: usize = 8 << 10;
+const BUFFER_SIZE: usize = 8 << 10;
 
 /// Code and reason of a close frame.
 type Goodbye = (CloseCode, &'static str);
@@ -66,7 +66,7 @@ impl ConnectionContext {
     /// it the client has a place of its own.
     pub(crate) async fn serve(self, stream: TcpStream, seat: Seat) {
         let opening =
-            tokio::time::timeout(HANDSHAKE_WITHIN, self.handshake(stream, seat.address()));
+            tokio::time::timeout(HANDSHAKE_TIMEOUT, self.handshake(stream, seat.address()));
         let opened = tokio::select! {
             () = self.cancel.cancelled() => return,
             () = seat.evicted() => return,
@@ -95,7 +95,7 @@ impl ConnectionContext {
             sender,
             peer,
             chats,
-            heard: Instant::now(),
+            last_activity: Instant::now(),
         }
         .serve(frames)
         .await;
@@ -106,8 +106,8 @@ impl ConnectionContext {
         tokio::time::sleep(self.penalties.delay(address)).await;
         let mut admitted = None;
         let limits = SocketConfig::default()
-            .read_buffer_size(BUFFER)
-            .write_buffer_size(BUFFER)
+            .read_buffer_size(BUFFER_SIZE)
+            .write_buffer_size(BUFFER_SIZE)
             .max_message_size(Some(self.config.max_message_bytes))
             .max_frame_size(Some(self.config.max_message_bytes));
         #[expect(clippy::result_large_err, reason = "the type is the handshake's own")]
@@ -119,7 +119,7 @@ impl ConnectionContext {
             Ok(guest) => {
                 let place = Arc::clone(&self.clients)
                     .try_acquire_owned()
-                    .map_err(|_full| refused(FULL))?;
+                    .map_err(|_full| refusal_response(FULL))?;
                 admitted = Some((guest, place));
                 Ok(response)
             }
@@ -127,7 +127,7 @@ impl ConnectionContext {
                 if refusal.status == StatusCode::UNAUTHORIZED {
                     self.penalties.failed(address);
                 }
-                Err(refused(refusal))
+                Err(refusal_response(refusal))
             }
         };
         let socket = accept_hdr_async_with_config(stream, check, Some(limits)).await?;
@@ -155,7 +155,7 @@ const FULL: UpgradeRefusal = UpgradeRefusal {
 };
 
 /// Converts a refusal to an HTTP response.
-fn refused(refusal: UpgradeRefusal) -> ErrorResponse {
+fn refusal_response(refusal: UpgradeRefusal) -> ErrorResponse {
     let mut response = ErrorResponse::new(Some(refusal.detail.to_owned()));
     *response.status_mut() = refusal.status;
     response
@@ -169,12 +169,12 @@ struct ClientConnection {
     sender: SenderId,
     peer: Peer,
     chats: BTreeSet<ChatId>,
-    heard: Instant,
+    last_activity: Instant,
 }
 
 impl ClientConnection {
     async fn serve(mut self, frames: mpsc::Receiver<OutgoingFrame>) {
-        let end = match self.welcome().await {
+        let end = match self.accept().await {
             ControlFlow::Continue(()) => self.exchange(frames).await,
             ControlFlow::Break(end) => end,
         };
@@ -187,7 +187,7 @@ impl ClientConnection {
             reason: reason.into(),
         };
         if !matches!(
-            tokio::time::timeout(CLOSE_WITHIN, self.socket.close(Some(goodbye))).await,
+            tokio::time::timeout(CLOSE_TIMEOUT, self.socket.close(Some(goodbye))).await,
             Ok(Ok(()))
         ) {
             tracing::debug!(channel = %self.host.channel, "a WebSocket client went without a goodbye");
@@ -195,12 +195,12 @@ impl ClientConnection {
     }
 
     /// Checks access, and sends the first event.
-    async fn welcome(&mut self) -> ControlFlow<Option<Goodbye>> {
+    async fn accept(&mut self) -> ControlFlow<Option<Goodbye>> {
         self.check_access().await?;
         let chat_id = self.guest.chat_id.clone();
         self.host.hub.attach(&chat_id, &self.peer);
         let client_id = self.guest.client_id.clone();
-        self.say(&ServerEvent::Ready {
+        self.send_event(&ServerEvent::Ready {
             chat_id: &chat_id,
             client_id: &client_id,
         })
@@ -219,7 +219,7 @@ impl ClientConnection {
             AccessDecision::Denied => "this client_id may not talk to the assistant".to_owned(),
             AccessDecision::Ask(text) => text,
         };
-        self.say(&ServerEvent::Error {
+        self.send_event(&ServerEvent::Error {
             detail: &detail,
             id: None,
             retry: false,
@@ -233,7 +233,7 @@ impl ClientConnection {
         let mut ping = tokio::time::interval(self.host.config.ping_interval());
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ping.reset();
-        let mut access = tokio::time::interval(CHECK_ACCESS);
+        let mut access = tokio::time::interval(ACCESS_CHECK_INTERVAL);
         access.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let cancel = self.host.cancel.clone();
         loop {
@@ -241,9 +241,9 @@ impl ClientConnection {
             let step = tokio::select! {
                 biased;
                 () = cancel.cancelled() => return Some((CloseCode::Away, "the server goes down, or the client is too slow")),
-                message = self.socket.next() => self.hear(message).await,
+                message = self.socket.next() => self.handle_message(message).await,
                 _ = access.tick() => self.check_access().await,
-                Some(outgoing) = frames.recv() => self.pass_on(outgoing).await,
+                Some(outgoing) = frames.recv() => self.forward(outgoing).await,
                 _ = ping.tick() => self.ping().await,
             };
             if let ControlFlow::Break(end) = step {
@@ -254,7 +254,7 @@ impl ClientConnection {
 
     /// Writes a frame to a client that may still receive it. Pieces of drafts are many, and rely on
     /// the check at intervals.
-    async fn pass_on(&mut self, outgoing: OutgoingFrame) -> ControlFlow<Option<Goodbye>> {
+    async fn forward(&mut self, outgoing: OutgoingFrame) -> ControlFlow<Option<Goodbye>> {
         if outgoing.written.is_some() {
             self.check_access().await?;
         }
@@ -267,19 +267,19 @@ impl ClientConnection {
     }
 
     async fn ping(&mut self) -> ControlFlow<Option<Goodbye>> {
-        if self.heard.elapsed() >= self.host.config.silence() {
+        if self.last_activity.elapsed() >= self.host.config.silence() {
             return ControlFlow::Break(None);
         }
         self.write(Message::Ping(Bytes::new())).await
     }
 
-    async fn hear(
+    async fn handle_message(
         &mut self,
         message: Option<Result<Message, Error>>,
     ) -> ControlFlow<Option<Goodbye>> {
-        self.heard = Instant::now();
+        self.last_activity = Instant::now();
         match message {
-            Some(Ok(Message::Text(text))) => self.take(&text).await,
+            Some(Ok(Message::Text(text))) => self.handle_frame(&text).await,
             Some(Ok(Message::Binary(_))) => {
                 ControlFlow::Break(Some((CloseCode::Unsupported, "text frames only")))
             }
@@ -294,10 +294,10 @@ impl ClientConnection {
     }
 
     /// Handles a text frame.
-    async fn take(&mut self, text: &str) -> ControlFlow<Option<Goodbye>> {
+    async fn handle_frame(&mut self, text: &str) -> ControlFlow<Option<Goodbye>> {
         match ClientFrame::parse(text) {
             Err(detail) => {
-                self.say(&ServerEvent::Error {
+                self.send_event(&ServerEvent::Error {
                     detail: &detail,
                     id: None,
                     retry: false,
@@ -318,30 +318,32 @@ impl ClientConnection {
     }
 
     async fn attach(&mut self, chat_id: ChatId) -> ControlFlow<Option<Goodbye>> {
-        if !self.receives(&chat_id) {
-            let detail = format!("a connection receives at most {CHATS} chats: open another one");
+        if !self.join_chat(&chat_id) {
+            let detail =
+                format!("a connection receives at most {MAX_CHATS} chats: open another one");
             return self
-                .say(&ServerEvent::Error {
+                .send_event(&ServerEvent::Error {
                     detail: &detail,
                     id: None,
                     retry: false,
                 })
                 .await;
         }
-        self.say(&ServerEvent::Attached { chat_id: &chat_id }).await
+        self.send_event(&ServerEvent::Attached { chat_id: &chat_id })
+            .await
     }
 
     /// Adds a chat to the connection. `false` if it has too many.
-    fn receives(&mut self, chat_id: &ChatId) -> bool {
+    fn join_chat(&mut self, chat_id: &ChatId) -> bool {
         if self.chats.contains(chat_id) {
             return true;
         }
-        let room = self.chats.len() < CHATS;
-        if room {
+        let has_room = self.chats.len() < MAX_CHATS;
+        if has_room {
             self.host.hub.attach(chat_id, &self.peer);
             self.chats.insert(chat_id.clone());
         }
-        room
+        has_room
     }
 
     /// Delivers a message, and sends the outcome to the client.
@@ -351,7 +353,7 @@ impl ClientConnection {
         id: Option<MessageId>,
         content: String,
     ) -> ControlFlow<Option<Goodbye>> {
-        if !self.receives(&chat_id) {
+        if !self.join_chat(&chat_id) {
             return self.attach(chat_id).await;
         }
         let (channel, sender) = (self.host.channel.clone(), self.sender.clone());
@@ -374,7 +376,7 @@ impl ClientConnection {
                     return ControlFlow::Continue(());
                 };
                 return self
-                    .say(&ServerEvent::Ack {
+                    .send_event(&ServerEvent::Ack {
                         chat_id: &chat_id,
                         id: &id,
                     })
@@ -386,7 +388,7 @@ impl ClientConnection {
                 ("the server goes down: send it again when it is back", true)
             }
         };
-        self.say(&ServerEvent::Error {
+        self.send_event(&ServerEvent::Error {
             detail,
             id: id.as_ref(),
             retry,
@@ -394,7 +396,7 @@ impl ClientConnection {
         .await
     }
 
-    async fn say(&mut self, event: &ServerEvent<'_>) -> ControlFlow<Option<Goodbye>> {
+    async fn send_event(&mut self, event: &ServerEvent<'_>) -> ControlFlow<Option<Goodbye>> {
         self.write(Message::text(event.to_frame())).await
     }
 
@@ -402,7 +404,7 @@ impl ClientConnection {
         let cancel = self.host.cancel.clone();
         let stopped = async {
             cancel.cancelled().await;
-            tokio::time::sleep(CLOSE_WITHIN).await;
+            tokio::time::sleep(CLOSE_TIMEOUT).await;
         };
         let channel = &self.host.channel;
         tokio::select! {
@@ -410,7 +412,7 @@ impl ClientConnection {
                 Ok(()) => return ControlFlow::Continue(()),
                 Err(error) => tracing::debug!(%channel, %error, "a WebSocket client is gone"),
             },
-            () = tokio::time::sleep(WRITE_WITHIN) => {
+            () = tokio::time::sleep(WRITE_TIMEOUT) => {
                 tracing::warn!(%channel, "a WebSocket client takes nothing and is disconnected");
             }
             () = stopped => {}

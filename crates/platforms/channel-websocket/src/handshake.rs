@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_who_may_get_in() {
+    fn handshake_admits_only_authorised_requests() {
         let table: [(&str, &str, Headers<'_>, Option<u16>); 17] = [
             ("t", "/?token=t", &[], None),
             ("t", "/", &[], Some(401)),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_has_the_name_it_gave_or_a_new_one() {
+    fn guest_ids_are_taken_from_the_query_or_generated() {
         let named = status("t", "/?token=t&client_id=ann&chat_id=c-1", &[]).unwrap();
         assert_eq!(
             named,

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_secret_itself_matches() {
+    fn token_matches_only_itself() {
         let table = [
             ("abc", "abc", true),
             ("abc", "abd", false),

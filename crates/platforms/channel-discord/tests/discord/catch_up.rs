@@ -1,4 +1,4 @@
-//! What was said while no session was there to hear it.
+//! Catch-up: messages that were posted while there was no session.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Running, ann, channel, in_server, mallory};
 
-/// What arrived, by its text.
+/// Returns the texts that arrived.
 fn texts(assistant: &Assistant) -> Vec<String> {
     assistant
         .seen()
@@ -19,7 +19,7 @@ fn texts(assistant: &Assistant) -> Vec<String> {
         .collect()
 }
 
-/// What arrived of a channel, by its text.
+/// Returns the texts that arrived from a channel.
 fn arrived(assistant: &Assistant, chat: &str) -> Vec<String> {
     let arrived = assistant
         .seen()
@@ -61,14 +61,14 @@ impl Program {
     }
 
     /// So many messages were handed over, and these are their texts.
-    async fn hears(&self, expected: &[&str]) {
+    async fn expect_texts(&self, expected: &[&str]) {
         self.assistant.message(expected.len()).await.unwrap();
         assert_eq!(texts(&self.assistant), expected);
     }
 }
 
 #[tokio::test]
-async fn what_is_said_while_the_program_is_away_is_heard_afterwards_once_and_in_order() {
+async fn messages_between_runs_are_fetched_in_order_and_once() {
     let room = CHANNELS[0];
     let program = Program::first(&json!({})).await;
     let thread = program.fake.start_thread(room);
@@ -81,7 +81,7 @@ async fn what_is_said_while_the_program_is_away_is_heard_afterwards_once_and_in_
         program.fake.push(incoming);
     }
     program
-        .hears(&["direct", "in the room", "in the thread"])
+        .expect_texts(&["direct", "in the room", "in the thread"])
         .await;
     assert_eq!(
         program.fake.calls_of("getMessages"),
@@ -146,14 +146,14 @@ async fn what_is_said_while_the_program_is_away_is_heard_afterwards_once_and_in_
 }
 
 #[tokio::test]
-async fn what_is_said_live_waits_for_what_was_missed_in_its_own_channel_alone() {
+async fn live_event_waits_only_for_its_own_channel() {
     let (keys, room) = (json!({"requestTimeout": 600}), CHANNELS[0]);
     let program = Program::first(&keys).await;
     program.fake.push(Incoming::direct(&ann(), "direct"));
     program
         .fake
         .push(Incoming::in_channel(room, &ann(), "room"));
-    program.hears(&["direct", "room"]).await;
+    program.expect_texts(&["direct", "room"]).await;
     let (fake, assistant) = program.stop().await;
     fake.push(Incoming::direct(&ann(), "missed"));
     fake.push(Incoming::in_channel(room, &ann(), "missed too"));
@@ -168,7 +168,7 @@ async fn what_is_said_live_waits_for_what_was_missed_in_its_own_channel_alone() 
     ));
     program.fake.push(Incoming::direct(&ann(), "live"));
     program
-        .hears(&[
+        .expect_texts(&[
             "direct",
             "room",
             "where nobody talked before",
@@ -180,7 +180,7 @@ async fn what_is_said_live_waits_for_what_was_missed_in_its_own_channel_alone() 
 }
 
 #[tokio::test]
-async fn what_is_said_while_a_session_is_over_is_heard_in_the_next() {
+async fn messages_between_sessions_are_fetched() {
     for order in [Order::Invalidate { resumable: false }, Order::Close(4009)] {
         let running = Running::start(json!({})).await;
         running.hello().await;
@@ -195,17 +195,17 @@ async fn what_is_said_while_a_session_is_over_is_heard_in_the_next() {
 }
 
 #[tokio::test]
-async fn what_was_not_stored_at_the_end_is_fetched_at_the_next_start() {
+async fn unstored_message_is_fetched_at_the_next_start() {
     let program = Program::first(&json!({})).await;
     program.assistant.will_answer([Admission::ShuttingDown]);
     program
         .fake
         .push(Incoming::direct(&ann(), "do not lose this"));
-    program.hears(&["do not lose this"]).await;
+    program.expect_texts(&["do not lose this"]).await;
     let (fake, assistant) = program.stop().await;
     let program = Program::start(fake, assistant, &json!({})).await;
     program
-        .hears(&["do not lose this", "do not lose this"])
+        .expect_texts(&["do not lose this", "do not lose this"])
         .await;
     let seen = program.assistant.seen();
     assert_eq!(seen.arrived[0].0.id, seen.arrived[1].0.id);
@@ -213,16 +213,16 @@ async fn what_was_not_stored_at_the_end_is_fetched_at_the_next_start() {
 }
 
 #[tokio::test]
-async fn a_long_absence_brings_the_newest_of_the_last_day() {
+async fn long_absence_fetches_the_newest_of_the_last_day() {
     let program = Program::first(&json!({})).await;
     program.fake.push(Incoming::direct(&ann(), "hello"));
-    program.hears(&["hello"]).await;
+    program.expect_texts(&["hello"]).await;
     let (fake, assistant) = program.stop().await;
     let old = json!("2020-01-01T00:00:00.000000+00:00");
     fake.push(Incoming::direct(&ann(), "long ago").with_field("timestamp", old));
     fake.push(Incoming::direct(&ann(), "today"));
     let program = Program::start(fake, assistant, &json!({})).await;
-    program.hears(&["hello", "today"]).await;
+    program.expect_texts(&["hello", "today"]).await;
     let (fake, assistant) = program.stop().await;
     for number in 0..350 {
         fake.push(Incoming::direct(&ann(), &number.to_string()));
@@ -243,13 +243,13 @@ async fn a_long_absence_brings_the_newest_of_the_last_day() {
 }
 
 #[tokio::test]
-async fn a_channel_that_is_gone_is_forgotten_and_one_that_cannot_be_read_now_is_tried_again() {
+async fn gone_channel_is_dropped_and_failed_fetch_is_retried() {
     let program = Program::first(&json!({})).await;
     program
         .fake
         .push(Incoming::in_channel(CHANNELS[0], &ann(), "room"));
     program.fake.push(Incoming::direct(&ann(), "direct"));
-    program.hears(&["room", "direct"]).await;
+    program.expect_texts(&["room", "direct"]).await;
     let (fake, assistant) = program.stop().await;
     fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "gone"));
     fake.push(Incoming::direct(&ann(), "kept"));
@@ -261,13 +261,13 @@ async fn a_channel_that_is_gone_is_forgotten_and_one_that_cannot_be_read_now_is_
         Fault::Status(403, 50_001, "Missing Access".to_owned()),
     );
     let program = Program::start(fake, assistant, &json!({"reconnectPause": 0.01})).await;
-    program.hears(&["room", "direct", "kept"]).await;
+    program.expect_texts(&["room", "direct", "kept"]).await;
     // What comes live waits until it is known what was missed there.
     program
         .fake
         .push(Incoming::in_channel(CHANNELS[0], &ann(), "here again"));
     program
-        .hears(&["room", "direct", "kept", "here again"])
+        .expect_texts(&["room", "direct", "kept", "here again"])
         .await;
     let (fake, assistant) = program.stop().await;
     fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "still there"));
@@ -275,7 +275,7 @@ async fn a_channel_that_is_gone_is_forgotten_and_one_that_cannot_be_read_now_is_
     let program = Program::start(fake, assistant, &json!({})).await;
     // The room is first now.
     program
-        .hears(&[
+        .expect_texts(&[
             "room",
             "direct",
             "kept",
@@ -288,10 +288,10 @@ async fn a_channel_that_is_gone_is_forgotten_and_one_that_cannot_be_read_now_is_
 }
 
 #[tokio::test]
-async fn a_kill_loses_nothing_that_was_said_where_the_note_knows() {
+async fn kill_loses_no_messages_of_noted_channels() {
     let program = Program::first(&json!({})).await;
     program.fake.push(Incoming::direct(&ann(), "hello"));
-    program.hears(&["hello"]).await;
+    program.expect_texts(&["hello"]).await;
     let Program {
         fake,
         assistant,

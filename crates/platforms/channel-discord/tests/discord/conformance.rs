@@ -1,4 +1,4 @@
-//! The contract's own suite.
+//! The conformance suite of the channel contract.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::support::{ann, channel, mallory};
 struct Harness {
     fake: DiscordFake,
     last: Option<Pushed>,
-    /// How many sessions have to be there before somebody speaks: nobody asks for what was said
-    /// where the assistant was never talked to.
+    /// Number of sessions to wait for before a message is pushed: channels without a mark are not
+    /// caught up with.
     sessions: usize,
 }
 
@@ -28,7 +28,7 @@ impl Harness {
         self.last.context("nothing was said")
     }
 
-    /// What was said last as the gateway shows it.
+    /// Returns the last pushed message as the gateway shows it.
     fn said(&self) -> anyhow::Result<Value> {
         self.fake
             .message(self.last()?.message_id)
@@ -251,7 +251,7 @@ impl ChannelHarness for Harness {
 }
 
 #[tokio::test]
-async fn the_channel_keeps_the_contract() {
+async fn channel_passes_the_conformance_suite() {
     let open = async || {
         let fake = DiscordFake::start().await?;
         fake.set_heartbeat_interval(150);

@@ -13,7 +13,7 @@ fn delta(stream: &str) -> OutboundKind {
 }
 
 #[tokio::test]
-async fn a_draft_grows_and_becomes_the_reply() {
+async fn draft_grows_and_becomes_the_reply() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let drafts = running.channel.drafts().unwrap();
@@ -57,7 +57,7 @@ async fn a_draft_grows_and_becomes_the_reply() {
 }
 
 #[tokio::test]
-async fn edits_keep_their_distance() {
+async fn edits_respect_the_interval() {
     let running = Running::start(json!({"streamEditInterval": 3600})).await;
     let inbound = running.hello().await;
     let drafts = running.channel.drafts().unwrap();
@@ -78,7 +78,7 @@ async fn edits_keep_their_distance() {
 }
 
 #[tokio::test]
-async fn a_draft_that_is_gone_or_never_was_leaves_the_reply_whole() {
+async fn missing_draft_is_replaced_by_a_new_message() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let drafts = running.channel.drafts().unwrap();
@@ -113,7 +113,7 @@ async fn a_draft_that_is_gone_or_never_was_leaves_the_reply_whole() {
 }
 
 #[tokio::test]
-async fn a_draft_shows_as_much_as_fits() {
+async fn draft_is_truncated_to_the_limit() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let drafts = running.channel.drafts().unwrap();

@@ -1,4 +1,4 @@
-//! What people send, as the assistant sees it.
+//! Inbound messages.
 
 use nanobot_channel::{Arrival, Map, MediaRef, SessionKey};
 use nanobot_channel_discord_fake::{BOT_ID, CHANNELS, Fault, GUILD, Incoming, Person};
@@ -11,7 +11,7 @@ fn keys(value: &serde_json::Value) -> Map {
 }
 
 #[tokio::test]
-async fn a_direct_message_says_who_and_where() {
+async fn direct_message_has_sender_and_chat() {
     let running = Running::start(json!({})).await;
     let pushed = running.fake.push(Incoming::direct(&ann(), "hello"));
     let message = running.assistant.message(1).await.unwrap();
@@ -41,7 +41,7 @@ async fn a_direct_message_says_who_and_where() {
 }
 
 #[tokio::test]
-async fn in_a_server_mentions_and_answers_are_for_the_assistant() {
+async fn mentions_and_replies_address_the_assistant_in_a_server() {
     let running = Running::start(json!({})).await;
     let room = CHANNELS[0];
     let say = |text: &str| Incoming::in_channel(room, &ann(), text);
@@ -93,7 +93,7 @@ async fn in_a_server_mentions_and_answers_are_for_the_assistant() {
 }
 
 #[tokio::test]
-async fn a_thread_is_a_session_of_its_own_within_its_channel() {
+async fn thread_is_a_separate_session_of_its_channel() {
     let running = Running::start(json!({})).await;
     let room = CHANNELS[0];
     let thread = running.fake.start_thread(room);
@@ -143,7 +143,7 @@ async fn a_thread_is_a_session_of_its_own_within_its_channel() {
 }
 
 #[tokio::test]
-async fn only_allowed_channels_and_their_threads_are_listened_to() {
+async fn only_allowed_channels_and_their_threads_are_received() {
     let running = Running::start(json!({"allowChannels": [CHANNELS[0]]})).await;
     let thread = running.fake.start_thread(CHANNELS[0]);
     let other = running.fake.start_thread(CHANNELS[1]);
@@ -176,7 +176,7 @@ async fn only_allowed_channels_and_their_threads_are_listened_to() {
 }
 
 #[tokio::test]
-async fn bots_webhooks_and_what_nobody_said_are_not_heard() {
+async fn bots_webhooks_and_system_messages_are_ignored() {
     let robot = Person::bot(9, "robot");
     for (allow_bots, expected) in [(false, vec!["end"]), (true, vec!["beep", "end"])] {
         let running = Running::start(json!({"allowBots": allow_bots})).await;
@@ -214,7 +214,7 @@ async fn bots_webhooks_and_what_nobody_said_are_not_heard() {
 }
 
 #[tokio::test]
-async fn files_are_kept_and_named_in_the_text() {
+async fn files_are_stored_and_named_in_the_text() {
     let running = Running::start(json!({})).await;
     let incoming = Incoming::direct(&ann(), "look")
         .with_file("cat.png", "image/png", "PNG")
@@ -254,7 +254,7 @@ async fn files_are_kept_and_named_in_the_text() {
 }
 
 #[tokio::test]
-async fn what_is_said_is_written_down() {
+async fn voice_message_is_transcribed() {
     let running = Running::start(json!({})).await;
     running.assistant.will_transcribe("what Ann said");
     running.fake.push(
@@ -283,7 +283,7 @@ async fn what_is_said_is_written_down() {
 }
 
 #[tokio::test]
-async fn what_is_beside_the_text_is_told_in_words() {
+async fn non_text_content_is_described() {
     let running = Running::start(json!({})).await;
     running
         .fake
@@ -321,7 +321,7 @@ async fn what_is_beside_the_text_is_told_in_words() {
 }
 
 #[tokio::test]
-async fn a_stranger_is_told_how_to_be_let_in_in_a_direct_chat_alone() {
+async fn stranger_gets_the_pairing_text_only_in_direct_chats() {
     let running = Running::start(json!({})).await;
     running
         .assistant

@@ -1,4 +1,4 @@
-//! Commands of Discord's menu, and buttons.
+//! Commands of the menu, and buttons.
 
 use nanobot_channel::{Arrival, Button};
 use nanobot_channel_discord_fake::CHANNELS;
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::support::{Running, ann, in_server, mallory, reply, with};
 
 #[tokio::test]
-async fn the_menu_shows_what_the_assistant_understands() {
+async fn command_menu_lists_the_assistants_commands() {
     let running = Running::start(json!({})).await;
     running.fake.wait_for_calls("setCommands", 1).await.unwrap();
     let commands = running.fake.commands();
@@ -36,7 +36,7 @@ async fn the_menu_shows_what_the_assistant_understands() {
 }
 
 #[tokio::test]
-async fn a_command_is_answered_in_private_and_arrives_as_text() {
+async fn command_gets_an_ephemeral_response_and_arrives_as_text() {
     let running = Running::start(json!({})).await;
     let thread = running.fake.start_thread(CHANNELS[0]);
     let direct = running.fake.direct_channel(&ann());
@@ -87,7 +87,7 @@ async fn a_command_is_answered_in_private_and_arrives_as_text() {
 }
 
 #[tokio::test]
-async fn a_command_is_acknowledged_while_messages_wait_to_be_stored() {
+async fn command_is_acknowledged_while_messages_wait() {
     let running = Running::start(json!({})).await;
     running.hello().await;
     running.assistant.hold(true);
@@ -109,7 +109,7 @@ async fn a_command_is_acknowledged_while_messages_wait_to_be_stored() {
 }
 
 #[tokio::test]
-async fn a_stranger_s_command_is_not_answered_unless_they_are_to_be_told() {
+async fn strangers_command_gets_only_the_pairing_text() {
     let running = Running::start(json!({})).await;
     let theirs = running.fake.direct_channel(&mallory());
     running.fake.use_command(theirs, &mallory(), "new", None);
@@ -141,7 +141,7 @@ async fn a_stranger_s_command_is_not_answered_unless_they_are_to_be_told() {
 }
 
 #[tokio::test]
-async fn a_button_says_its_label_once() {
+async fn button_press_sends_its_label_once() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let question = with(reply(&inbound, "really?"), |message| {

@@ -43,17 +43,17 @@ fn visible(markdown: &str) -> anyhow::Result<String> {
 }
 
 #[test]
-fn the_style_keeps_its_promises() {
+fn markup_passes_the_conformance_suite() {
     conformance::text_style(style(2000), visible).unwrap();
 }
 
 #[test]
-fn a_reader_sees_what_is_meant() {
+fn random_markdown_is_displayed_as_intended() {
     conformance::looks(&DiscordMarkdown, &DiscordReader).unwrap();
 }
 
 #[test]
-fn markdown_becomes_what_discord_shows() {
+fn markdown_is_rendered_for_discord() {
     let table = [
         ("# Title **x**\ntext", "# Title x\n\ntext"),
         ("##### Low", "**Low**"),
@@ -102,7 +102,7 @@ fn markdown_becomes_what_discord_shows() {
 }
 
 #[test]
-fn markup_counts() {
+fn markup_counts_towards_the_limit() {
     assert_eq!(
         texts("```py\naaaaaaaa\nbbbbbbbb\ncccccccc\n```", 28),
         [
@@ -118,7 +118,7 @@ fn markup_counts() {
 }
 
 #[test]
-fn an_address_is_not_cut() {
+fn link_address_is_not_split() {
     assert_eq!(
         texts("words before https://e.org/a-path/that-goes-on", 44),
         ["words before", "https://e.org/a-path/that-goes-on"]
@@ -126,7 +126,7 @@ fn an_address_is_not_cut() {
 }
 
 #[test]
-fn a_table_wider_than_a_screen_is_written_row_by_row() {
+fn wide_table_is_written_row_by_row() {
     let wide = "w".repeat(90);
     let markdown = format!("| name | what it is |\n|---|---|\n| one | {wide} |\n| two | |\n\nend");
     assert_eq!(
@@ -138,7 +138,7 @@ fn a_table_wider_than_a_screen_is_written_row_by_row() {
 }
 
 #[test]
-fn code_whose_letters_take_several_bytes_is_cut_between_them() {
+fn multibyte_code_is_split_at_character_boundaries() {
     for code in ["中", "中文。", "a中\n文b", "👩‍👩‍👧‍👦\né"] {
         let markdown = format!("before **x** `y`\n```rust\n{code}\n```\nafter");
         for limit in 1..60 {

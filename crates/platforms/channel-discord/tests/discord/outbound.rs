@@ -1,4 +1,4 @@
-//! What the assistant sends, as people see it.
+//! Outbound messages: quotes, files, buttons, repeated sends.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::support::{Running, ann, event, part, reply, with};
 
 #[tokio::test]
-async fn a_reply_quotes_and_wakes_only_whom_it_names() {
+async fn reply_quotes_and_pings_only_named_users() {
     let running = Running::start(json!({})).await;
     let pushed = running
         .fake
@@ -37,7 +37,7 @@ async fn a_reply_quotes_and_wakes_only_whom_it_names() {
 }
 
 #[tokio::test]
-async fn a_quoted_message_that_is_gone_is_not_quoted_and_quoting_can_be_switched_off() {
+async fn deleted_message_is_not_quoted_and_quoting_is_optional() {
     let running = Running::start(json!({})).await;
     let pushed = running.fake.push(Incoming::direct(&ann(), "hello"));
     let inbound = running.assistant.message(1).await.unwrap();
@@ -57,7 +57,7 @@ async fn a_quoted_message_that_is_gone_is_not_quoted_and_quoting_can_be_switched
 }
 
 #[tokio::test]
-async fn a_part_that_is_sent_twice_is_shown_once() {
+async fn part_sent_twice_appears_once() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     assert!(matches!(
@@ -100,7 +100,7 @@ async fn a_part_that_is_sent_twice_is_shown_once() {
 }
 
 #[tokio::test]
-async fn what_may_be_lost_stands_in_nobody_s_way() {
+async fn progress_messages_share_no_nonce_with_the_reply() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     // They share a key with the reply.
@@ -134,7 +134,7 @@ async fn what_may_be_lost_stands_in_nobody_s_way() {
 }
 
 #[tokio::test]
-async fn files_go_first_and_those_that_cannot_are_named() {
+async fn files_precede_the_text_and_failures_are_named() {
     let running = Running::start(json!({})).await;
     let pushed = running.fake.push(Incoming::direct(&ann(), "files, please"));
     let inbound = running.assistant.message(1).await.unwrap();
@@ -177,7 +177,7 @@ async fn files_go_first_and_those_that_cannot_are_named() {
 }
 
 #[tokio::test]
-async fn choices_are_buttons_of_the_last_part() {
+async fn choices_become_buttons_of_the_last_part() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let question = with(reply(&inbound, "really?"), |message| {
@@ -209,7 +209,7 @@ async fn choices_are_buttons_of_the_last_part() {
 }
 
 #[tokio::test]
-async fn a_place_that_is_none_and_one_that_is_closed_are_said() {
+async fn unknown_and_forbidden_targets_are_reported() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     for chat in ["general", "0", "12345"] {
@@ -240,7 +240,7 @@ async fn a_place_that_is_none_and_one_that_is_closed_are_said() {
 }
 
 #[tokio::test]
-async fn it_works_while_nothing_is_received() {
+async fn sends_while_not_receiving() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let channel = Arc::clone(&running.channel);

@@ -1,4 +1,4 @@
-//! Reactions that say how far a message got, and the typing indicator.
+//! Reactions to messages that are worked on, and the typing indicator.
 
 use nanobot_channel::{Admission, OutboundKind};
 use nanobot_channel_discord_fake::{CHANNELS, Fault, Incoming};
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::support::{Running, ann, event, mallory, reply};
 
 #[tokio::test]
-async fn a_message_carries_reactions_until_its_turn_is_over() {
+async fn message_has_reactions_until_its_turn_ends() {
     let running = Running::start(
         json!({"readReceiptEmoji": "👀", "workingEmoji": "🔧", "workingEmojiDelay": 0.05}),
     )
@@ -36,7 +36,7 @@ async fn a_message_carries_reactions_until_its_turn_is_over() {
 }
 
 #[tokio::test]
-async fn the_last_part_of_a_reply_takes_them_away_too() {
+async fn last_part_of_a_reply_removes_reactions() {
     let running = Running::start(json!({"readReceiptEmoji": "👀", "workingEmojiDelay": 600})).await;
     let pushed = running
         .fake
@@ -69,7 +69,7 @@ async fn the_last_part_of_a_reply_takes_them_away_too() {
 }
 
 #[tokio::test]
-async fn strangers_and_known_messages_get_none_and_a_refusal_harms_nothing() {
+async fn strangers_and_duplicates_get_no_reaction() {
     let running = Running::start(json!({"readReceiptEmoji": "👀", "workingEmoji": ""})).await;
     running.assistant.will_answer([Admission::Duplicate]);
     running.fake.push(Incoming::direct(&ann(), "known"));
@@ -100,7 +100,7 @@ async fn strangers_and_known_messages_get_none_and_a_refusal_harms_nothing() {
 }
 
 #[tokio::test]
-async fn typing_is_shown_where_the_reply_will_be() {
+async fn typing_is_shown_in_the_thread() {
     let running = Running::start(json!({})).await;
     let thread = running.fake.start_thread(CHANNELS[0]);
     running

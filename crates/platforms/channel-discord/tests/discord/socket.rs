@@ -1,4 +1,4 @@
-//! The connection: resumed where it can be, begun anew where it must, given up where it is no use.
+//! The connection: resuming, new sessions, heartbeats, and permanent failures.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::{Running, ann, channel};
 
-/// What arrived, by its text.
+/// Returns the texts that arrived.
 fn texts(running: &Running) -> Vec<String> {
     running
         .assistant
@@ -21,7 +21,7 @@ fn texts(running: &Running) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_lost_connection_is_resumed_where_the_session_says() {
+async fn lost_connection_is_resumed_at_the_session_url() {
     let running = Running::start(json!({})).await;
     running.hello().await;
     let orders = [
@@ -51,7 +51,7 @@ async fn a_lost_connection_is_resumed_where_the_session_says() {
 }
 
 #[tokio::test]
-async fn a_thousand_disconnects_lose_and_repeat_nothing() {
+async fn thousand_disconnects_lose_and_repeat_nothing() {
     const DISCONNECTS: usize = 1000;
     let running = Running::start(json!({"reconnectPause": 0.001})).await;
     for number in 0..DISCONNECTS {
@@ -78,7 +78,7 @@ async fn a_thousand_disconnects_lose_and_repeat_nothing() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_only_begins_is_asked_less_and_less() {
+async fn connections_without_progress_count_as_failures() {
     let fake = DiscordFake::start().await.unwrap();
     for _ in 0..20 {
         fake.order(Order::Reconnect);
@@ -90,7 +90,7 @@ async fn a_gateway_that_only_begins_is_asked_less_and_less() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_answers_no_heartbeat_is_left() {
+async fn missing_heartbeat_ack_closes_the_connection() {
     let fake = DiscordFake::start().await.unwrap();
     fake.set_heartbeat_interval(100);
     let channel = channel(&fake, &json!({}));
@@ -109,7 +109,7 @@ async fn a_gateway_that_answers_no_heartbeat_is_left() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_over_is_followed_by_another() {
+async fn invalidated_session_is_replaced_by_a_new_one() {
     for order in [Order::Invalidate { resumable: false }, Order::Close(4009)] {
         let running = Running::start(json!({})).await;
         running.hello().await;
@@ -123,7 +123,7 @@ async fn a_session_that_is_over_is_followed_by_another() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_that_is_asked_for_comes_at_once() {
+async fn requested_heartbeat_is_sent_at_once() {
     let running = Running::start(json!({})).await;
     let pushed = running.fake.push(Incoming::direct(&ann(), "hello"));
     running.assistant.message(1).await.unwrap();
@@ -140,7 +140,7 @@ async fn a_heartbeat_that_is_asked_for_comes_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_not_stored_is_not_confirmed_and_comes_again_in_the_next_run() {
+async fn unstored_event_is_redelivered_in_the_next_run() {
     let fake = DiscordFake::start().await.unwrap();
     fake.set_heartbeat_interval(50);
     let channel = channel(&fake, &json!({}));
@@ -174,7 +174,7 @@ async fn what_is_not_stored_is_not_confirmed_and_comes_again_in_the_next_run() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_now_is_offered_again_before_what_follows() {
+async fn unstored_message_is_offered_again_in_order() {
     let running = Running::start(json!({})).await;
     running
         .assistant
@@ -187,7 +187,7 @@ async fn what_cannot_be_stored_now_is_offered_again_before_what_follows() {
 }
 
 #[tokio::test]
-async fn a_repeated_event_is_passed_over() {
+async fn repeated_event_is_skipped() {
     let running = Running::start(json!({})).await;
     running.hello().await;
     running.fake.order(Order::Repeat { after: 2 });
@@ -198,7 +198,7 @@ async fn a_repeated_event_is_passed_over() {
 }
 
 #[tokio::test]
-async fn what_will_never_work_is_said_in_so_many_words() {
+async fn permanent_close_codes_are_explained() {
     let too_large = |code: u16| {
         format!(
             "token: is of a bot on more servers than one connection serves (2,500), and this program has no shards: take \
@@ -241,7 +241,7 @@ async fn what_will_never_work_is_said_in_so_many_words() {
 }
 
 #[tokio::test]
-async fn a_missing_intent_a_wrong_token_and_odd_intents_end_the_first_connection() {
+async fn bad_intents_and_tokens_end_the_first_connection() {
     let fake = DiscordFake::start().await.unwrap();
     fake.disallow_message_content();
     let unallowed = channel(&fake, &json!({}));
@@ -274,7 +274,7 @@ async fn a_missing_intent_a_wrong_token_and_odd_intents_end_the_first_connection
 }
 
 #[tokio::test]
-async fn a_platform_that_is_away_ends_the_run_after_some_tries() {
+async fn unreachable_platform_ends_the_run_after_retries() {
     let fake = DiscordFake::start().await.unwrap();
     fake.go_down().await.unwrap();
     let channel = channel(&fake, &json!({}));
@@ -294,7 +294,7 @@ async fn a_platform_that_is_away_ends_the_run_after_some_tries() {
 }
 
 #[tokio::test]
-async fn a_pause_that_is_asked_for_is_passed_on() {
+async fn long_retry_after_is_returned_to_the_caller() {
     let fake = DiscordFake::start().await.unwrap();
     fake.fail_next("getGateway", Fault::retry_after(90.0));
     let channel = channel(&fake, &json!({}));
@@ -307,7 +307,7 @@ async fn a_pause_that_is_asked_for_is_passed_on() {
 }
 
 #[tokio::test]
-async fn used_up_sessions_are_waited_for_and_no_longer_than_a_year() {
+async fn session_start_limit_is_reported_with_a_bounded_pause() {
     const YEAR: Duration = Duration::from_hours(24 * 365);
     for (reset_after, pause) in [
         (90_000, Duration::from_secs(90)),
@@ -326,7 +326,7 @@ async fn used_up_sessions_are_waited_for_and_no_longer_than_a_year() {
 }
 
 #[tokio::test]
-async fn a_bot_whose_servers_are_to_be_divided_is_connected_once_and_says_so() {
+async fn recommended_sharding_is_logged_and_ignored() {
     let log = Log::capture().unwrap();
     let fake = DiscordFake::start().await.unwrap();
     fake.set_shards(2);

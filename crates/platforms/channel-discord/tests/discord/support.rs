@@ -14,7 +14,7 @@ use serde_json::json;
 
 pub(crate) use nanobot_testkit::channel::{changed_part as with, single_part as part};
 
-/// What the assistant understands.
+/// The commands of the assistant.
 const COMMANDS: [CommandInfo; 2] = [
     CommandInfo {
         name: "new",
@@ -40,7 +40,7 @@ pub(crate) fn mallory() -> Person {
     Person::new(66, "mallory")
 }
 
-/// How a message in the server arrives, in what is part of these channels.
+/// Returns the arrival of a message in the server, within these parent channels.
 pub(crate) fn in_server(channels: &[u64], addressed: bool) -> Arrival {
     let parents = channels
         .iter()
@@ -110,7 +110,7 @@ impl Running {
         self.fake
     }
 
-    /// Waits for the end of a run that nobody told to stop.
+    /// Waits until the run ends by itself, and returns its error.
     pub(crate) async fn end(self) -> (DiscordFake, ChannelError) {
         let Self { fake, run, .. } = self;
         let ended = run.end().await.with_context(|| {

@@ -1,4 +1,4 @@
-//! Limits, proxies and what stands between the bot and Discord.
+//! Rate limits, proxies, and answers of something between the bot and Discord.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 use crate::support::{Running, reply};
 
 #[tokio::test]
-async fn what_has_no_allowance_left_waits_for_it() {
+async fn exhausted_rate_limit_delays_or_refuses_calls() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     running
@@ -61,7 +61,7 @@ async fn what_has_no_allowance_left_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_pause_for_the_whole_bot_holds_for_everything() {
+async fn global_rate_limit_holds_every_call() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     running.fake.fail_next(
@@ -92,7 +92,7 @@ async fn a_pause_for_the_whole_bot_holds_for_everything() {
 }
 
 #[tokio::test]
-async fn a_page_from_something_on_the_way_is_an_outage() {
+async fn html_error_page_counts_as_unavailable() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     for status in [403, 404, 502] {
@@ -111,7 +111,7 @@ async fn a_page_from_something_on_the_way_is_an_outage() {
 }
 
 #[tokio::test]
-async fn the_gateway_and_the_api_go_through_the_proxy() {
+async fn gateway_and_api_use_the_proxy() {
     let fake = DiscordFake::start().await.unwrap();
     let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = proxy.local_addr().unwrap();
@@ -180,7 +180,7 @@ async fn tunnel(mut client: TcpStream, asked: tokio::sync::mpsc::Sender<u16>) {
 }
 
 #[tokio::test]
-async fn two_runs_one_after_the_other_are_one_session() {
+async fn second_run_resumes_the_session() {
     let running = Running::start(json!({})).await;
     running.hello().await;
     let channel = Arc::clone(&running.channel);

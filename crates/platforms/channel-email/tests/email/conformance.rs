@@ -1,4 +1,4 @@
-//! The contract's own suite.
+//! The conformance suite of the channel contract.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ fn with_file(from: &str, id: &str, file: &SampleFile, text: &str) -> String {
     )
 }
 
-/// What goes wrong, and with which command.
+/// Returns a fault, and the command that it applies to.
 fn fault(fault: SendFault) -> (&'static str, MailFault) {
     let answer = |text: &str| MailFault::Answer(text.to_owned());
     match fault {
@@ -207,7 +207,7 @@ impl ChannelHarness for Harness {
 }
 
 #[tokio::test]
-async fn the_channel_keeps_the_contract() {
+async fn channel_passes_the_conformance_suite() {
     let open = async || {
         Ok(Harness {
             fake: MailFake::start().await?,

@@ -1,4 +1,4 @@
-//! Servers that stall, break off, and talk nonsense.
+//! Servers that stall, break off, and answer nonsense.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ async fn supervised(fake: &MailFake, keys: serde_json::Value, messages: usize) -
 }
 
 #[tokio::test]
-async fn a_mail_that_cannot_be_fetched_does_not_block_the_others() {
+async fn unfetchable_mail_does_not_block_others() {
     let fake = MailFake::start().await.unwrap();
     let bad = fake.push(note(ANN, "1@friend.test", "never"));
     fake.push(note(ANN, "2@friend.test", "after it"));
@@ -53,7 +53,7 @@ async fn a_mail_that_cannot_be_fetched_does_not_block_the_others() {
 }
 
 #[tokio::test]
-async fn a_mail_that_ends_the_program_each_time_is_passed_over_in_the_end() {
+async fn mail_that_crashes_the_process_is_quarantined() {
     let fake = MailFake::start().await.unwrap();
     let bad = fake.push(note(ANN, "1@friend.test", "never"));
     let assistant = played();
@@ -103,7 +103,7 @@ async fn a_mail_that_ends_the_program_each_time_is_passed_over_in_the_end() {
 
 /// Such a mail stays in the mailbox with a flag, and the connection and the next mail go on.
 #[tokio::test]
-async fn mails_that_end_their_reader_are_flagged_and_the_next_one_is_taken_in() {
+async fn mails_that_crash_the_parser_are_flagged_and_skipped() {
     let fake = MailFake::start().await.unwrap();
     let content = fake.push(note(ANN, "1@friend.test", DEADLY));
     let header = fake.push(mail(
@@ -130,7 +130,7 @@ async fn mails_that_end_their_reader_are_flagged_and_the_next_one_is_taken_in() 
 }
 
 #[tokio::test]
-async fn connections_that_break_lose_nothing() {
+async fn broken_connections_lose_nothing() {
     let fake = MailFake::start().await.unwrap();
     let uid = fake.push(note(ANN, "1@friend.test", "hi"));
     for command in ["LOGIN", "CAPABILITY", "SELECT", "UID SEARCH", "UID FETCH"] {
@@ -153,7 +153,7 @@ async fn connections_that_break_lose_nothing() {
 }
 
 #[tokio::test]
-async fn a_stall_ends_the_run() {
+async fn stalled_server_ends_the_run() {
     for command in [
         "LOGIN",
         "UID SEARCH",
@@ -186,7 +186,7 @@ async fn a_stall_ends_the_run() {
 }
 
 #[tokio::test]
-async fn a_server_that_announces_the_same_again_and_again_is_not_asked_all_the_time() {
+async fn repeated_announcements_cause_no_search_loop() {
     let fake = MailFake::start().await.unwrap();
     for _ in 0..9 {
         fake.fail_next(
@@ -207,7 +207,7 @@ async fn a_server_that_announces_the_same_again_and_again_is_not_asked_all_the_t
 }
 
 #[tokio::test]
-async fn refused_logins_are_final_when_the_server_says_so_or_says_it_again() {
+async fn refused_login_is_final_with_a_reason_or_repeated() {
     let fake = MailFake::start().await.unwrap();
     fake.change_password("another");
     assert!(matches!(
@@ -223,7 +223,7 @@ async fn refused_logins_are_final_when_the_server_says_so_or_says_it_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_turns_everybody_away_says_why() {
+async fn bye_greeting_is_reported_with_its_reason() {
     let fake = MailFake::start().await.unwrap();
     fake.fail_next(
         "GREETING",
@@ -240,7 +240,7 @@ async fn a_server_that_turns_everybody_away_says_why() {
 }
 
 #[tokio::test]
-async fn a_mailbox_that_is_not_there_is_named() {
+async fn missing_mailbox_is_reported_by_key() {
     let fake = MailFake::start().await.unwrap();
     let error = Running::at(&fake, &json!({"imapMailbox": "Nowhere"}))
         .end()
@@ -256,7 +256,7 @@ async fn a_mailbox_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn a_password_is_not_sent_where_encryption_is_missing() {
+async fn password_is_not_sent_without_required_encryption() {
     let fake = MailFake::start().await.unwrap();
     let error = Running::at(&fake, &json!({"imapUseTls": true})).end().await;
     assert!(
@@ -279,7 +279,7 @@ async fn a_password_is_not_sent_where_encryption_is_missing() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_keeps_its_place() {
+async fn unstored_mail_keeps_its_place() {
     let fake = MailFake::start().await.unwrap();
     let running = Running::at(&fake, &json!({}));
     running.assistant.will_answer([
@@ -296,7 +296,7 @@ async fn what_cannot_be_stored_keeps_its_place() {
 }
 
 #[tokio::test]
-async fn sends_say_whether_they_may_be_repeated() {
+async fn send_failures_map_to_recovery() {
     let again = SendRecovery::Retry { after: None };
     let table = [
         ("EHLO", MailFault::Cut, again),
@@ -335,7 +335,7 @@ async fn sends_say_whether_they_may_be_repeated() {
 }
 
 #[tokio::test]
-async fn sends_that_stall_say_whether_they_may_be_repeated() {
+async fn stalled_sends_map_to_recovery() {
     for (command, recovery) in [
         ("MAIL", SendRecovery::Retry { after: None }),
         ("CONTENT", SendRecovery::Uncertain),

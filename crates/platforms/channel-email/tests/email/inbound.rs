@@ -1,4 +1,4 @@
-//! What becomes of mails that arrive.
+//! Inbound mails: content, proof of the sender, flags.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::support::{ANN, MALLORY, Running, channel, mail, note, played, shown};
 
 #[tokio::test]
-async fn a_mail_becomes_a_message_that_knows_its_thread() {
+async fn mail_becomes_a_message_with_its_thread() {
     let fake = MailFake::start().await.unwrap();
     let running = Running::at(&fake, &json!({}));
     let rest = "Subject: =?utf-8?b?R3LDvMOfZQ==?=\r\nIn-Reply-To: <b@x.test>\r\nReferences: <a@x.test> <b@x.test>\r\n\
@@ -53,7 +53,7 @@ async fn a_mail_becomes_a_message_that_knows_its_thread() {
 }
 
 #[tokio::test]
-async fn commands_reach_the_assistant_as_they_are() {
+async fn commands_arrive_without_the_mail_heading() {
     let fake = MailFake::start().await.unwrap();
     let running = Running::at(&fake, &json!({}));
     let table = [
@@ -77,7 +77,7 @@ async fn commands_reach_the_assistant_as_they_are() {
 }
 
 #[tokio::test]
-async fn what_is_quoted_of_the_assistant_is_left_out() {
+async fn quotation_of_the_assistant_is_removed() {
     let fake = MailFake::start().await.unwrap();
     let running = Running::at(&fake, &json!({"sessionPerThread": true}));
     let quoting = "Yes.\r\n\r\nOn Monday bot@bot.test wrote:\r\n> Really?\r\n";
@@ -106,7 +106,7 @@ async fn what_is_quoted_of_the_assistant_is_left_out() {
 }
 
 #[tokio::test]
-async fn files_are_kept_as_the_configuration_says() {
+async fn attachments_are_stored_within_configured_limits() {
     let fake = MailFake::start().await.unwrap();
     let keys = json!({
         "allowedAttachmentTypes": ["image/*", "text/csv", "audio/ogg"], "maxAttachmentSize": 20, "maxAttachmentsPerEmail": 3,
@@ -178,7 +178,7 @@ async fn files_are_kept_as_the_configuration_says() {
 }
 
 #[tokio::test]
-async fn a_recording_without_words_stays_a_file() {
+async fn recording_without_words_stays_a_file() {
     let fake = MailFake::start().await.unwrap();
     let running = Running::at(&fake, &json!({"allowedAttachmentTypes": ["*"]}));
     running.assistant.will_transcribe(" ");
@@ -193,7 +193,7 @@ async fn a_recording_without_words_stays_a_file() {
 }
 
 #[tokio::test]
-async fn what_is_not_for_the_assistant_is_marked_and_nothing_else() {
+async fn skipped_mails_are_flagged_and_get_no_reply() {
     let fake = MailFake::start().await.unwrap();
     let forged = "Authentication-Results: mx.bot.test; dkim=none; spf=fail\r\n";
     let good = note(ANN, "1@friend.test", "hi");
@@ -260,7 +260,7 @@ async fn what_is_not_for_the_assistant_is_marked_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_mail_without_proof_stays_unread_and_that_is_said_once() {
+async fn unproven_mail_stays_unread_and_is_reported_once() {
     let fake = MailFake::start().await.unwrap();
     let good = note(ANN, "1@friend.test", "hi");
     let forged = [
@@ -304,7 +304,7 @@ async fn a_mail_without_proof_stays_unread_and_that_is_said_once() {
 }
 
 #[tokio::test]
-async fn a_refused_mail_is_read_once_for_what_is_trusted_and_not_at_every_start() {
+async fn refused_mail_is_fetched_once_per_trust_configuration() {
     let fake = MailFake::start().await.unwrap();
     let good = note(ANN, "1@friend.test", "hi");
     let forged = [
@@ -361,7 +361,7 @@ async fn a_refused_mail_is_read_once_for_what_is_trusted_and_not_at_every_start(
 }
 
 #[tokio::test]
-async fn without_a_name_to_trust_the_channel_says_what_is_missing_and_believes_nobody() {
+async fn without_authserv_id_the_channel_is_impaired() {
     let fake = MailFake::start().await.unwrap();
     let uid = fake.push(note(ANN, "1@friend.test", "hi"));
     for missing in [Value::Null, json!(""), json!(" ")] {
@@ -392,7 +392,7 @@ async fn without_a_name_to_trust_the_channel_says_what_is_missing_and_believes_n
 }
 
 #[tokio::test]
-async fn strangers_are_told_how_to_be_let_in_only_if_they_are_who_they_say() {
+async fn only_proven_strangers_get_the_pairing_text() {
     let fake = MailFake::start().await.unwrap();
     let running = Running::at(&fake, &json!({"verifyDkim": false, "verifySpf": false}));
     running.assistant.will_pair_strangers("Say <K7QX>");
@@ -413,7 +413,7 @@ async fn strangers_are_told_how_to_be_let_in_only_if_they_are_who_they_say() {
 }
 
 #[tokio::test]
-async fn mails_that_stay_unread_carry_a_keyword() {
+async fn unread_handled_mails_get_a_keyword() {
     let fake = MailFake::start().await.unwrap();
     let uid = fake.push(note(ANN, "1@friend.test", "hi"));
     let keys = json!({"markSeen": false});
@@ -437,7 +437,7 @@ async fn mails_that_stay_unread_carry_a_keyword() {
 }
 
 #[tokio::test]
-async fn without_keywords_the_channel_remembers_what_it_has_seen() {
+async fn without_keywords_handled_mails_are_noted() {
     let fake = MailFake::start().await.unwrap();
     fake.forget_keywords();
     let running = Running::at(&fake, &json!({"markSeen": false, "idleSeconds": 1}));
@@ -483,7 +483,7 @@ async fn without_keywords_the_channel_remembers_what_it_has_seen() {
 }
 
 #[tokio::test]
-async fn a_copy_under_another_number_is_the_same_message() {
+async fn copy_with_another_uid_has_the_same_id() {
     let fake = MailFake::start().await.unwrap();
     fake.push(note(ANN, "1@friend.test", "hi"));
     let channel = channel(&fake, &json!({"markSeen": false}));
@@ -501,7 +501,7 @@ async fn a_copy_under_another_number_is_the_same_message() {
 }
 
 #[tokio::test]
-async fn two_mails_under_one_id_are_two_messages() {
+async fn mails_sharing_a_message_id_are_distinct() {
     let fake = MailFake::start().await.unwrap();
     let running = Running::at(&fake, &json!({}));
     fake.push(note(ANN, "same@friend.test", "one"));
@@ -515,7 +515,7 @@ async fn two_mails_under_one_id_are_two_messages() {
 }
 
 #[tokio::test]
-async fn what_was_there_long_before_the_first_start_stays_as_it_is() {
+async fn mails_older_than_the_first_start_are_left_alone() {
     let fake = MailFake::start().await.unwrap();
     let old = fake.push_earlier(3, note(ANN, "old@friend.test", "years ago"));
     // Not of yesterday: a day may begin while this runs.
@@ -592,7 +592,7 @@ async fn what_was_there_long_before_the_first_start_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_server_without_idle_is_asked() {
+async fn server_without_idle_is_polled() {
     let fake = MailFake::start().await.unwrap();
     fake.forget_idle();
     let running = Running::at(&fake, &json!({"pollIntervalSeconds": 5}));

@@ -15,12 +15,12 @@ fn style() -> TextStyle {
 }
 
 #[test]
-fn the_style_keeps_its_promises() {
+fn markup_passes_the_conformance_suite() {
     conformance::text_style(style(), html_text).unwrap();
 }
 
 #[test]
-fn a_mail_has_lists_and_tables_and_a_plain_alternative() {
+fn mail_has_html_lists_tables_and_a_plain_alternative() {
     let markdown = "# T\n\nHi **you**, [site](https://e.org/?a=\"&b) [x](javascript:a) <b>\n\n> q\n>\n> r\n\n- a\n- b\n\n| a | n |\n|---|--:|\n| c | 1 |\n\n```sh\nls <x>\n```";
     let parts = render(markdown, style());
     let [part] = parts.as_slice() else {

@@ -1,4 +1,4 @@
-//! Logging in with access tokens.
+//! Login with access tokens.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ async fn receives(fake: &MailFake, running: &Running, number: usize) {
 }
 
 #[tokio::test]
-async fn one_token_serves_until_a_server_takes_it_no_more() {
+async fn access_token_is_reused_until_a_server_rejects_it() {
     let fake = MailFake::start().await.unwrap();
     let provider = fake.token_server().await.unwrap();
     let running = Running::at(&fake, &keys(&provider, REFRESH_TOKEN));
@@ -59,7 +59,7 @@ async fn one_token_serves_until_a_server_takes_it_no_more() {
 }
 
 #[tokio::test]
-async fn a_token_that_lasts_longer_than_clocks_count_is_used() {
+async fn token_lifetime_beyond_the_clock_range_is_accepted() {
     for lasts in [u64::MAX, 1 << 62] {
         let fake = MailFake::start().await.unwrap();
         let provider = fake.token_server().await.unwrap();
@@ -73,7 +73,7 @@ async fn a_token_that_lasts_longer_than_clocks_count_is_used() {
 }
 
 #[tokio::test]
-async fn a_later_refresh_token_outlives_a_restart_and_gives_way_to_a_new_one() {
+async fn rotated_refresh_token_is_kept_until_a_new_one_is_configured() {
     let fake = MailFake::start().await.unwrap();
     let provider = fake.token_server().await.unwrap();
     fake.rotate_refresh_tokens();
@@ -106,7 +106,7 @@ async fn a_later_refresh_token_outlives_a_restart_and_gives_way_to_a_new_one() {
 }
 
 #[tokio::test]
-async fn a_look_at_the_mailbox_keeps_the_later_token_for_the_gateway_and_finds_its_own() {
+async fn probe_and_gateway_share_the_rotated_token() {
     let fake = MailFake::start().await.unwrap();
     let provider = fake.token_server().await.unwrap();
     fake.rotate_refresh_tokens();
@@ -130,7 +130,7 @@ async fn a_look_at_the_mailbox_keeps_the_later_token_for_the_gateway_and_finds_i
 }
 
 #[tokio::test]
-async fn access_that_was_taken_back_is_said_with_what_to_do() {
+async fn revoked_access_is_reported_with_advice() {
     let fake = MailFake::start().await.unwrap();
     let provider = fake.token_server().await.unwrap();
     let keys = keys(&provider, REFRESH_TOKEN);
@@ -138,7 +138,7 @@ async fn access_that_was_taken_back_is_said_with_what_to_do() {
     let expected = "the provider does not take oauthRefreshToken (any more): get a new one and write it there \
                     (invalid_grant: Token has been expired or revoked.)";
     let unused = channel(&fake, &keys);
-    // Until it runs, nobody knows whether there is a later one.
+    // Until it runs, a rotated token may be unknown.
     let sending = unused.send(&news(ANN, "x")).await.unwrap_err();
     assert_eq!(
         sending.recovery(),
@@ -163,7 +163,7 @@ async fn access_that_was_taken_back_is_said_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_provider_that_cannot_be_used_is_named() {
+async fn unusable_token_provider_is_reported() {
     let fake = MailFake::start().await.unwrap();
     let provider = fake.token_server().await.unwrap();
     let failing = |keys: Value| {

@@ -1,4 +1,4 @@
-//! What the mails of the assistant look like.
+//! Outbound mails: threads, content, addresses.
 
 use nanobot_channel::{Button, ChannelError, InboundMessage, MediaRef};
 use nanobot_channel_email_fake::MailFake;
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::support::{ANN, Running, Shown, channel, mail, news, note, reply, shown, with};
 
 #[tokio::test]
-async fn an_answer_stays_in_the_thread_and_says_that_a_machine_wrote_it() {
+async fn reply_continues_the_thread_and_is_marked_automatic() {
     let fake = MailFake::start().await.unwrap();
     let running = Running::at(&fake, &json!({}));
     fake.push(mail(
@@ -61,7 +61,7 @@ async fn an_answer_stays_in_the_thread_and_says_that_a_machine_wrote_it() {
 }
 
 #[tokio::test]
-async fn a_mail_that_answers_nothing_begins_a_thread() {
+async fn unsolicited_mail_starts_a_thread() {
     let fake = MailFake::start().await.unwrap();
     let channel = channel(&fake, &json!({}));
     channel.send(&news(ANN, "Good morning")).await.unwrap();
@@ -92,7 +92,7 @@ async fn a_mail_that_answers_nothing_begins_a_thread() {
 }
 
 #[tokio::test]
-async fn files_pictures_addresses_and_choices_are_shown() {
+async fn mail_shows_files_images_links_and_choices() {
     let fake = MailFake::start().await.unwrap();
     let channel = channel(&fake, &json!({}));
     let folder = tempfile::tempdir().unwrap();
@@ -139,7 +139,7 @@ async fn files_pictures_addresses_and_choices_are_shown() {
 }
 
 #[tokio::test]
-async fn answers_can_be_left_to_people() {
+async fn disabled_auto_reply_sends_only_forced_replies() {
     let fake = MailFake::start().await.unwrap();
     let running = Running::at(&fake, &json!({"autoReplyEnabled": false}));
     fake.push(note(ANN, "1@friend.test", "hi"));
@@ -170,7 +170,7 @@ async fn answers_can_be_left_to_people() {
 }
 
 #[tokio::test]
-async fn what_is_no_address_is_refused_before_anything_is_opened() {
+async fn rejects_invalid_addresses_before_connecting() {
     let fake = MailFake::start().await.unwrap();
     let channel = channel(&fake, &json!({}));
     for chat in [
@@ -189,7 +189,7 @@ async fn what_is_no_address_is_refused_before_anything_is_opened() {
 }
 
 #[tokio::test]
-async fn the_probe_changes_nothing() {
+async fn probe_is_read_only() {
     let fake = MailFake::start().await.unwrap();
     let uid = fake.push(note(ANN, "1@friend.test", "hi"));
     let channel = channel(&fake, &json!({}));

@@ -34,7 +34,7 @@ fn at(port: u16) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn both_servers_are_reached_through_every_kind_of_proxy() {
+async fn imap_and_smtp_work_through_every_proxy_kind() {
     let fake = MailFake::start().await.unwrap();
     for scheme in ["http", "socks5h"] {
         let number = fake.sent().len() + 1;
@@ -70,7 +70,7 @@ async fn both_servers_are_reached_through_every_kind_of_proxy() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_refuses_is_named_without_its_password() {
+async fn refusing_proxy_is_reported_without_its_password() {
     let fake = MailFake::start().await.unwrap();
     let proxy = Proxy::with_password(at(fake.smtp_port()), "me", "right-one")
         .await
@@ -93,7 +93,7 @@ async fn a_proxy_that_refuses_is_named_without_its_password() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_reached_through_a_proxy_on_this_machine_is_not_on_this_machine() {
+async fn local_proxy_does_not_make_the_server_local() {
     let fake = MailFake::start().await.unwrap();
     let proxy = Proxy::start(at(fake.imap_port())).await.unwrap();
     let section = json!({

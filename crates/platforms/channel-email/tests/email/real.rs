@@ -132,7 +132,7 @@ impl Servers {
         transport.send(mail).await.unwrap();
     }
 
-    /// What is in a mailbox: flags and content of each mail.
+    /// Returns the flags and the content of each mail of a mailbox.
     async fn mails(&self, user: &str, mailbox: &str) -> Vec<(Vec<String>, String)> {
         let stream = TcpStream::connect(("127.0.0.1", self.at.imap))
             .await
@@ -213,7 +213,7 @@ async fn converse(servers: &Servers, keys: &Value) {
 }
 
 #[tokio::test]
-async fn a_conversation_by_starttls() {
+async fn conversation_over_starttls() {
     let Some(servers) = servers().await else {
         return;
     };
@@ -232,7 +232,7 @@ async fn a_conversation_by_starttls() {
 }
 
 #[tokio::test]
-async fn a_conversation_encrypted_from_its_beginning_that_is_tidied_away() {
+async fn conversation_over_implicit_tls_moves_handled_mails() {
     let Some(servers) = servers().await else {
         return;
     };
@@ -253,7 +253,7 @@ async fn a_conversation_encrypted_from_its_beginning_that_is_tidied_away() {
 }
 
 #[tokio::test]
-async fn a_conversation_of_somebody_who_has_no_password() {
+async fn conversation_with_oauth_tokens() {
     let Some(servers) = servers().await else {
         return;
     };
@@ -308,7 +308,7 @@ async fn a_conversation_of_somebody_who_has_no_password() {
 }
 
 #[tokio::test]
-async fn unread_mails_carry_a_keyword_and_large_ones_are_refused() {
+async fn unread_mails_get_a_keyword_and_large_mails_are_refused() {
     let Some(servers) = servers().await else {
         return;
     };
@@ -358,7 +358,7 @@ async fn unread_mails_carry_a_keyword_and_large_ones_are_refused() {
 }
 
 #[tokio::test]
-async fn who_is_not_trusted_is_not_told_the_password() {
+async fn untrusted_server_gets_no_password() {
     let Some(servers) = servers().await else {
         return;
     };

@@ -15,11 +15,11 @@ use serde_json::json;
 
 pub(crate) use nanobot_testkit::channel::{changed_part as with, reply_part as reply};
 
-/// Who may talk.
+/// The address of a person with access.
 pub(crate) const ANN: &str = "ann@friend.test";
-/// Who may not.
+/// The address of a person without access.
 pub(crate) const MALLORY: &str = "mallory@stranger.test";
-/// What the assistant understands.
+/// The commands of the assistant.
 const COMMANDS: [CommandInfo; 2] = [
     CommandInfo {
         name: "new",
@@ -195,7 +195,7 @@ impl Running {
         asked_rightly(&self.assistant);
     }
 
-    /// Waits for the end of a run that nobody told to stop.
+    /// Waits until the run ends by itself, and returns its error.
     pub(crate) async fn end(self) -> ChannelError {
         let error = self.run.end().await.unwrap();
         asked_rightly(&self.assistant);

@@ -1,4 +1,4 @@
-//! What was said while nobody listened.
+//! Catch-up: messages that were posted while nothing received them.
 
 use nanobot_channel_slack_fake::{BOT_USER, Fault, Incoming};
 use serde_json::json;
@@ -14,16 +14,18 @@ fn mention(text: &str) -> Incoming {
 }
 
 #[tokio::test]
-async fn what_was_said_between_two_runs_is_fetched_in_order_and_once() {
+async fn messages_between_runs_are_fetched_in_order_and_once() {
     let keys = json!({"includeThreadContext": false});
     let running = Running::start(keys.clone()).await;
     running
         .fake
         .push_silently(Incoming::direct(&ann(), "before the first start"));
-    running.said(Incoming::direct(&ann(), "hello")).await;
-    let question = running.said(mention("a question")).await;
     running
-        .said(to_room("in the thread").in_thread(&question.ts))
+        .push_and_wait(Incoming::direct(&ann(), "hello"))
+        .await;
+    let question = running.push_and_wait(mention("a question")).await;
+    running
+        .push_and_wait(to_room("in the thread").in_thread(&question.ts))
         .await;
     let mut second = String::new();
     let running = running
@@ -47,8 +49,10 @@ async fn what_was_said_between_two_runs_is_fetched_in_order_and_once() {
         })
         .await;
     running.assistant.message(10).await.unwrap();
-    running.said(Incoming::direct(&ann(), "eight")).await;
-    running.said(to_room("nine")).await;
+    running
+        .push_and_wait(Incoming::direct(&ann(), "eight"))
+        .await;
+    running.push_and_wait(to_room("nine")).await;
     let direct = running.arrived(&ann().direct());
     assert_eq!(
         (&direct[..2], &direct[3..]),
@@ -88,8 +92,8 @@ async fn what_was_said_between_two_runs_is_fetched_in_order_and_once() {
     );
     // Nothing is fetched a second time.
     let running = running.restart(&keys, |_| {}).await;
-    running.said(Incoming::direct(&ann(), "ten")).await;
-    running.said(to_room("eleven")).await;
+    running.push_and_wait(Incoming::direct(&ann(), "ten")).await;
+    running.push_and_wait(to_room("eleven")).await;
     assert_eq!(
         running.assistant.seen().arrived.len(),
         seen.arrived.len() + 2
@@ -98,7 +102,7 @@ async fn what_was_said_between_two_runs_is_fetched_in_order_and_once() {
 }
 
 #[tokio::test]
-async fn a_direct_conversation_goes_on_in_its_session() {
+async fn fetched_direct_messages_keep_their_session() {
     let running = Running::start(json!({})).await;
     let hello = running.hello().await;
     let running = running
@@ -124,9 +128,11 @@ async fn a_direct_conversation_goes_on_in_its_session() {
 }
 
 #[tokio::test]
-async fn what_was_lost_with_a_connection_comes_before_what_is_said_after_it() {
+async fn missed_messages_precede_live_ones_after_reconnect() {
     let running = Running::start(json!({})).await;
-    running.said(Incoming::direct(&ann(), "hello")).await;
+    running
+        .push_and_wait(Incoming::direct(&ann(), "hello"))
+        .await;
     running.fake.push_silently(Incoming::direct(&ann(), "lost"));
     running
         .fake
@@ -149,11 +155,13 @@ async fn what_was_lost_with_a_connection_comes_before_what_is_said_after_it() {
 }
 
 #[tokio::test]
-async fn what_is_told_live_waits_for_its_own_conversation_alone() {
+async fn live_event_waits_only_for_its_own_conversation() {
     let keys = json!({"includeThreadContext": false, "requestTimeout": 600});
     let running = Running::start(keys.clone()).await;
-    running.said(Incoming::direct(&ann(), "hello")).await;
-    running.said(mention("hello")).await;
+    running
+        .push_and_wait(Incoming::direct(&ann(), "hello"))
+        .await;
+    running.push_and_wait(mention("hello")).await;
     // The conversation that is asked for first is never answered for.
     running.fake.fail_next("conversations.history", Fault::Hang);
     let running = running
@@ -172,15 +180,17 @@ async fn what_is_told_live_waits_for_its_own_conversation_alone() {
         true => (ann().direct(), Incoming::direct(&ann(), "live")),
         false => (ROOM.to_owned(), mention("live")),
     };
-    running.said(live).await;
+    running.push_and_wait(live).await;
     assert_eq!(running.arrived(&other), ["hello", "missed", "live"]);
     running.stop().await;
 }
 
 #[tokio::test]
-async fn a_missing_scope_is_said_once() {
+async fn missing_scope_is_reported_once() {
     let running = Running::start(json!({})).await;
-    running.said(Incoming::direct(&ann(), "hello")).await;
+    running
+        .push_and_wait(Incoming::direct(&ann(), "hello"))
+        .await;
     for number in 1..=2 {
         running
             .fake
@@ -195,7 +205,7 @@ async fn a_missing_scope_is_said_once() {
             .await
             .unwrap();
         running
-            .said(Incoming::direct(&ann(), &format!("hello again {number}")))
+            .push_and_wait(Incoming::direct(&ann(), &format!("hello again {number}")))
             .await;
     }
     assert_eq!(
@@ -215,10 +225,12 @@ async fn a_missing_scope_is_said_once() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_is_gone_is_not_asked_for_again() {
+async fn removed_conversation_is_not_fetched_again() {
     let running = Running::start(json!({})).await;
-    running.said(Incoming::direct(&ann(), "hello")).await;
-    running.said(mention("hello")).await;
+    running
+        .push_and_wait(Incoming::direct(&ann(), "hello"))
+        .await;
+    running.push_and_wait(mention("hello")).await;
     running
         .fake
         .fail_next("conversations.history", Fault::error("channel_not_found"));
@@ -226,12 +238,12 @@ async fn a_conversation_that_is_gone_is_not_asked_for_again() {
         .fake
         .fail_next("conversations.history", Fault::error("channel_not_found"));
     let running = running.restart(&json!({}), |_| {}).await;
-    // A stranger, of whom nothing is noted, is dealt with behind what was missed in a conversation.
+    // A stranger leaves no mark, and is handled after the missed messages of a conversation.
     running
-        .said(Incoming::to(&ann().direct(), &mallory(), "let me in"))
+        .push_and_wait(Incoming::to(&ann().direct(), &mallory(), "let me in"))
         .await;
     running
-        .said(Incoming::to(ROOM, &mallory(), "let me in"))
+        .push_and_wait(Incoming::to(ROOM, &mallory(), "let me in"))
         .await;
     assert_eq!(running.fake.calls_of("conversations.history").len(), 2);
     let notes = std::sync::Arc::clone(running.assistant.notes());

@@ -1,4 +1,4 @@
-//! The contract's own suite.
+//! The conformance suite of the channel contract.
 
 use std::sync::Arc;
 
@@ -223,7 +223,7 @@ impl ChannelHarness for Harness {
 }
 
 #[tokio::test]
-async fn the_channel_keeps_the_contract() {
+async fn channel_passes_the_conformance_suite() {
     let open = async || {
         Ok(Harness {
             fake: SlackFake::start().await?,

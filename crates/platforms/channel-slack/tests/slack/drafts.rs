@@ -33,7 +33,7 @@ async fn shown(running: &Running, text: &str) {
 }
 
 #[tokio::test]
-async fn a_draft_grows_at_a_pace_and_becomes_the_reply() {
+async fn draft_is_edited_at_intervals_and_becomes_the_reply() {
     let running = Running::start(json!({})).await;
     running.fake.push(Incoming::to(
         ROOM,
@@ -87,7 +87,7 @@ async fn a_draft_grows_at_a_pace_and_becomes_the_reply() {
 }
 
 #[tokio::test]
-async fn a_reply_that_fits_no_edit_takes_the_draft_s_place() {
+async fn reply_too_long_for_an_edit_replaces_the_draft() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let drafts = running.channel.drafts().unwrap();
@@ -114,7 +114,7 @@ async fn a_reply_that_fits_no_edit_takes_the_draft_s_place() {
 }
 
 #[tokio::test]
-async fn a_draft_that_cannot_be_edited_is_replaced_and_a_lost_edit_repeated() {
+async fn uneditable_draft_is_replaced_and_a_lost_edit_is_retried() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let drafts = running.channel.drafts().unwrap();

@@ -1,4 +1,4 @@
-//! What people write, attach, press and command.
+//! Inbound messages, files, button presses and slash commands.
 
 use nanobot_channel::{
     Admission, Arrival, Button, DeliveryContext, InboundMessage, MediaRef, MessageId, OutboundKey,
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::support::{ROOM, Running, ann, mallory, reply, with};
 
-/// What matters of a message besides its time and metadata.
+/// Returns the fields of a message other than its time and metadata.
 fn essence(message: &InboundMessage) -> (&str, SessionKey, Option<&str>, Option<&MessageId>) {
     let DeliveryContext {
         thread, reply_to, ..
@@ -23,7 +23,7 @@ fn essence(message: &InboundMessage) -> (&str, SessionKey, Option<&str>, Option<
 }
 
 #[tokio::test]
-async fn a_mention_is_one_message_in_a_thread_of_its_own() {
+async fn mention_becomes_one_message_in_its_own_thread() {
     let running = Running::start(json!({})).await;
     let text = format!("<@{BOT_USER}> is 1 &lt; 2, <https://x.test/a|see>?");
     let pushed = running.fake.push(Incoming::to(ROOM, &ann(), &text));
@@ -61,7 +61,7 @@ async fn a_mention_is_one_message_in_a_thread_of_its_own() {
 }
 
 #[tokio::test]
-async fn threads_are_sessions_and_only_what_means_the_assistant_does() {
+async fn threads_are_sessions_and_replies_to_the_bot_address_it() {
     let running = Running::start(json!({"replyInThread": false})).await;
     let direct = running.hello().await;
     let chat = ann().direct();
@@ -122,7 +122,7 @@ async fn threads_are_sessions_and_only_what_means_the_assistant_does() {
 }
 
 #[tokio::test]
-async fn what_was_said_in_a_thread_before_comes_along_once() {
+async fn thread_context_is_added_once() {
     let running = Running::start(json!({"threadContextLimit": 2})).await;
     let say = |person: &Person, text: &str, thread: Option<&str>| {
         let incoming = Incoming::to(ROOM, person, text);
@@ -161,7 +161,7 @@ async fn what_was_said_in_a_thread_before_comes_along_once() {
 }
 
 #[tokio::test]
-async fn what_was_said_in_a_thread_before_is_not_told_again_after_a_restart() {
+async fn thread_context_is_not_repeated_after_a_restart() {
     let running = Running::start(json!({})).await;
     let root = running
         .fake
@@ -177,7 +177,7 @@ async fn what_was_said_in_a_thread_before_is_not_told_again_after_a_restart() {
     assert_eq!(running.assistant.message(2).await.unwrap().content, context);
     running.fake.wait_for_acknowledged(&question).await.unwrap();
     let running = running.restart(&json!({}), |_| {}).await;
-    running.said(ask("and now?")).await;
+    running.push_and_wait(ask("and now?")).await;
     assert_eq!(
         running.assistant.message(3).await.unwrap().content,
         "and now?"
@@ -186,7 +186,7 @@ async fn what_was_said_in_a_thread_before_is_not_told_again_after_a_restart() {
 }
 
 #[tokio::test]
-async fn slash_commands_are_commands() {
+async fn slash_commands_arrive_as_commands() {
     let running = Running::start(json!({})).await;
     let table = [
         ("/new", "", "/new"),
@@ -224,7 +224,7 @@ async fn slash_commands_are_commands() {
 }
 
 #[tokio::test]
-async fn a_pressed_button_is_a_message_and_can_be_pressed_once() {
+async fn button_press_is_a_message_and_works_once() {
     let running = Running::start(json!({})).await;
     running.fake.push(Incoming::to(
         ROOM,
@@ -290,7 +290,7 @@ async fn a_pressed_button_is_a_message_and_can_be_pressed_once() {
 }
 
 #[tokio::test]
-async fn a_recording_without_words_stays_a_file() {
+async fn recording_without_words_stays_a_file() {
     let running = Running::start(json!({})).await;
     running.assistant.will_transcribe(" ");
     running
@@ -311,7 +311,7 @@ async fn a_recording_without_words_stays_a_file() {
 }
 
 #[tokio::test]
-async fn files_are_fetched_from_slack_alone() {
+async fn files_are_fetched_only_from_slack() {
     let running = Running::start(json!({})).await;
     running.assistant.will_transcribe("words of Ann");
     running.fake.push(
@@ -377,7 +377,7 @@ async fn files_are_fetched_from_slack_alone() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_turn_marks_every_message_of_its_conversation() {
+async fn turn_end_updates_reactions_of_the_conversation() {
     let running = Running::start(json!({"doneEmoji": "ok"})).await;
     let first = running.hello().await;
     running.fake.push(Incoming::direct(&ann(), "and more"));

@@ -61,17 +61,17 @@ pub(crate) fn visible(mrkdwn: &str) -> anyhow::Result<String> {
 }
 
 #[test]
-fn the_style_keeps_its_promises() {
+fn markup_passes_the_conformance_suite() {
     conformance::text_style(style(39_000), visible).unwrap();
 }
 
 #[test]
-fn a_reader_sees_what_is_meant() {
+fn random_markdown_is_displayed_as_intended() {
     conformance::looks(&Mrkdwn, &SlackReader).unwrap();
 }
 
 #[test]
-fn markdown_becomes_mrkdwn() {
+fn markdown_is_rendered_as_mrkdwn() {
     let table = [
         ("a < b & c > d", "a &lt; b &amp; c &gt; d"),
         ("# Title **x**\ntext", "*Title x*\n\ntext"),
@@ -129,13 +129,13 @@ fn markdown_becomes_mrkdwn() {
 }
 
 #[test]
-fn markup_counts() {
+fn markup_counts_towards_the_limit() {
     assert_eq!(texts("a & b & c", 9), ["a &amp;", "b &amp; c"]);
     assert_eq!(texts("> aaaa bbbb\n> cccc", 12), ["> aaaa bbbb", "> cccc"]);
 }
 
 #[test]
-fn an_address_is_not_cut() {
+fn link_address_is_not_split() {
     assert_eq!(
         texts("words before https://e.org/a-path/that-goes-on", 44),
         ["words before", "<https://e.org/a-path/that-goes-on>"]
@@ -143,7 +143,7 @@ fn an_address_is_not_cut() {
 }
 
 #[test]
-fn a_mention_that_is_cut_is_text() {
+fn split_mention_is_escaped_as_text() {
     let parts = texts(&format!("<@U{}> x", "1".repeat(40)), 30);
     assert_eq!(parts.concat(), format!("&lt;@U{}&gt; x", "1".repeat(40)));
     assert_eq!(
@@ -153,7 +153,7 @@ fn a_mention_that_is_cut_is_text() {
 }
 
 #[test]
-fn a_table_wider_than_a_screen_is_written_row_by_row() {
+fn wide_table_is_written_row_by_row() {
     let wide = "w".repeat(90);
     let markdown = format!("| name | what it is |\n|---|---|\n| one | {wide} |\n| two | |\n\nend");
     assert_eq!(
@@ -165,7 +165,7 @@ fn a_table_wider_than_a_screen_is_written_row_by_row() {
 }
 
 #[test]
-fn code_whose_letters_take_several_bytes_is_cut_between_them() {
+fn multibyte_code_is_split_at_character_boundaries() {
     for code in ["中", "中文。", "a中\n文b", "👩‍👩‍👧‍👦\né"] {
         let markdown = format!("before **x** `y`\n```rust\n{code}\n```\nafter");
         for limit in 1..60 {

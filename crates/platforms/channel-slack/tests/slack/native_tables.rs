@@ -48,7 +48,7 @@ fn square(rows: usize, columns: usize, cell: &str) -> String {
 }
 
 #[test]
-fn a_table_is_between_the_texts_around_it() {
+fn table_is_between_the_surrounding_texts() {
     let source = "*Look*:\n\n| a | **b** & c |\n|---|--:|\n| [x](https://e.org) | `1` |\n| <@U1> | |\n\nSo & so.";
     let rows = table(
         &[&["a", "b & c"], &["x (https://e.org)", "1"], &["<@U1>", ""]],
@@ -74,7 +74,7 @@ fn a_table_is_between_the_texts_around_it() {
 }
 
 #[test]
-fn every_table_takes_a_message_up_to_a_bound() {
+fn each_table_gets_its_own_message_up_to_a_limit() {
     let one = |name: &str| format!("## {name}\n\n|{name}|\n|-|\n|x|\n\n");
     let shown = |name: &str| table(&[&[name], &["x"]], &[false]);
     let source = format!("Intro.\n\n{}{}Outro.", one("a"), one("b"));
@@ -99,7 +99,7 @@ fn every_table_takes_a_message_up_to_a_bound() {
 }
 
 #[test]
-fn what_does_not_fit_is_text() {
+fn oversized_table_is_sent_as_text() {
     let has_table = |source: &str, limit| {
         let parts = parts(source, limit);
         parts
@@ -127,7 +127,7 @@ fn what_does_not_fit_is_text() {
 }
 
 #[test]
-fn long_text_makes_room_for_the_table() {
+fn long_text_is_split_before_the_table() {
     let words = |count: usize| "word ".repeat(count).trim_end().to_owned();
     let source = |count: usize| format!("{}\n\n|h|\n|-|\n|c|\n\nend", words(count));
     let sizes = |count: usize| -> Vec<Vec<usize>> {
@@ -146,7 +146,7 @@ fn long_text_makes_room_for_the_table() {
 
 proptest! {
     #[test]
-    fn blocks_lose_nothing_and_fit(markdown in markdown(60), limit in 100_usize..600) {
+    fn blocks_keep_all_text_within_limits(markdown in markdown(60), limit in 100_usize..600) {
         let links = Links { schemes: Mrkdwn.link_schemes(), longest: limit / 4 };
         let document = parse(&markdown, links);
         let (mut said, mut at) = (String::new(), 0);

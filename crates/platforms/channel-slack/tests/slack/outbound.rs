@@ -1,4 +1,4 @@
-//! Replies, files, targets, and what becomes of sends that may or may not have arrived.
+//! Replies, files, targets, and sends with an uncertain outcome.
 
 use nanobot_channel::{
     Button, ChannelError, DeliveryGuarantee, Format, Measure, MediaRef, OutboundPart, SendRecovery,
@@ -17,7 +17,7 @@ fn button(label: &str) -> Button {
 }
 
 #[tokio::test]
-async fn the_channel_says_what_it_wants_and_gives() {
+async fn channel_reports_its_capabilities() {
     let fake = SlackFake::start().await.unwrap();
     let plain = channel(&fake, &json!({"streaming": false}));
     let style = TextStyle {
@@ -36,7 +36,7 @@ async fn the_channel_says_what_it_wants_and_gives() {
 }
 
 #[tokio::test]
-async fn replies_go_into_their_thread() {
+async fn replies_are_posted_in_their_thread() {
     let running = Running::start(json!({})).await;
     running.fake.push(Incoming::to(ROOM, &ann(), "a question"));
     let question = running.assistant.message(1).await.unwrap();
@@ -71,7 +71,7 @@ async fn replies_go_into_their_thread() {
 }
 
 #[tokio::test]
-async fn targets_are_found_by_what_people_call_them() {
+async fn targets_are_resolved_by_name() {
     let running = Running::start(json!({})).await;
     let hello = running.hello().await;
     for number in 0..250 {
@@ -126,7 +126,7 @@ async fn targets_are_found_by_what_people_call_them() {
 }
 
 #[tokio::test]
-async fn buttons_stand_below_their_text() {
+async fn buttons_are_below_their_text() {
     let running = Running::start(json!({})).await;
     let hello = running.hello().await;
     let rows = vec![vec![button("Yes"), button("<No>")]];
@@ -171,7 +171,7 @@ async fn buttons_stand_below_their_text() {
 }
 
 #[tokio::test]
-async fn files_go_first_and_are_not_sent_twice() {
+async fn files_precede_the_text_and_are_not_resent() {
     let running = Running::start(json!({})).await;
     let hello = running.hello().await;
     let folder = tempfile::tempdir().unwrap();
@@ -227,7 +227,7 @@ async fn files_go_first_and_are_not_sent_twice() {
 }
 
 #[tokio::test]
-async fn what_may_have_arrived_is_looked_for() {
+async fn ambiguous_send_is_found_by_its_metadata() {
     let running = Running::start(json!({})).await;
     running.fake.push(Incoming::to(ROOM, &ann(), "a question"));
     let threaded = running.assistant.message(1).await.unwrap();
@@ -254,7 +254,7 @@ async fn what_may_have_arrived_is_looked_for() {
 }
 
 #[tokio::test]
-async fn what_surely_did_not_arrive_is_sent_again() {
+async fn undelivered_message_is_sent_again() {
     let running = Running::start(json!({})).await;
     let hello = running.hello().await;
     let part = reply(&hello, "once");
@@ -269,7 +269,7 @@ async fn what_surely_did_not_arrive_is_sent_again() {
         looks + 1
     );
     assert_eq!(running.fake.texts_in(&ann().direct()), ["once"]);
-    // Where the app may not look, nobody knows.
+    // Without the scope to search, the outcome stays uncertain.
     running
         .fake
         .fail_next("chat.postMessage", Fault::DropAfterEffect);
@@ -285,7 +285,7 @@ async fn what_surely_did_not_arrive_is_sent_again() {
 }
 
 #[tokio::test]
-async fn an_app_that_cannot_read_its_own_marks_proves_nothing() {
+async fn without_readable_metadata_the_outcome_stays_uncertain() {
     let running = Running::start(json!({})).await;
     let hello = running.hello().await;
     running.fake.hide_metadata();

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::support::{Running, ann, channel};
 
 #[tokio::test]
-async fn what_takes_too_long_comes_again_and_is_known() {
+async fn late_envelope_is_redelivered_and_deduplicated() {
     let running = Running::start(json!({})).await;
     running.hello().await;
     running.assistant.hold(true);
@@ -23,7 +23,7 @@ async fn what_takes_too_long_comes_again_and_is_known() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_is_kept_and_offered_again() {
+async fn unstored_message_is_offered_again_in_order() {
     let running = Running::start(json!({})).await;
     running
         .assistant
@@ -44,7 +44,7 @@ async fn what_cannot_be_stored_is_kept_and_offered_again() {
 }
 
 #[tokio::test]
-async fn a_thousand_connections_lose_nothing() {
+async fn thousand_reconnects_lose_nothing() {
     let running = Running::start(json!({"reactEmoji": "", "doneEmoji": ""})).await;
     let reasons = ["warning", "refresh_requested", "link_disabled"];
     for number in 1..=1000 {
@@ -68,7 +68,7 @@ async fn a_thousand_connections_lose_nothing() {
 }
 
 #[tokio::test]
-async fn useless_connections_are_made_ever_more_rarely() {
+async fn failing_connections_back_off() {
     let fake = SlackFake::start().await.unwrap();
     fake.disconnect_at_once(3);
     fake.fail_next("socket", Fault::Drop);
@@ -90,7 +90,7 @@ async fn useless_connections_are_made_ever_more_rarely() {
 }
 
 #[tokio::test]
-async fn a_pause_that_slack_asks_for_is_kept() {
+async fn reconnect_honours_retry_after() {
     let fake = SlackFake::start().await.unwrap();
     fake.fail_next("apps.connections.open", Fault::RetryAfter(1));
     fake.fail_next("auth.test", Fault::Status(503));
@@ -112,7 +112,7 @@ async fn a_pause_that_slack_asks_for_is_kept() {
 }
 
 #[tokio::test]
-async fn somebody_else_with_the_same_app_is_pointed_out() {
+async fn second_connection_of_the_app_is_reported() {
     let fake = SlackFake::start().await.unwrap();
     fake.claim_connections(2);
     let running = Running::at(fake, &json!({}));
@@ -126,7 +126,7 @@ async fn somebody_else_with_the_same_app_is_pointed_out() {
 }
 
 #[tokio::test]
-async fn what_no_new_try_heals_ends_the_channel() {
+async fn permanent_errors_end_the_channel() {
     let table = [
         (
             "auth.test",
@@ -154,7 +154,7 @@ async fn what_no_new_try_heals_ends_the_channel() {
 }
 
 #[tokio::test]
-async fn tokens_are_not_mixed_up() {
+async fn bot_and_app_tokens_are_not_interchanged() {
     let fake = SlackFake::start().await.unwrap();
     let mixed = channel(&fake, &json!({"botToken": "xoxb-of-somebody-else"}));
     let error = mixed.probe().unwrap().probe().await.unwrap_err();

@@ -15,7 +15,7 @@ pub(crate) use nanobot_testkit::channel::{changed_part as with, reply_part as re
 
 /// A channel with several people.
 pub(crate) const ROOM: &str = "C0ROOM";
-/// What the assistant understands.
+/// The commands of the assistant.
 const COMMANDS: [CommandInfo; 2] = [
     CommandInfo {
         name: "new",
@@ -109,19 +109,19 @@ impl Running {
         }
     }
 
-    /// Waits for the end of a run that nobody told to stop.
+    /// Waits until the run ends by itself, and returns its error.
     pub(crate) async fn end(self) -> ChannelError {
         self.run.end().await.unwrap()
     }
 
-    /// Ann writes this, and it is dealt with.
-    pub(crate) async fn said(&self, incoming: Incoming) -> Pushed {
+    /// Sends a message and waits until it is acknowledged.
+    pub(crate) async fn push_and_wait(&self, incoming: Incoming) -> Pushed {
         let pushed = self.fake.push(incoming);
         self.fake.wait_for_acknowledged(&pushed).await.unwrap();
         pushed
     }
 
-    /// What arrived of a conversation so far.
+    /// Returns the texts that arrived from a conversation so far.
     pub(crate) fn arrived(&self, chat: &str) -> Vec<String> {
         let arrived = self.assistant.seen().arrived.into_iter();
         let there = arrived.filter(|(message, _)| message.chat_id.as_str() == chat);

@@ -1,4 +1,4 @@
-//! Tables that Slack shows itself.
+//! Native tables in messages and drafts.
 
 use nanobot_channel::{Block, Button, InboundMessage, OutboundKind, OutboundPart, StreamId, Table};
 use nanobot_channel_slack_fake::{Fault, SentMessage};
@@ -31,7 +31,7 @@ fn with_buttons(part: OutboundPart) -> OutboundPart {
     })
 }
 
-/// What kinds of blocks a message has.
+/// Returns the types of the blocks of a message.
 fn kinds(sent: &SentMessage) -> Vec<&str> {
     sent.blocks
         .as_array()
@@ -42,7 +42,7 @@ fn kinds(sent: &SentMessage) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_table_stands_between_text_and_buttons() {
+async fn table_is_between_text_and_buttons() {
     let running = Running::start(json!({})).await;
     let hello = running.hello().await;
     let part = with_buttons(with_table(&hello));
@@ -83,7 +83,7 @@ async fn a_table_stands_between_text_and_buttons() {
 }
 
 #[tokio::test]
-async fn a_table_that_is_refused_is_sent_as_text() {
+async fn refused_table_is_sent_as_text() {
     let running = Running::start(json!({})).await;
     let hello = running.hello().await;
     for (number, code) in (0..).zip([
@@ -129,7 +129,7 @@ async fn a_table_that_is_refused_is_sent_as_text() {
 }
 
 #[tokio::test]
-async fn a_draft_becomes_a_table_or_the_text_for_it() {
+async fn draft_is_completed_with_a_table_or_its_text() {
     let running = Running::start(json!({})).await;
     let hello = running.hello().await;
     for (number, fault) in (0..).zip([None, Some(Fault::error("invalid_blocks"))]) {

@@ -1,4 +1,4 @@
-//! Answers that a well-behaved server does not give, and the way to the server.
+//! Unexpected answers, and proxies.
 
 use std::sync::{Arc, Mutex};
 
@@ -37,7 +37,7 @@ fn create(base: &str, own_proxy: &Value, proxy: Option<String>) -> Arc<dyn Chann
 }
 
 #[tokio::test]
-async fn a_proxy_of_its_own_comes_before_the_one_of_all() {
+async fn own_proxy_overrides_the_shared_one() {
     let me = json!({"ok": true, "user_id": "U0BOT", "user": "nano", "team": "Test", "added": "tomorrow"});
     let (proxy, asked) = server(move |_| Response::json(200, &me)).await;
     let nowhere = "http://127.0.0.1:9".to_owned();
@@ -62,7 +62,7 @@ async fn a_proxy_of_its_own_comes_before_the_one_of_all() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_of_the_web_api_is_no_success() {
+async fn foreign_answers_are_not_success() {
     let inbound = InboundMessage::text("slack", "U1", "C1", "hi");
     for status in [302, 401, 403, 502] {
         let (server, _) =
@@ -91,7 +91,7 @@ async fn what_is_no_answer_of_the_web_api_is_no_success() {
 }
 
 #[tokio::test]
-async fn a_message_that_slack_took_is_taken_whatever_it_says_about_it() {
+async fn unknown_result_fields_still_count_as_sent() {
     let (server, asked) =
         server(|_| Response::json(200, &json!({"ok": true, "message": {"unheard": "of"}}))).await;
     let channel = create(&server.url(), &json!(null), None);
@@ -117,7 +117,7 @@ async fn a_message_that_slack_took_is_taken_whatever_it_says_about_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_work_is_refused_before_anything_is_opened() {
+async fn invalid_configuration_is_rejected_before_connecting() {
     let table = [
         (
             json!({"apiBase": "slack"}),

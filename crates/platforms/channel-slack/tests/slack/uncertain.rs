@@ -1,4 +1,4 @@
-//! Parts that an earlier program may have sent: it ended before it could say so.
+//! Parts that an earlier process may have sent before it ended.
 
 use nanobot_channel::{
     Button, ChannelError, InboundMessage, MediaRef, OutboundMessage, OutboundPart,
@@ -33,7 +33,7 @@ fn with_everything(inbound: &InboundMessage, file: &str) -> OutboundPart {
 }
 
 #[tokio::test]
-async fn what_was_sent_before_a_crash_appears_once() {
+async fn part_sent_before_a_crash_is_not_resent() {
     let running = Running::start(json!({})).await;
     running.fake.push(Incoming::to(ROOM, &ann(), "a question"));
     let threaded = running.assistant.message(1).await.unwrap();
@@ -62,7 +62,7 @@ async fn what_was_sent_before_a_crash_appears_once() {
 }
 
 #[tokio::test]
-async fn what_was_not_sent_before_a_crash_is_sent_and_what_was_begun_is_completed() {
+async fn unsent_and_partial_parts_are_completed_after_a_crash() {
     let running = Running::start(json!({})).await;
     let hello = running.hello().await;
     let never = reply(&hello, "never seen");
@@ -106,7 +106,7 @@ async fn what_was_not_sent_before_a_crash_is_sent_and_what_was_begun_is_complete
 }
 
 #[tokio::test]
-async fn where_nothing_can_be_found_out_nothing_is_sent_until_it_has_to_be() {
+async fn inconclusive_search_sends_nothing_until_forced() {
     let running = Running::start(json!({})).await;
     let hello = running.hello().await;
     let folder = tempfile::tempdir().unwrap();

@@ -17,7 +17,7 @@ async fn start() -> (TelegramFake, String) {
 }
 
 #[tokio::test]
-async fn faults_come_once_each_and_in_order() {
+async fn faults_apply_once_each_in_order() {
     let (fake, base) = start().await;
     fake.fail_next("sendMessage", Fault::RetryAfter(3));
     fake.fail_next("sendMessage", Fault::bad_gateway());
@@ -51,7 +51,7 @@ async fn faults_come_once_each_and_in_order() {
 }
 
 #[tokio::test]
-async fn lost_answers_differ_in_whether_the_call_took_effect() {
+async fn drop_faults_differ_in_the_effect_of_the_call() {
     let (fake, base) = start().await;
     let table = [
         (Fault::Drop, 0),
@@ -86,7 +86,7 @@ async fn lost_answers_differ_in_whether_the_call_took_effect() {
 }
 
 #[tokio::test]
-async fn parameters_may_come_as_query_or_form() {
+async fn parameters_are_accepted_as_query_or_form() {
     let (fake, base) = start().await;
     let get = client()
         .get(format!("{base}/SENDMESSAGE?chat_id=7&text=a%20b"))
@@ -138,7 +138,7 @@ async fn unknown_methods_and_paths_are_not_found() {
 }
 
 #[tokio::test]
-async fn a_poll_whose_client_left_takes_nothing() {
+async fn abandoned_poll_consumes_no_updates() {
     let (fake, base) = start().await;
     let confirmed = client()
         .get(format!("{base}/getUpdates?offset=-1"))

@@ -38,7 +38,7 @@ fn message_of(update: &Update) -> &teloxide::types::Message {
 }
 
 #[tokio::test]
-async fn the_first_calls_of_a_bot() {
+async fn client_can_introduce_its_bot() {
     let (fake, bot) = start().await;
     let me = bot.get_me().await.unwrap();
     assert_eq!((me.username(), me.is_bot), (BOT_USERNAME, true));
@@ -160,7 +160,7 @@ async fn every_kind_of_update_parses() {
 }
 
 #[tokio::test]
-async fn offsets_are_strict() {
+async fn offset_confirms_exactly_the_earlier_updates() {
     let (fake, bot) = start().await;
     let pushed: Vec<_> = (0..3)
         .map(|n| fake.push(Incoming::private(&ann(), format!("{n}"))))
@@ -211,7 +211,7 @@ async fn offsets_are_strict() {
 }
 
 #[tokio::test]
-async fn unwanted_kinds_do_not_come() {
+async fn allowed_updates_filters_kinds() {
     let (fake, bot) = start().await;
     bot.get_updates()
         .allowed_updates([AllowedUpdate::Message])
@@ -226,7 +226,7 @@ async fn unwanted_kinds_do_not_come() {
 }
 
 #[tokio::test]
-async fn a_long_poll_waits_for_news_and_a_second_poller_ends_the_first() {
+async fn long_poll_waits_and_a_second_poller_ends_it() {
     let (fake, bot) = start().await;
     let (updates, pushed) = tokio::join!(
         async { bot.get_updates().timeout(50).await.unwrap() },
@@ -324,7 +324,7 @@ async fn sending_editing_and_deleting() {
 }
 
 #[tokio::test]
-async fn refusals_are_telegrams() {
+async fn refusals_match_telegrams_texts() {
     let (fake, bot) = start().await;
     fake.push(Incoming::private(&ann(), "hi"));
     let chat = ChatId(7);
@@ -381,7 +381,7 @@ async fn refusals_are_telegrams() {
 }
 
 #[tokio::test]
-async fn files_go_both_ways() {
+async fn files_are_uploaded_and_downloaded() {
     let (fake, bot) = start().await;
     let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     fake.push(Incoming::private(&ann(), "").with_file(

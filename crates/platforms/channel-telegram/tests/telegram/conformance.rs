@@ -1,4 +1,4 @@
-//! The contract's own suite.
+//! The conformance suite of the channel contract.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::support::{GROUP, ann, channel, mallory};
 struct Harness {
     fake: TelegramFake,
     last: Option<Pushed>,
-    /// What was said last as the API has it.
+    /// Returns the last pushed message as the API has it.
     said: Value,
 }
 
@@ -236,7 +236,7 @@ impl ChannelHarness for Harness {
 }
 
 #[tokio::test]
-async fn the_channel_keeps_the_contract() {
+async fn channel_passes_the_conformance_suite() {
     let open = async || {
         Ok(Harness {
             fake: TelegramFake::start().await?,

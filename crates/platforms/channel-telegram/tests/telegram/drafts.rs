@@ -79,7 +79,7 @@ async fn noted(running: &Running, count: usize) {
 }
 
 #[tokio::test]
-async fn a_draft_grows_and_becomes_the_reply() {
+async fn draft_grows_and_becomes_the_reply() {
     let running = Running::start(json!({"replyToMessage": true})).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
@@ -115,7 +115,7 @@ async fn a_draft_grows_and_becomes_the_reply() {
 }
 
 #[tokio::test]
-async fn a_reply_that_already_stands_there_is_a_success_also_twice() {
+async fn unmodified_draft_counts_as_sent() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
@@ -132,7 +132,7 @@ async fn a_reply_that_already_stands_there_is_a_success_also_twice() {
 }
 
 #[tokio::test]
-async fn a_failed_edit_is_tried_again_on_the_same_message() {
+async fn failed_edit_is_retried_on_the_same_message() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
@@ -165,7 +165,7 @@ async fn a_failed_edit_is_tried_again_on_the_same_message() {
 }
 
 #[tokio::test]
-async fn refused_markup_is_shown_plain_and_a_lost_draft_is_replaced() {
+async fn refused_markup_is_plain_and_a_missing_draft_is_replaced() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
@@ -191,7 +191,7 @@ async fn refused_markup_is_shown_plain_and_a_lost_draft_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_followed_by_tools_stays_as_it_is() {
+async fn draft_before_tool_calls_stays() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
@@ -210,7 +210,7 @@ async fn a_stream_that_is_followed_by_tools_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_long_draft_stops_at_the_limit_and_the_rest_follows() {
+async fn long_draft_stops_at_the_limit() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
@@ -234,7 +234,7 @@ async fn a_long_draft_stops_at_the_limit_and_the_rest_follows() {
 }
 
 #[tokio::test]
-async fn a_draft_that_could_not_begin_leaves_the_reply_alone() {
+async fn failed_draft_leaves_the_reply_intact() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
@@ -251,7 +251,7 @@ async fn a_draft_that_could_not_begin_leaves_the_reply_alone() {
 }
 
 #[tokio::test]
-async fn what_comes_after_the_reply_begins_no_draft() {
+async fn late_delta_starts_no_draft() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
@@ -270,7 +270,7 @@ async fn what_comes_after_the_reply_begins_no_draft() {
 }
 
 #[tokio::test]
-async fn without_a_running_channel_there_is_no_draft() {
+async fn stopped_channel_shows_no_draft() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let channel = std::sync::Arc::clone(&running.channel);
@@ -284,7 +284,7 @@ async fn without_a_running_channel_there_is_no_draft() {
 }
 
 #[tokio::test]
-async fn a_draft_is_written_in_its_topic() {
+async fn draft_is_sent_to_its_topic() {
     let running = Running::start(json!({})).await;
     running
         .fake
@@ -296,7 +296,7 @@ async fn a_draft_is_written_in_its_topic() {
 }
 
 #[tokio::test]
-async fn a_draft_that_a_kill_left_is_deleted_and_a_reply_never_is() {
+async fn orphaned_draft_is_deleted_and_replies_are_not() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();

@@ -1,4 +1,4 @@
-//! Messages of people.
+//! Inbound messages.
 
 use nanobot_channel::{
     Admission, Arrival, DeliveryContext, InboundMessage, MediaRef, MessageId, OutboundKey,
@@ -11,12 +11,12 @@ use serde_json::json;
 
 use crate::support::{GROUP, Running, ann, mallory, reply};
 
-/// What the last message of [`arrivals`] says.
+/// The text of the end mark of [`arrivals`].
 const LAST: &str = "that was all";
 
-/// What arrives of these messages, in the order in which they were sent. It is all there when one
-/// more, of our own, is confirmed: confirmed is everything up to an update. Chats do not wait for
-/// each other, so what they bring may come in any order.
+/// Pushes messages, and returns those that arrive, in the order of sending. One more message marks
+/// the end: once it is confirmed, all earlier updates are. Chats do not wait for each other, so
+/// messages of several chats may arrive in any order.
 async fn arrivals(
     running: &Running,
     messages: impl IntoIterator<Item = Incoming>,
@@ -48,7 +48,7 @@ async fn arrivals(
     arrived
 }
 
-/// What arrived after so many, but for the last message of [`arrivals`].
+/// Returns the messages after the first `before`, without the end mark of [`arrivals`].
 fn since(running: &Running, before: usize) -> Vec<(InboundMessage, Arrival)> {
     let arrived = running.assistant.seen().arrived.into_iter().skip(before);
     arrived
@@ -57,7 +57,7 @@ fn since(running: &Running, before: usize) -> Vec<(InboundMessage, Arrival)> {
 }
 
 #[tokio::test]
-async fn a_private_message_arrives_whole() {
+async fn private_message_arrives_with_all_fields() {
     let running = Running::start(json!({})).await;
     let message = running.hello().await;
     let mut expected = InboundMessage::text("telegram", "7|ann_x", "7", "hello");
@@ -85,7 +85,7 @@ async fn a_private_message_arrives_whole() {
 }
 
 #[tokio::test]
-async fn a_topic_is_a_session_and_a_place_of_its_own() {
+async fn topic_has_its_own_session_and_delivery_target() {
     let running = Running::start(json!({})).await;
     let group = |text: &str| Incoming::group(GROUP, &ann(), text);
     let arrived = arrivals(
@@ -121,7 +121,7 @@ async fn a_topic_is_a_session_and_a_place_of_its_own() {
 }
 
 #[tokio::test]
-async fn in_groups_it_is_told_what_means_the_bot() {
+async fn group_messages_address_the_bot_only_by_name_or_reply() {
     let running = Running::start(json!({})).await;
     let group = |text: &str| Incoming::group(GROUP, &ann(), text);
     let bot_s = {
@@ -192,7 +192,7 @@ async fn in_groups_it_is_told_what_means_the_bot() {
 }
 
 #[tokio::test]
-async fn commands_arrive_without_the_bot_s_name() {
+async fn commands_arrive_without_the_bot_name() {
     let running = Running::start(json!({})).await;
     let table = ["/new", "/NEW", "/reset", "/stop", "/start"];
     let messages =
@@ -207,7 +207,7 @@ async fn commands_arrive_without_the_bot_s_name() {
 }
 
 #[tokio::test]
-async fn strangers_are_silently_ignored_or_asked_in_private() {
+async fn strangers_are_ignored_or_get_the_pairing_text() {
     let running = Running::start(json!({})).await;
     let file =
         |incoming: Incoming| incoming.with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG");
@@ -245,7 +245,7 @@ async fn strangers_are_silently_ignored_or_asked_in_private() {
 }
 
 #[tokio::test]
-async fn replies_say_what_they_answer() {
+async fn replies_include_the_quoted_message() {
     let running = Running::start(json!({})).await;
     let first = running.hello().await;
     let sent = running
@@ -311,7 +311,7 @@ async fn replies_say_what_they_answer() {
 }
 
 #[tokio::test]
-async fn files_are_fetched_and_named_in_the_text() {
+async fn files_are_stored_and_named_in_the_text() {
     let running = Running::start(json!({})).await;
     let file = |kind, name: &str, mime: &str, text: &str| {
         Incoming::private(&ann(), text).with_file(kind, name, mime, format!("bytes of {name}"))
@@ -372,7 +372,7 @@ async fn files_are_fetched_and_named_in_the_text() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_had_is_said_so() {
+async fn failed_download_is_stated_in_the_text() {
     let running = Running::start(json!({})).await;
     let file = |bytes: Vec<u8>| {
         Incoming::private(&ann(), "see").with_file(FileKind::Document, "a.txt", "text/plain", bytes)
@@ -431,7 +431,7 @@ async fn an_album_is_one_message() {
 }
 
 #[tokio::test]
-async fn edits_are_ignored_and_people_are_told_once() {
+async fn edits_are_ignored_with_one_notice() {
     let running = Running::start(json!({})).await;
     running.hello().await;
     for text in ["hello!", "hello?"] {
@@ -458,7 +458,7 @@ async fn edits_are_ignored_and_people_are_told_once() {
 }
 
 #[tokio::test]
-async fn what_is_worked_on_carries_the_reaction_until_its_turn_ends() {
+async fn message_has_a_reaction_until_its_turn_ends() {
     let running = Running::start(json!({"reactEmoji": "👀"})).await;
     let inbound = running.hello().await;
     running
@@ -499,7 +499,7 @@ async fn what_is_worked_on_carries_the_reaction_until_its_turn_ends() {
 }
 
 #[tokio::test]
-async fn what_has_no_text_and_no_file_is_said_in_words() {
+async fn locations_and_contacts_are_described() {
     let fake = TelegramFake::start().await.unwrap();
     let running = Running::at(fake, &json!({}));
     running.hello().await;
@@ -533,7 +533,7 @@ async fn what_has_no_text_and_no_file_is_said_in_words() {
 }
 
 #[tokio::test]
-async fn chats_that_speak_for_themselves_are_senders_and_bots_are_not() {
+async fn anonymous_chats_are_senders_and_bots_are_ignored() {
     let running = Running::start(json!({})).await;
     let channel = -1_001_000_000_777;
     let messages = [
@@ -580,7 +580,7 @@ async fn chats_that_speak_for_themselves_are_senders_and_bots_are_not() {
 }
 
 #[tokio::test]
-async fn a_topic_of_a_private_chat_is_a_session_of_its_own() {
+async fn private_chat_topic_has_its_own_session() {
     let running = Running::start(json!({})).await;
     let arrived = arrivals(
         &running,
@@ -598,7 +598,7 @@ async fn a_topic_of_a_private_chat_is_a_session_of_its_own() {
 }
 
 #[tokio::test]
-async fn stickers_and_short_films_arrive() {
+async fn stickers_video_notes_and_polls_arrive() {
     let running = Running::start(json!({})).await;
     let file = |kind, name: &str, mime: &str| {
         Incoming::private(&ann(), "").with_file(kind, name, mime, "bytes")
@@ -642,7 +642,7 @@ async fn stickers_and_short_films_arrive() {
 }
 
 #[tokio::test]
-async fn what_is_said_arrives_as_text_where_somebody_writes_it_down() {
+async fn voice_message_is_transcribed() {
     let running = Running::start(json!({})).await;
     running.assistant.will_transcribe("  what Ann said ");
     let file = |kind, name: &str, mime: &str| {

@@ -17,7 +17,7 @@ fn rows(labels: &[&[&str]]) -> Vec<Vec<Button>> {
 }
 
 #[tokio::test]
-async fn a_press_says_what_stands_on_the_button() {
+async fn button_press_sends_the_label() {
     let running = Running::start(json!({"inlineKeyboards": true, "reactEmoji": ""})).await;
     let inbound = running.hello().await;
     let long = "a label that is much too long for what a button carries along with it 字";
@@ -68,7 +68,7 @@ async fn a_press_says_what_stands_on_the_button() {
 }
 
 #[tokio::test]
-async fn a_stranger_presses_in_vain() {
+async fn strangers_button_press_is_ignored() {
     let running = Running::start(json!({"inlineKeyboards": true})).await;
     running
         .fake
@@ -99,7 +99,7 @@ async fn a_stranger_presses_in_vain() {
 }
 
 #[tokio::test]
-async fn buttons_stand_below_the_last_part_and_below_what_was_a_draft() {
+async fn buttons_are_below_the_last_part_and_completed_drafts() {
     let running = Running::start(json!({"inlineKeyboards": true})).await;
     let inbound = running.hello().await;
     let buttons = rows(&[&["yes"]]);
@@ -154,7 +154,7 @@ async fn buttons_stand_below_the_last_part_and_below_what_was_a_draft() {
 }
 
 #[tokio::test]
-async fn choices_without_a_text_are_said() {
+async fn choices_without_text_are_listed_as_text() {
     let running = Running::start(json!({"inlineKeyboards": true})).await;
     let inbound = running.hello().await;
     let question = with(reply(&inbound, ""), |message| {

@@ -22,12 +22,12 @@ fn texts(markdown: &str, limit: usize) -> Vec<String> {
 }
 
 #[test]
-fn the_style_keeps_its_promises() {
+fn markup_passes_the_conformance_suite() {
     conformance::text_style(style(4000), html_text).unwrap();
 }
 
 #[test]
-fn markdown_becomes_telegram_html() {
+fn markdown_is_rendered_as_telegram_html() {
     let table = [
         ("a < b & c > d", "a &lt; b &amp; c &gt; d"),
         ("# Title\ntext", "<b>Title</b>\n\ntext"),
@@ -100,7 +100,7 @@ fn markdown_becomes_telegram_html() {
 }
 
 #[test]
-fn a_part_has_the_same_text_without_markup() {
+fn plain_text_equals_the_rendered_text() {
     let parts = render("# T\n**b** [site](https://e.org)", style(4000));
     assert_eq!(
         parts.first().map(|part| part.plain.as_str()),
@@ -110,7 +110,7 @@ fn a_part_has_the_same_text_without_markup() {
 }
 
 #[test]
-fn code_that_is_cut_is_closed_and_opened_again() {
+fn split_code_block_is_closed_and_reopened() {
     assert_eq!(
         texts("```py\n  aaaa\n    bbbb\ncccc\n```", 16),
         [
@@ -121,13 +121,13 @@ fn code_that_is_cut_is_closed_and_opened_again() {
 }
 
 #[test]
-fn a_mark_that_is_cut_is_on_both_sides() {
+fn split_formatting_is_repeated_on_both_sides() {
     let parts = texts("**aaaa bbbb**", 6);
     assert_eq!(parts, ["<b>aaaa</b>", "<b>bbbb</b>"]);
 }
 
 #[test]
-fn an_address_is_not_cut() {
+fn link_address_is_not_split() {
     assert_eq!(
         texts("words before https://e.org/a-path/that-goes-on", 44),
         ["words before", "https://e.org/a-path/that-goes-on"]
@@ -135,7 +135,7 @@ fn an_address_is_not_cut() {
 }
 
 #[test]
-fn a_table_wider_than_a_screen_is_written_row_by_row() {
+fn wide_table_is_written_row_by_row() {
     let wide = "w".repeat(90);
     let markdown = format!("| name | what it is |\n|---|---|\n| one | {wide} |\n| two | |\n\nend");
     assert_eq!(
@@ -147,7 +147,7 @@ fn a_table_wider_than_a_screen_is_written_row_by_row() {
 }
 
 #[test]
-fn a_long_quote_is_collapsed() {
+fn long_quote_is_expandable() {
     let quote = "> line\n".repeat(13);
     let lines = vec!["line"; 13].join("\n");
     assert_eq!(

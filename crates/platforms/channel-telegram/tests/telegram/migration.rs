@@ -9,15 +9,15 @@ use crate::support::{GROUP, Running, ann, reply};
 /// The group, before it became [`GROUP`].
 const OLD: i64 = -42;
 
-/// What Ann says next.
-async fn said(running: &Running, chat: i64, text: &str) -> InboundMessage {
+/// Sends a message from Ann, and returns it as it arrived.
+async fn push_and_wait(running: &Running, chat: i64, text: &str) -> InboundMessage {
     let before = running.assistant.seen().arrived.len();
     running.fake.push(Incoming::group(chat, &ann(), text));
     running.assistant.message(before + 1).await.unwrap()
 }
 
-/// Where the bot's messages are.
-fn places(running: &Running) -> Vec<(i64, String)> {
+/// Returns the chat and the text of each message that the bot sent.
+fn sent_chats(running: &Running) -> Vec<(i64, String)> {
     running
         .fake
         .sent()
@@ -27,9 +27,9 @@ fn places(running: &Running) -> Vec<(i64, String)> {
 }
 
 #[tokio::test]
-async fn the_conversation_of_a_group_goes_on_under_its_new_id() {
+async fn migrated_group_keeps_its_session() {
     let running = Running::start(json!({"replyToMessage": true})).await;
-    let before = said(&running, OLD, "before").await;
+    let before = push_and_wait(&running, OLD, "before").await;
     assert_eq!(before.session_key(), "telegram:-42".into());
     running.fake.migrate(OLD, GROUP);
     running.fake.push_raw(
@@ -47,7 +47,7 @@ async fn the_conversation_of_a_group_goes_on_under_its_new_id() {
             "from": {"id": 1_087_968_824, "is_bot": true, "first_name": "Group", "username": "GroupAnonymousBot"},
         }),
     );
-    let after = said(&running, GROUP, "after").await;
+    let after = push_and_wait(&running, GROUP, "after").await;
     assert_eq!(
         (after.content.as_str(), after.session_key()),
         ("after", "telegram:-42".into()),
@@ -63,7 +63,7 @@ async fn the_conversation_of_a_group_goes_on_under_its_new_id() {
         .await
         .unwrap();
     assert_eq!(
-        places(&running),
+        sent_chats(&running),
         [(GROUP, "late".to_owned()), (GROUP, "in time".to_owned())]
     );
     let quoted: Vec<_> = running
@@ -76,7 +76,7 @@ async fn the_conversation_of_a_group_goes_on_under_its_new_id() {
     assert_ne!(quoted[1], json!(null));
     let running = running.restart(&json!({})).await;
     assert_eq!(
-        said(&running, GROUP, "later").await.session_key(),
+        push_and_wait(&running, GROUP, "later").await.session_key(),
         "telegram:-42".into()
     );
     running
@@ -101,9 +101,9 @@ async fn the_conversation_of_a_group_goes_on_under_its_new_id() {
 }
 
 #[tokio::test]
-async fn a_move_that_is_learned_by_sending_is_remembered() {
+async fn migration_learned_by_sending_is_stored() {
     let running = Running::start(json!({})).await;
-    let before = said(&running, OLD, "before").await;
+    let before = push_and_wait(&running, OLD, "before").await;
     running.fake.migrate(OLD, GROUP);
     running
         .channel
@@ -112,7 +112,7 @@ async fn a_move_that_is_learned_by_sending_is_remembered() {
         .unwrap();
     let running = running.restart(&json!({})).await;
     assert_eq!(
-        said(&running, GROUP, "after").await.session_key(),
+        push_and_wait(&running, GROUP, "after").await.session_key(),
         "telegram:-42".into()
     );
     running
@@ -121,7 +121,7 @@ async fn a_move_that_is_learned_by_sending_is_remembered() {
         .await
         .unwrap();
     assert_eq!(
-        places(&running),
+        sent_chats(&running),
         [
             (GROUP, "an answer".to_owned()),
             (GROUP, "another".to_owned())

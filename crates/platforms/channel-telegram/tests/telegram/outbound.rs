@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::support::{GROUP, Running, ann, channel, reply, with};
 
 #[tokio::test]
-async fn the_channel_says_what_it_wants_and_gives() {
+async fn channel_reports_its_capabilities() {
     let running = Running::start(json!({})).await;
     let style = TextStyle {
         format: Format::Markup(&TelegramHtml),
@@ -37,7 +37,7 @@ async fn the_channel_says_what_it_wants_and_gives() {
 }
 
 #[tokio::test]
-async fn markup_is_sent_and_plain_text_where_it_is_refused() {
+async fn refused_markup_falls_back_to_plain_text() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let part = |text: &str, plain: &str| OutboundPart {
@@ -67,7 +67,7 @@ async fn markup_is_sent_and_plain_text_where_it_is_refused() {
 }
 
 #[tokio::test]
-async fn the_first_part_quotes_if_it_shall_also_what_is_gone() {
+async fn only_the_first_part_quotes_and_missing_quotes_are_dropped() {
     let running = Running::start(json!({"replyToMessage": true})).await;
     let inbound = running.hello().await;
     let second = OutboundPart {
@@ -99,7 +99,7 @@ async fn the_first_part_quotes_if_it_shall_also_what_is_gone() {
 }
 
 #[tokio::test]
-async fn files_go_first_each_in_its_own_way() {
+async fn files_precede_the_text_by_type() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let folder = tempfile::tempdir().unwrap();
@@ -147,7 +147,7 @@ async fn files_go_first_each_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn a_part_that_is_tried_again_does_not_repeat_its_files() {
+async fn retried_part_does_not_resend_files() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let media = ["https://a.test/a.png", "https://a.test/b.ogg"]
@@ -176,7 +176,7 @@ async fn a_part_that_is_tried_again_does_not_repeat_its_files() {
 }
 
 #[tokio::test]
-async fn choices_follow_the_last_part() {
+async fn choices_are_appended_to_the_last_part() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let button = |label: &str| Button {
@@ -209,7 +209,7 @@ async fn choices_follow_the_last_part() {
 }
 
 #[tokio::test]
-async fn every_failure_says_what_follows_and_comes_at_once() {
+async fn failures_map_to_recovery_without_waiting() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let status = |code, text: &str| Fault::Status(code, text.to_owned());
@@ -281,7 +281,7 @@ async fn every_failure_says_what_follows_and_comes_at_once() {
 }
 
 #[tokio::test]
-async fn no_answer_in_time_is_of_unknown_outcome() {
+async fn timeout_after_send_is_uncertain() {
     // It sends without running, so that nothing else has to be done within the time.
     let fake = TelegramFake::start().await.unwrap();
     let channel = channel(&fake, &json!({"requestTimeout": 3}));
@@ -340,7 +340,7 @@ async fn typing_is_shown_in_the_topic() {
 }
 
 #[tokio::test]
-async fn files_of_one_kind_go_together() {
+async fn files_of_one_kind_form_an_album() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let folder = tempfile::tempdir().unwrap();
@@ -406,7 +406,7 @@ async fn files_of_one_kind_go_together() {
 }
 
 #[tokio::test]
-async fn an_album_with_a_bad_file_goes_one_by_one() {
+async fn album_with_a_bad_file_is_sent_one_by_one() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let folder = tempfile::tempdir().unwrap();
@@ -438,7 +438,7 @@ async fn an_album_with_a_bad_file_goes_one_by_one() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_to_fetch_what_is_not_public() {
+async fn private_addresses_are_not_passed_to_telegram() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     let media = [
@@ -467,7 +467,7 @@ async fn nobody_is_asked_to_fetch_what_is_not_public() {
 }
 
 #[tokio::test]
-async fn what_is_not_shown_in_its_own_way_goes_as_a_plain_file() {
+async fn refused_media_type_falls_back_to_a_document() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
     for (name, method, refusal) in [
@@ -503,7 +503,7 @@ async fn what_is_not_shown_in_its_own_way_goes_as_a_plain_file() {
 }
 
 #[tokio::test]
-async fn what_cannot_go_into_its_topic_goes_into_the_chat() {
+async fn closed_or_deleted_topic_falls_back_to_the_chat() {
     let running = Running::start(json!({})).await;
     running
         .fake
@@ -531,7 +531,7 @@ async fn what_cannot_go_into_its_topic_goes_into_the_chat() {
 }
 
 #[tokio::test]
-async fn a_chat_that_moved_is_followed_and_one_that_blocks_is_not_reached() {
+async fn migrated_chat_is_followed_and_blocked_chat_gives_up() {
     let running = Running::start(json!({})).await;
     running.fake.push(Incoming::group(-42, &ann(), "/new"));
     let inbound = running.assistant.message(1).await.unwrap();

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::support::{GROUP, Running, ann};
 
 #[tokio::test]
-async fn the_first_calls_say_who_the_bot_is_and_what_it_can_do() {
+async fn start_polls_at_once_and_registers_commands() {
     let running = Running::start(json!({})).await;
     let calls = running.fake.wait_for_calls("getUpdates", 2).await.unwrap();
     let expected = |timeout| json!({"timeout": timeout, "allowed_updates": ["message", "edited_message", "channel_post"]});
@@ -36,7 +36,7 @@ async fn the_first_calls_say_who_the_bot_is_and_what_it_can_do() {
 }
 
 #[tokio::test]
-async fn commands_that_cannot_be_set_do_no_harm() {
+async fn failed_command_registration_is_not_fatal() {
     let fake = nanobot_channel_telegram_fake::TelegramFake::start()
         .await
         .unwrap();
@@ -47,7 +47,7 @@ async fn commands_that_cannot_be_set_do_no_harm() {
 }
 
 #[tokio::test]
-async fn what_waited_before_the_start_is_received() {
+async fn updates_before_the_start_are_received() {
     let fake = nanobot_channel_telegram_fake::TelegramFake::start()
         .await
         .unwrap();
@@ -62,7 +62,7 @@ async fn what_waited_before_the_start_is_received() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_is_offered_again_before_anything_after_it() {
+async fn unstored_message_is_offered_again_in_order() {
     let running = Running::start(json!({})).await;
     running
         .assistant
@@ -90,7 +90,7 @@ async fn what_cannot_be_stored_is_offered_again_before_anything_after_it() {
 }
 
 #[tokio::test]
-async fn going_down_confirms_nothing_and_the_next_start_gets_it_again() {
+async fn shutdown_confirms_nothing_unstored() {
     let running = Running::start(json!({})).await;
     running
         .assistant
@@ -110,7 +110,7 @@ async fn going_down_confirms_nothing_and_the_next_start_gets_it_again() {
 }
 
 #[tokio::test]
-async fn a_crash_between_storing_and_confirming_brings_the_same_message_again() {
+async fn unconfirmed_update_is_redelivered_with_the_same_id() {
     let running = Running::start(json!({})).await;
     // The poll that would confirm is never answered, and does nothing. The first one ends by
     // itself.
@@ -133,7 +133,7 @@ async fn a_crash_between_storing_and_confirming_brings_the_same_message_again() 
 }
 
 #[tokio::test]
-async fn a_channel_that_runs_again_goes_on_where_it_was() {
+async fn second_run_continues_at_its_offset() {
     let running = Running::start(json!({})).await;
     running.fake.wait_for_calls("getUpdates", 2).await.unwrap();
     running.fake.fail_next("getUpdates", Fault::Hang);
@@ -148,7 +148,7 @@ async fn a_channel_that_runs_again_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn a_refused_token_ends_the_channel_for_good() {
+async fn refused_token_is_permanent() {
     for (fault, method) in [
         (Fault::unauthorized(), "getMe"),
         (Fault::Status(404, "Not Found".to_owned()), "getUpdates"),
@@ -166,7 +166,7 @@ async fn a_refused_token_ends_the_channel_for_good() {
 }
 
 #[tokio::test]
-async fn a_second_poller_is_named() {
+async fn second_poller_is_reported_as_a_conflict() {
     let fake = nanobot_channel_telegram_fake::TelegramFake::start()
         .await
         .unwrap();
@@ -182,7 +182,7 @@ async fn a_second_poller_is_named() {
 }
 
 #[tokio::test]
-async fn a_webhook_in_the_way_is_removed() {
+async fn active_webhook_is_removed_before_polling() {
     let fake = nanobot_channel_telegram_fake::TelegramFake::start()
         .await
         .unwrap();
@@ -199,7 +199,7 @@ async fn a_webhook_in_the_way_is_removed() {
 }
 
 #[tokio::test]
-async fn a_broken_poll_is_repeated_and_too_many_end_the_run() {
+async fn failed_polls_are_retried_up_to_a_limit() {
     let running = Running::start(json!({})).await;
     running.fake.wait_for_calls("getUpdates", 1).await.unwrap();
     running.fake.fail_next("getUpdates", Fault::Drop);
@@ -224,7 +224,7 @@ async fn a_broken_poll_is_repeated_and_too_many_end_the_run() {
 }
 
 #[tokio::test]
-async fn an_update_nobody_understands_does_not_stop_the_others() {
+async fn unreadable_update_does_not_block_others() {
     let running = Running::start(json!({})).await;
     running.fake.wait_for_calls("getUpdates", 1).await.unwrap();
     running
@@ -239,7 +239,7 @@ async fn an_update_nobody_understands_does_not_stop_the_others() {
 }
 
 #[tokio::test]
-async fn every_finished_poll_is_a_sign_of_life() {
+async fn each_finished_poll_is_a_sign_of_life() {
     let running = Running::start(json!({"pollTimeout": 0})).await;
     running
         .assistant
@@ -250,7 +250,7 @@ async fn every_finished_poll_is_a_sign_of_life() {
 }
 
 #[tokio::test]
-async fn polls_that_bring_nothing_although_something_waits_end_the_run() {
+async fn empty_polls_despite_pending_updates_end_the_run() {
     let fake = nanobot_channel_telegram_fake::TelegramFake::start()
         .await
         .unwrap();
@@ -268,7 +268,7 @@ async fn polls_that_bring_nothing_although_something_waits_end_the_run() {
 }
 
 #[tokio::test]
-async fn a_long_pause_is_left_to_whoever_runs_the_channel() {
+async fn long_retry_after_ends_the_run() {
     let fake = nanobot_channel_telegram_fake::TelegramFake::start()
         .await
         .unwrap();
@@ -283,7 +283,7 @@ async fn a_long_pause_is_left_to_whoever_runs_the_channel() {
 }
 
 #[tokio::test]
-async fn quiet_is_quiet_when_nothing_waits() {
+async fn empty_polls_without_pending_updates_continue() {
     let running = Running::start(json!({"pollTimeout": 0})).await;
     running
         .fake
@@ -295,7 +295,7 @@ async fn quiet_is_quiet_when_nothing_waits() {
 }
 
 #[tokio::test]
-async fn a_probe_says_who_the_bot_is_without_receiving() {
+async fn probe_returns_the_bot_without_receiving() {
     let fake = nanobot_channel_telegram_fake::TelegramFake::start()
         .await
         .unwrap();
@@ -313,7 +313,7 @@ async fn a_probe_says_who_the_bot_is_without_receiving() {
 }
 
 #[tokio::test]
-async fn a_file_that_does_not_come_keeps_other_chats_from_nothing_and_a_kill_loses_nothing() {
+async fn hanging_download_delays_only_its_chat_and_loses_nothing() {
     let keys = json!({"requestTimeout": 3600});
     let running = Running::start(keys.clone()).await;
     running.fake.fail_next("getFile", Fault::Hang);
@@ -365,7 +365,7 @@ async fn a_file_that_does_not_come_keeps_other_chats_from_nothing_and_a_kill_los
 }
 
 #[tokio::test]
-async fn what_is_slow_in_one_chat_is_confirmed_as_soon_as_it_is_done() {
+async fn slow_chat_is_confirmed_after_it_is_handled() {
     let running = Running::start(json!({})).await;
     for _ in 0..2 {
         running.fake.fail_next("getFile", Fault::bad_gateway());

@@ -1,4 +1,4 @@
-//! The token is seen nowhere.
+//! Errors and logs hide the token.
 
 use nanobot_channel::{ChannelFactory as _, RawConfig};
 use nanobot_channel_telegram::TelegramFactory;
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::support::{Running, ann, channel, reply};
 
 #[tokio::test]
-async fn no_error_and_no_log_line_shows_the_token() {
+async fn errors_and_logs_hide_the_token() {
     let log = Log::capture().unwrap();
     let running = Running::start(json!({"reactEmoji": "👀"})).await;
     let inbound = running.hello().await;
@@ -69,7 +69,7 @@ async fn no_error_and_no_log_line_shows_the_token() {
 }
 
 #[tokio::test]
-async fn what_cannot_work_is_refused_before_anything_is_opened() {
+async fn invalid_configuration_is_rejected_before_connecting() {
     let table = [
         (
             json!({"token": ""}),

@@ -17,7 +17,7 @@ pub(crate) use nanobot_testkit::channel::{
 
 /// A supergroup.
 pub(crate) const GROUP: i64 = -1_001_234_567_890;
-/// What the assistant understands.
+/// The commands of the assistant.
 const COMMANDS: [CommandInfo; 3] = [
     CommandInfo {
         name: "new",
@@ -115,7 +115,7 @@ impl Running {
         self.fake
     }
 
-    /// Waits for the end of a run that nobody told to stop.
+    /// Waits until the run ends by itself, and returns its error.
     pub(crate) async fn end(self) -> (TelegramFake, ChannelError) {
         (self.fake, self.run.end().await.unwrap())
     }

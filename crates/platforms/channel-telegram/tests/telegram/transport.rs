@@ -1,4 +1,4 @@
-//! Answers that a well-behaved server does not give, and the way to the server.
+//! Unexpected answers, and proxies.
 
 use std::sync::{Arc, Mutex};
 
@@ -39,7 +39,7 @@ fn create(section: Value, proxy: Option<String>) -> Arc<dyn Channel> {
 }
 
 #[tokio::test]
-async fn a_proxy_of_its_own_comes_before_the_one_of_all() {
+async fn own_proxy_overrides_the_shared_one() {
     let (proxy, asked) =
         server(|_| Response::json(200, &json!({"ok": true, "result": true}))).await;
     let nowhere = "http://127.0.0.1:9".to_owned();
@@ -69,7 +69,7 @@ async fn a_proxy_of_its_own_comes_before_the_one_of_all() {
 }
 
 #[tokio::test]
-async fn proxies_of_every_kind_lead_to_the_server() {
+async fn every_proxy_kind_reaches_the_server() {
     let fake = TelegramFake::start().await.unwrap();
     let target = fake.server().address();
     let open = Proxy::start(target).await.unwrap();
@@ -142,7 +142,7 @@ async fn proxies_of_every_kind_lead_to_the_server() {
 }
 
 #[tokio::test]
-async fn only_so_many_requests_are_under_way_and_others_wait_so_long() {
+async fn connection_pool_is_limited_with_a_timeout() {
     let fake = TelegramFake::start().await.unwrap();
     let section = json!({"token": TOKEN, "apiBase": fake.api_base(), "connectionPoolSize": 1, "poolTimeout": 0});
     let channel = create(section, None);
@@ -166,7 +166,7 @@ async fn only_so_many_requests_are_under_way_and_others_wait_so_long() {
 }
 
 #[tokio::test]
-async fn a_server_of_one_s_own_may_have_stored_the_file_itself() {
+async fn local_bot_api_file_is_read_from_disk() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file_1.txt");
     std::fs::write(&path, "notes").unwrap();
@@ -190,7 +190,7 @@ async fn a_server_of_one_s_own_may_have_stored_the_file_itself() {
 }
 
 #[tokio::test]
-async fn a_message_follows_a_group_that_became_a_supergroup() {
+async fn send_follows_a_migrated_group() {
     let (server, asked) = server(|request| {
         if request.json()["chat_id"] == json!(-42) {
             let description = "Bad Request: group chat was upgraded to a supergroup chat";
@@ -214,7 +214,7 @@ async fn a_message_follows_a_group_that_became_a_supergroup() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_of_the_bot_api_is_no_success() {
+async fn foreign_answers_are_not_success() {
     let html =
         |status| move |_: &Request| Response::bytes(status, "text/html", "<h1>Please log in</h1>");
     let inbound = InboundMessage::text("telegram", "7", "7", "hi");
@@ -236,7 +236,7 @@ async fn what_is_no_answer_of_the_bot_api_is_no_success() {
 }
 
 #[tokio::test]
-async fn a_message_that_telegram_took_is_taken_whatever_it_says_about_it() {
+async fn unknown_result_fields_still_count_as_sent() {
     let (server, _) =
         server(|_| Response::json(200, &json!({"ok": true, "result": {"unheard": "of"}}))).await;
     let channel = create(json!({"token": TOKEN, "apiBase": server.url()}), None);

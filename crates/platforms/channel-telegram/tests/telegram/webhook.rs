@@ -45,7 +45,7 @@ async fn status(port: &ReservedPort, head: &str, body: &str) -> std::io::Result<
 }
 
 #[tokio::test]
-async fn what_is_posted_arrives_and_is_confirmed_when_it_is_stored() {
+async fn posted_update_is_confirmed_after_it_is_stored() {
     let (running, _port) = start().await;
     running.assistant.will_answer([Admission::TryLater]);
     let pushed = running.fake.push(Incoming::private(&ann(), "hello"));
@@ -70,7 +70,7 @@ async fn what_is_posted_arrives_and_is_confirmed_when_it_is_stored() {
 }
 
 #[tokio::test]
-async fn what_waited_comes_and_what_could_not_be_stored_comes_again() {
+async fn unstored_post_is_redelivered_after_a_restart() {
     let (running, port) = start().await;
     running
         .assistant
@@ -91,7 +91,7 @@ async fn what_waited_comes_and_what_could_not_be_stored_comes_again() {
 }
 
 #[tokio::test]
-async fn an_album_that_is_posted_is_one_message() {
+async fn posted_album_is_one_message() {
     let (running, _port) = start().await;
     let photo = |text: &str| {
         Incoming::private(&ann(), text)
@@ -113,7 +113,7 @@ async fn an_album_that_is_posted_is_one_message() {
 }
 
 #[tokio::test]
-async fn a_post_that_takes_long_keeps_other_chats_from_nothing() {
+async fn slow_post_delays_only_its_chat() {
     let (running, port) = start().await;
     running.fake.fail_next("getFile", Fault::Hang);
     let photo =
@@ -145,7 +145,7 @@ async fn a_post_that_takes_long_keeps_other_chats_from_nothing() {
 }
 
 #[tokio::test]
-async fn others_cannot_post() {
+async fn posts_without_the_secret_are_refused() {
     let (running, port) = start().await;
     running
         .fake
@@ -224,7 +224,7 @@ async fn others_cannot_post() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_may_be_set_is_set_again_and_what_waited_comes() {
+async fn uncertain_webhook_is_set_again() {
     let fake = TelegramFake::start().await.unwrap();
     let (port, nowhere) = (ReservedPort::new().unwrap(), ReservedPort::new().unwrap());
     // The server of an earlier run is gone.
@@ -241,7 +241,7 @@ async fn a_webhook_that_may_be_set_is_set_again_and_what_waited_comes() {
 }
 
 #[tokio::test]
-async fn telegram_says_when_its_posts_do_not_arrive() {
+async fn failed_posts_are_reported_from_webhook_info() {
     let fake = TelegramFake::start().await.unwrap();
     let port = ReservedPort::new().unwrap();
     let info = |url: &str| {
@@ -266,7 +266,7 @@ async fn telegram_says_when_its_posts_do_not_arrive() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_named() {
+async fn used_port_is_reported() {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut keys = keys(&ReservedPort::new().unwrap());
     let port = taken.local_addr().unwrap().port();
@@ -286,7 +286,7 @@ async fn a_port_that_is_taken_is_named() {
 }
 
 #[tokio::test]
-async fn partial_and_silent_posts_keep_neither_telegram_out_nor_the_channel_from_ending() {
+async fn idle_connections_block_neither_posts_nor_shutdown() {
     let (running, port) = start().await;
     running
         .fake

@@ -135,7 +135,7 @@ impl Harness {
         Ok(())
     }
 
-    /// What the friend sees now.
+    /// Returns the messages that the friend sees, with the draft.
     fn seen(&self) -> Vec<VisibleMessage> {
         let draft = Some(VisibleMessage {
             is_draft: true,
@@ -254,7 +254,7 @@ impl ChannelHarness for Harness {
 }
 
 #[tokio::test]
-async fn it_keeps_the_promises_of_a_channel() {
+async fn channel_passes_the_conformance_suite() {
     let missing = [
         (
             Ability::OthersWords,

@@ -84,7 +84,7 @@ fn message(chat: &str, content: &str, kind: OutboundKind) -> OutboundMessage {
 }
 
 #[tokio::test]
-async fn a_conversation_is_streamed_acknowledged_and_deduplicated() {
+async fn conversation_is_streamed_acknowledged_and_deduplicated() {
     let gateway = gateway(with_token());
     let mut client = gateway.client("room").await;
     let mut inbound = gateway.bus.inbound().await.unwrap();
@@ -159,7 +159,7 @@ async fn a_conversation_is_streamed_acknowledged_and_deduplicated() {
 }
 
 #[tokio::test]
-async fn one_connection_receives_many_chats_and_one_chat_many_connections() {
+async fn connections_and_chats_are_many_to_many() {
     let gateway = gateway(with_token());
     let (mut one, mut other) = (gateway.client("a").await, gateway.client("b").await);
     one.send(&json!({ "type": "attach", "chat_id": "b" }))
@@ -190,7 +190,7 @@ async fn one_connection_receives_many_chats_and_one_chat_many_connections() {
 }
 
 #[tokio::test]
-async fn a_message_waits_in_the_ledger_until_its_client_is_there() {
+async fn message_waits_in_the_ledger_until_its_client_connects() {
     let gateway = gateway(with_token());
     gateway.publish("room", "while you were away").await;
     while gateway
@@ -208,7 +208,7 @@ async fn a_message_waits_in_the_ledger_until_its_client_is_there() {
 }
 
 #[tokio::test]
-async fn those_who_may_not_connect_learn_why() {
+async fn refused_connections_report_the_reason() {
     let gateway = gateway(with_token());
     let address = address(&gateway.channel).await;
     for (path, status) in [
@@ -235,7 +235,7 @@ async fn those_who_may_not_connect_learn_why() {
 }
 
 #[tokio::test]
-async fn without_a_token_it_serves_this_machine() {
+async fn loopback_client_needs_no_token_if_none_is_required() {
     let config = WebSocketConfig {
         websocket_requires_token: false,
         ..WebSocketConfig::default()
@@ -245,7 +245,7 @@ async fn without_a_token_it_serves_this_machine() {
 }
 
 #[tokio::test]
-async fn what_a_client_gets_wrong_is_named_and_the_connection_goes_on() {
+async fn invalid_frames_get_an_error_and_keep_the_connection() {
     let gateway = gateway(WebSocketConfig {
         max_message_bytes: 256,
         ..with_token()
@@ -273,7 +273,7 @@ async fn what_a_client_gets_wrong_is_named_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
-async fn a_full_ledger_is_said_and_the_message_may_come_again() {
+async fn full_ledger_rejects_a_message_as_retryable() {
     let gateway = gateway_on(MemoryBus::bounded(1), with_token());
     let mut client = gateway.client("room").await;
     client
@@ -328,7 +328,7 @@ async fn mute(gateway: &Gateway, chat: &str) -> TcpStream {
 }
 
 #[tokio::test]
-async fn a_client_that_is_silent_is_disconnected() {
+async fn client_without_pongs_is_disconnected() {
     let gateway = gateway(WebSocketConfig {
         ping_interval_s: 1,
         ping_timeout_s: 1,
@@ -341,7 +341,7 @@ async fn a_client_that_is_silent_is_disconnected() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_is_disconnected_and_delays_nobody() {
+async fn slow_reader_is_disconnected_without_delaying_others() {
     const MESSAGES: usize = 150;
     let gateway = gateway(with_token());
     let mut quick = gateway.client("room").await;
@@ -368,7 +368,7 @@ async fn a_client_that_takes_nothing_is_disconnected_and_delays_nobody() {
 }
 
 #[tokio::test]
-async fn stopping_says_goodbye_and_a_taken_port_is_reported() {
+async fn stop_closes_connections_and_a_used_port_is_reported() {
     let gateway = gateway(with_token());
     let mut client = gateway.client("room").await;
     let port = address(&gateway.channel).await.port();
@@ -388,7 +388,7 @@ async fn stopping_says_goodbye_and_a_taken_port_is_reported() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_removed_receives_nothing_more() {
+async fn client_that_lost_access_receives_nothing_more() {
     let gateway = gateway(with_token());
     let (mut ann, mut idle) = (gateway.client("room").await, gateway.client("other").await);
     gateway
@@ -414,7 +414,7 @@ async fn silent(gateway: &Gateway, from: [u8; 4], count: usize) -> Vec<TcpStream
 }
 
 #[tokio::test]
-async fn connections_without_a_token_take_no_clients_place() {
+async fn unauthenticated_connections_take_no_client_slots() {
     let gateway = gateway(with_token());
     let silent = silent(&gateway, [127, 0, 0, 1], 300).await;
     gateway.client("room").await;
@@ -424,7 +424,7 @@ async fn connections_without_a_token_take_no_clients_place() {
 /// Other systems have one loopback address.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn one_address_cannot_take_all_places_of_the_handshake() {
+async fn one_address_cannot_take_all_handshake_slots() {
     let gateway = gateway(with_token());
     let mut other = silent(&gateway, [127, 0, 0, 2], 1).await.remove(0);
     let silent = silent(&gateway, [127, 0, 0, 1], 300).await;
@@ -446,7 +446,7 @@ async fn one_address_cannot_take_all_places_of_the_handshake() {
 }
 
 #[tokio::test]
-async fn wrong_tokens_are_slowed_and_lock_no_one_out() {
+async fn wrong_tokens_are_delayed_and_lock_no_client_out() {
     let gateway = gateway(with_token());
     let url = format!("ws://{}/?token=wrong", address(&gateway.channel).await);
     let begun = std::time::Instant::now();
