@@ -24,11 +24,21 @@ pub(crate) fn parts(
         .collect()
 }
 
-/// Renders a piece that fits. If the markup alone would fill a part, the piece is plain text; that
-/// takes a limit that no platform has.
+/// Renders a piece. If its marks alone would fill a part, which takes a limit that no platform has,
+/// its text is rendered without them, so that it is still escaped.
 fn part(piece: &Document, markup: &dyn Markup, measure: Measure, limit: usize) -> RenderedPart {
     let plain = plain(piece, measure, limit);
-    let text = markup.render(piece);
-    let exceeds = markup.overhead().is_some() && measure.of(&text) > limit;
-    RenderedPart::of_text(if exceeds { plain.clone() } else { text }, plain)
+    let fits = |text: &String| markup.overhead().is_none() || measure.of(text) <= limit;
+    let unmarked = |text: &str| {
+        markup.render(&Document {
+            text: text.to_owned(),
+            ..Document::default()
+        })
+    };
+    let text = Some(markup.render(piece))
+        .filter(fits)
+        .or_else(|| Some(unmarked(&plain)).filter(fits))
+        .or_else(|| Some(unmarked(&piece.text)).filter(fits))
+        .unwrap_or_else(|| plain.clone());
+    RenderedPart::of_text(text, plain)
 }

@@ -153,6 +153,11 @@ fn split_mention_is_escaped_as_text() {
 }
 
 #[test]
+fn text_without_room_for_its_marks_is_still_escaped() {
+    assert_eq!(texts("```\n&|\n```", 12), ["&amp;", "```\n|\n```"]);
+}
+
+#[test]
 fn wide_table_is_written_row_by_row() {
     let wide = "w".repeat(90);
     let markdown = format!("| name | what it is |\n|---|---|\n| one | {wide} |\n| two | |\n\nend");
