@@ -249,25 +249,42 @@ async fn programs_that_are_not_helpers_are_errors() {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::{fs::Permissions, os::unix::fs::PermissionsExt as _};
+    use std::{fs::Permissions, os::unix::fs::PermissionsExt as _, path::Path};
 
     use super::*;
 
-    /// Returns the process ids of this process's helpers.
-    fn helpers() -> Vec<String> {
-        let own = std::process::id().to_string();
-        let is_child = |stat: &str| {
-            let after = stat.rsplit(')').next().unwrap_or_default();
-            stat.contains("(nanobot-extract)")
-                && after.split_whitespace().nth(1) == Some(own.as_str())
-        };
-        let entries = fs::read_dir("/proc")
-            .unwrap()
-            .filter_map(|entry| entry.unwrap().file_name().into_string().ok());
-        let children = entries.filter(|pid| {
-            fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| is_child(&stat))
-        });
-        children.collect()
+    /// A helper whose processes are recorded.
+    struct RecordedHelper {
+        folder: tempfile::TempDir,
+        helper: Arc<dyn Extract>,
+    }
+
+    impl RecordedHelper {
+        /// Prepares a helper and waits until its process has started.
+        async fn prepared() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let (program, starts) = (folder.path().join("helper"), folder.path().join("starts"));
+            let script = format!(
+                "#!/bin/sh\necho $$ >> '{}'\nexec '{PROGRAM}' \"$@\"\n",
+                starts.display()
+            );
+            fs::write(&program, script).unwrap();
+            fs::set_permissions(&program, Permissions::from_mode(0o700)).unwrap();
+            let helper: Arc<dyn Extract> = Arc::new(HelperProcess::at(program));
+            while !fs::read_to_string(&starts).is_ok_and(|ids| ids.ends_with('\n')) {
+                // Only the first call starts a helper, unless a child of another test still holds
+                // the script open.
+                helper.prepare();
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            Self { folder, helper }
+        }
+
+        /// Returns the process ids so far, in the order of their starts.
+        fn process_ids(&self) -> Vec<String> {
+            let ids = fs::read_to_string(self.folder.path().join("starts")).unwrap();
+            ids.lines().map(str::to_owned).collect()
+        }
     }
 
     #[tokio::test]
@@ -323,23 +340,20 @@ mod linux {
 
     #[tokio::test]
     async fn prepared_helper_serves_the_next_request() {
-        let folder = tempfile::tempdir().unwrap();
-        let (program, starts) = (folder.path().join("helper"), folder.path().join("starts"));
-        let script = format!(
-            "#!/bin/sh\necho started >> '{}'\nexec '{PROGRAM}' \"$@\"\n",
-            starts.display()
-        );
-        fs::write(&program, script).unwrap();
-        fs::set_permissions(&program, Permissions::from_mode(0o700)).unwrap();
-        let helper: Arc<dyn Extract> = Arc::new(HelperProcess::at(program));
-        while !starts.exists() {
-            // Only the first call starts a helper, unless a child of another test still holds the
-            // script open.
-            helper.prepare();
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        still_reads(&helper).await;
-        assert_eq!(fs::read_to_string(starts).unwrap(), "started\n");
+        let recorded = RecordedHelper::prepared().await;
+        still_reads(&recorded.helper).await;
+        assert_eq!(recorded.process_ids().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn killed_idle_helper_is_replaced() {
+        let recorded = RecordedHelper::prepared().await;
+        still_reads(&recorded.helper).await;
+        let ids = recorded.process_ids();
+        let killed = Command::new("kill").arg("-9").args(&ids).status().unwrap();
+        assert!(killed.success());
+        still_reads(&recorded.helper).await;
+        assert_eq!(recorded.process_ids().len(), 2);
     }
 
     /// A file that the parent left open is closed before anything is read, which its other end
@@ -373,19 +387,19 @@ mod linux {
 
     #[tokio::test]
     async fn idle_and_dropped_helpers_end() {
-        let ended = async || {
-            while !helpers().is_empty() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        // Other tests may have helpers in this process.
-        if helpers().is_empty() {
-            let helper = helper();
-            still_reads(&helper).await;
-            assert!(!helpers().is_empty());
-            tokio::time::timeout(Duration::from_secs(120), ended())
-                .await
-                .unwrap();
+        for is_dropped in [false, true] {
+            let recorded = RecordedHelper::prepared().await;
+            still_reads(&recorded.helper).await;
+            let ids = recorded.process_ids();
+            let helper = Some(recorded.helper).filter(|_| !is_dropped);
+            let ended = async {
+                while ids.iter().any(|id| Path::new("/proc").join(id).exists()) {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            };
+            let ended = tokio::time::timeout(Duration::from_secs(120), ended).await;
+            assert!(ended.is_ok(), "{is_dropped}");
+            drop(helper);
         }
     }
 
