@@ -417,7 +417,7 @@ fn secrets(data: &[u8]) {
             URL_SAFE_NO_PAD.encode(secret),
         ] {
             let text = format!("{before}{spelling}{}", after.unwrap_or_default());
-            let whole = secrets.hide(&text);
+            let whole = secrets.redact(&text);
             assert!(!whole.contains(&spelling), "{whole:?}");
             let mut stream = secrets.stream();
             let characters: Vec<char> = text.chars().collect();

@@ -98,7 +98,7 @@ impl MessageTool {
         let rows = labels.into_iter().map(|row| {
             let labels = row
                 .into_iter()
-                .map(|label| self.secrets.hide(label.trim()).into_owned());
+                .map(|label| self.secrets.redact(label.trim()).into_owned());
             labels
                 .filter(|label| !label.is_empty())
                 .map(|label| Button { label })
@@ -251,7 +251,7 @@ impl TypedTool for MessageTool {
             address.delivery = context.delivery.clone();
         }
         let key = OutboundKey::new(context.trace.clone(), OutboundSlot::Tool(context.position));
-        let content = self.secrets.hide(&arguments.content).into_owned();
+        let content = self.secrets.redact(&arguments.content).into_owned();
         let message = OutboundMessage {
             media,
             metadata,

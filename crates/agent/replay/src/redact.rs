@@ -50,7 +50,7 @@ impl Redactor {
     /// Returns the text with every secret replaced by `***` and every home folder by `~`.
     #[must_use]
     pub fn text(&self, text: &str) -> String {
-        without_secrets(&self.without_homes(&self.secrets.hide(text)))
+        without_secrets(&self.without_homes(&self.secrets.redact(text)))
     }
 
     /// Redacts every text in a value. A value under the name of a secret is hidden whole.

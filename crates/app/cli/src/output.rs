@@ -66,6 +66,6 @@ pub(crate) fn is_interactive() -> bool {
 
 /// Sanitizes text for a terminal: removes control characters and escapes hidden ones. Text of a
 /// model, a file or another person must not move the cursor or rename the window.
-pub(crate) fn harmless(text: &str) -> String {
-    nanobot_escape::harmless(text)
+pub(crate) fn sanitize(text: &str) -> String {
+    nanobot_escape::sanitize(text)
 }

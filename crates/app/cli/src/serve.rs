@@ -138,7 +138,7 @@ fn finish(ended: GatewayEnd) -> Result<ServeOutcome, CommandFailure> {
 /// Warns about skills that ask for more than the user agreed to.
 pub(crate) fn warn_of_skills(runtime: &Runtime) {
     for line in nanobot_runtime::unagreed_skills(runtime) {
-        output::note(&output::harmless(&format!("Warning: {line}")));
+        output::note(&output::sanitize(&format!("Warning: {line}")));
     }
 }
 

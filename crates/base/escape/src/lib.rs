@@ -25,7 +25,7 @@ enum Notation {
 /// Sanitizes text for display to a person: drops control characters (except line feed and tab) and
 /// escapes hidden characters.
 #[must_use]
-pub fn harmless(text: &str) -> String {
+pub fn sanitize(text: &str) -> String {
     let mut escaper = Escaper::default();
     let mut shown = escaper.push(text);
     shown.push_str(&escaper.finish());
@@ -59,7 +59,7 @@ pub fn visible_json(json: &str) -> String {
     shown
 }
 
-/// Streaming form of [`harmless`], for text that arrives in pieces. A sequence may span several
+/// Streaming form of [`sanitize`], for text that arrives in pieces. A sequence may span several
 /// pieces.
 #[derive(Debug, Default)]
 pub struct Escaper {
@@ -129,7 +129,7 @@ mod tests {
         ];
         for (text, shown) in table {
             assert_eq!(visible(text), shown, "{text:?}");
-            assert_eq!(harmless(text), shown, "{text:?}");
+            assert_eq!(sanitize(text), shown, "{text:?}");
         }
     }
 
@@ -144,7 +144,7 @@ mod tests {
             "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}!",
         ];
         for text in table {
-            assert_eq!(harmless(text), text);
+            assert_eq!(sanitize(text), text);
             // The result does not depend on how the text is split.
             let mut escaper = Escaper::default();
             let mut shown: String = text
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn removes_terminal_control_characters() {
-        assert_eq!(harmless("a\u{1b}[2J\tb\r\nc\u{9b}d\u{7}"), "a[2J\tb\ncd");
+        assert_eq!(sanitize("a\u{1b}[2J\tb\r\nc\u{9b}d\u{7}"), "a[2J\tb\ncd");
         assert_eq!(visible("\u{1b}[1ma"), "\u{1b}[1ma");
     }
 

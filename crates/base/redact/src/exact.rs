@@ -45,7 +45,7 @@ impl Secrets {
     }
 
     /// Adds values, after a configuration reload or a token refresh.
-    pub fn learn(&self, values: impl IntoIterator<Item = String>) {
+    pub fn add(&self, values: impl IntoIterator<Item = String>) {
         let values: BTreeSet<String> = long_enough(values).collect();
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if !values.is_subset(&known.values) {
@@ -57,14 +57,14 @@ impl Secrets {
 
     /// Replaces every secret in `text` by [`HIDDEN`].
     #[must_use]
-    pub fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        self.known().hide(text)
+    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.known().redact(text)
     }
 
     /// Redacts all strings and keys of a JSON value.
     #[must_use]
-    pub fn hide_in(&self, value: &Value) -> Value {
-        self.known().hide_in(value)
+    pub fn redact_json(&self, value: &Value) -> Value {
+        self.known().redact_json(value)
     }
 
     /// Returns a filter for text that arrives in pieces.
@@ -112,7 +112,7 @@ impl SecretStream {
         self.held.push_str(piece);
         let (shown, rest) = self
             .known
-            .hide_up_to(&self.held, self.known.undecided(&self.held));
+            .redact_up_to(&self.held, self.known.undecided(&self.held));
         let kept = self.held.get(rest..).unwrap_or_default().to_owned();
         self.held = kept;
         shown
@@ -122,7 +122,7 @@ impl SecretStream {
     #[must_use]
     pub fn finish(&mut self) -> String {
         let rest = std::mem::take(&mut self.held);
-        self.known.hide(&rest).into_owned()
+        self.known.redact(&rest).into_owned()
     }
 }
 
@@ -162,23 +162,23 @@ impl SecretSet {
         }
     }
 
-    fn hide<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match &self.search {
             Some(search) if search.is_match(text) => {
-                Cow::Owned(self.hide_up_to(text, text.len()).0)
+                Cow::Owned(self.redact_up_to(text, text.len()).0)
             }
             _ => Cow::Borrowed(text),
         }
     }
 
-    fn hide_in(&self, value: &Value) -> Value {
+    fn redact_json(&self, value: &Value) -> Value {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
-            Value::String(text) => Value::String(self.hide(text).into_owned()),
-            Value::Array(items) => items.iter().map(|item| self.hide_in(item)).collect(),
+            Value::String(text) => Value::String(self.redact(text).into_owned()),
+            Value::Array(items) => items.iter().map(|item| self.redact_json(item)).collect(),
             Value::Object(map) => Value::Object(
                 map.iter()
-                    .map(|(name, value)| (self.hide(name).into_owned(), self.hide_in(value)))
+                    .map(|(name, value)| (self.redact(name).into_owned(), self.redact_json(value)))
                     .collect::<Map<_, _>>(),
             ),
         }
@@ -186,7 +186,7 @@ impl SecretSet {
 
     /// Returns the redacted text before `end`, and the position up to which it was read: `end`, or
     /// the end of a secret that begins before it.
-    fn hide_up_to(&self, text: &str, end: usize) -> (String, usize) {
+    fn redact_up_to(&self, text: &str, end: usize) -> (String, usize) {
         let mut shown = String::with_capacity(end);
         let mut read = 0;
         for found in self.search.iter().flat_map(|search| search.find_iter(text)) {
@@ -337,7 +337,7 @@ mod tests {
             SECRET.chars().rev().collect(),
         ] {
             assert_eq!(
-                secrets().hide(&format!("a {spelling} b")),
+                secrets().redact(&format!("a {spelling} b")),
                 "a *** b",
                 "{spelling}"
             );
@@ -349,7 +349,7 @@ mod tests {
         for before in ["", "u:", "me:", "user:"] {
             for after in ["", "x", "xy"] {
                 let text = STANDARD.encode(format!("{before}k-12345678{after}"));
-                let shown = secrets().hide(&text).into_owned();
+                let shown = secrets().redact(&text).into_owned();
                 assert!(shown.contains(HIDDEN), "{before}{after}: {shown}");
                 let left: usize = shown.split(HIDDEN).map(str::len).sum();
                 assert!(left <= text.len() - 12, "{before}{after}: {shown}");
@@ -369,14 +369,14 @@ mod tests {
             "***",
         ] {
             assert!(
-                matches!(secrets.hide(text), Cow::Borrowed(same) if same == text),
+                matches!(secrets.redact(text), Cow::Borrowed(same) if same == text),
                 "{text}"
             );
         }
-        assert_eq!(Secrets::default().hide("k-12345678"), "k-12345678");
+        assert_eq!(Secrets::default().redact("k-12345678"), "k-12345678");
         let value = json!({"k-12345678": ["k-12345678", 1], "a": null});
         assert_eq!(
-            secrets.hide_in(&value),
+            secrets.redact_json(&value),
             json!({"***": ["***", 1], "a": null})
         );
         assert_eq!(format!("{secrets:?}"), "Secrets { values: 2, .. }");
@@ -386,8 +386,8 @@ mod tests {
     fn clones_share_learned_secrets() {
         let secrets = Secrets::default();
         let other = secrets.clone();
-        other.learn(["tiny".to_owned(), " refreshed-token\n".to_owned()]);
-        assert_eq!(secrets.hide("a refreshed-token tiny"), "a *** tiny");
+        other.add(["tiny".to_owned(), " refreshed-token\n".to_owned()]);
+        assert_eq!(secrets.redact("a refreshed-token tiny"), "a *** tiny");
     }
 
     #[test]
@@ -398,7 +398,7 @@ mod tests {
             STANDARD_NO_PAD.encode("k-12345678")
         );
         let secrets = secrets();
-        let whole = secrets.hide(&text).into_owned();
+        let whole = secrets.redact(&text).into_owned();
         let characters: Vec<char> = text.chars().collect();
         for size in 1..=characters.len() {
             let mut stream = secrets.stream();

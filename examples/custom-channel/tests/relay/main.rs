@@ -13,8 +13,8 @@ use nanobot_channel::{
     async_trait,
 };
 use nanobot_testkit::conformance::{
-    self, Ability, ChannelHarness, ObservedChat, PlatformEvent, SendFault, UserMessage,
-    VisibleMessage, Wanted, Who,
+    self, Ability, ChannelHarness, MessageCondition, ObservedChat, Participant, PlatformEvent,
+    SendFault, UserMessage, VisibleMessage,
 };
 use serde_json::json;
 
@@ -69,14 +69,14 @@ impl ChannelHarness for Harness {
         Ok(RelayFactory.create("relay".into(), &RawConfig::new(section))?)
     }
 
-    async fn say(&mut self, said: UserMessage<'_>) -> anyhow::Result<()> {
+    async fn post(&mut self, posted: UserMessage<'_>) -> anyhow::Result<()> {
         self.said += 1;
-        let sender = if said.by == Who::Friend {
+        let sender = if posted.by == Participant::Friend {
             "ann"
         } else {
             "mallory"
         };
-        self.last = json!({"id": format!("m{}", self.said), "sender": sender, "text": said.text});
+        self.last = json!({"id": format!("m{}", self.said), "sender": sender, "text": posted.text});
         self.relay.line(self.last.clone());
         Ok(())
     }
@@ -92,21 +92,21 @@ impl ChannelHarness for Harness {
             .await?)
     }
 
-    async fn see(
+    async fn wait_for_messages(
         &mut self,
         chat: ObservedChat,
-        wanted: &Wanted<'_>,
+        condition: &MessageCondition<'_>,
     ) -> anyhow::Result<Vec<VisibleMessage>> {
-        let probe = |board: &Board| wanted.among(seen_by(person(chat), board));
+        let probe = |board: &Board| condition.matching(seen_by(person(chat), board));
         Ok(self.relay.board.wait_for("what people see", probe).await?)
     }
 
-    fn noticed(&self, chat: ObservedChat) -> Vec<String> {
+    fn visible_actions(&self, chat: ObservedChat) -> Vec<String> {
         let seen = self.relay.board.read(|board| seen_by(person(chat), board));
         seen.into_iter().map(|seen| seen.text).collect()
     }
 
-    async fn arrange(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
+    async fn trigger(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
         let board = &self.relay.board;
         match event {
             PlatformEvent::OfferedAgain | PlatformEvent::Repeated => {

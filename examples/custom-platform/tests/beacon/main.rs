@@ -8,8 +8,8 @@ use std::sync::Arc;
 use custom_platform::BeaconFactory;
 use nanobot_channel::{Channel, ChannelFactory as _, RawConfig, SenderId, Value, async_trait};
 use nanobot_testkit::conformance::{
-    self, Ability, ChannelHarness, Destination, ObservedChat, PlatformEvent, UserMessage,
-    VisibleMessage, Wanted, Who,
+    self, Ability, ChannelHarness, Destination, MessageCondition, ObservedChat, Participant,
+    PlatformEvent, UserMessage, VisibleMessage,
 };
 use serde_json::json;
 
@@ -62,22 +62,22 @@ impl ChannelHarness for Harness {
         Ok(BeaconFactory::new().create("beacon".into(), &RawConfig::new(section))?)
     }
 
-    async fn say(&mut self, said: UserMessage<'_>) -> anyhow::Result<()> {
+    async fn post(&mut self, posted: UserMessage<'_>) -> anyhow::Result<()> {
         self.count += 1;
-        let (sender, direct) = match said.by {
-            Who::Friend => ("ann", ObservedChat::Friend),
-            Who::Stranger => ("mallory", ObservedChat::Stranger),
+        let (sender, direct) = match posted.by {
+            Participant::Friend => ("ann", ObservedChat::Friend),
+            Participant::Stranger => ("mallory", ObservedChat::Stranger),
         };
-        let (chat, mentioned) = match said.place {
+        let (chat, mentioned) = match posted.place {
             Destination::Direct => (direct, false),
             Destination::Room { addressed } => (ObservedChat::Room, addressed),
         };
         let id = format!("m{}", self.count);
         let mut message = json!({
-            "id": id, "room": room(chat), "sender": sender, "text": said.text_with("@lamp"),
-            "direct": said.place == Destination::Direct, "mentioned": mentioned,
+            "id": id, "room": room(chat), "sender": sender, "text": posted.text_with("@lamp"),
+            "direct": posted.place == Destination::Direct, "mentioned": mentioned,
         });
-        if let Some(file) = said.file {
+        if let Some(file) = posted.file {
             message["file"] = json!({
                 "id": id, "name": file.name, "mime": file.mime, "size": file.bytes.len(),
             });
@@ -105,12 +105,12 @@ impl ChannelHarness for Harness {
             .await?)
     }
 
-    async fn see(
+    async fn wait_for_messages(
         &mut self,
         chat: ObservedChat,
-        wanted: &Wanted<'_>,
+        condition: &MessageCondition<'_>,
     ) -> anyhow::Result<Vec<VisibleMessage>> {
-        let probe = |state: &BeaconState| wanted.among(visible_in(room(chat), state));
+        let probe = |state: &BeaconState| condition.matching(visible_in(room(chat), state));
         Ok(self
             .platform
             .state
@@ -118,7 +118,7 @@ impl ChannelHarness for Harness {
             .await?)
     }
 
-    fn noticed(&self, chat: ObservedChat) -> Vec<String> {
+    fn visible_actions(&self, chat: ObservedChat) -> Vec<String> {
         self.platform.state.read(|state| {
             let posts = visible_in(room(chat), state)
                 .into_iter()
@@ -132,7 +132,7 @@ impl ChannelHarness for Harness {
         self.platform.state.read(|state| state.downloads)
     }
 
-    async fn arrange(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
+    async fn trigger(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
         let (platform, state) = (&self.platform, &self.platform.state);
         match event {
             PlatformEvent::OfferedAgain | PlatformEvent::Repeated => {

@@ -134,9 +134,9 @@ impl CallStep<'_> {
         }: WholeText,
     ) -> WholeText {
         let before: String = text.chars().take(shown).collect();
-        let shown = self.secrets.hide(&before).chars().count();
+        let shown = self.secrets.redact(&before).chars().count();
         WholeText {
-            text: self.secrets.hide(&text).into_owned(),
+            text: self.secrets.redact(&text).into_owned(),
             shown,
             is_complete,
         }
@@ -158,7 +158,7 @@ impl CallStep<'_> {
             return "(no output)".to_owned();
         }
         // Redact before the text is cut, stored or recorded: half a secret would not be recognised.
-        let text = self.secrets.hide(&text).into_owned();
+        let text = self.secrets.redact(&text).into_owned();
         let limit = self.options.max_result_chars;
         let mut text = match result.whole {
             Some(whole) => {

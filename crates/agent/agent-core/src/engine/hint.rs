@@ -15,8 +15,8 @@ pub(crate) fn tool_hint(calls: &[ToolCall], secrets: &Secrets) -> String {
 
 fn one(call: &ToolCall, secrets: &Secrets) -> String {
     // Redact before cutting: half a secret would not be recognised.
-    let argument =
-        first_argument(&call.arguments).map(|text| secrets.hide(&text).replace(['\n', '\r'], " "));
+    let argument = first_argument(&call.arguments)
+        .map(|text| secrets.redact(&text).replace(['\n', '\r'], " "));
     match argument {
         Some(argument) if argument.chars().count() > MAX_ARGUMENT => {
             let cut: String = argument.chars().take(MAX_ARGUMENT).collect();

@@ -107,7 +107,7 @@ impl DeltaSink for StreamTap {
             Delta::Notice(notice) => {
                 self.tried_again.store(true, Ordering::Relaxed);
                 self.observer
-                    .signal(Signal::Notice(self.secrets.hide(&notice).into_owned()));
+                    .signal(Signal::Notice(self.secrets.redact(&notice).into_owned()));
             }
         }
     }

@@ -261,7 +261,7 @@ impl<'a> Turn<'a> {
             usage: response.usage,
         });
         let streamed = tap.finish(!response.tool_calls.is_empty());
-        let hidden = |text: String| self.engine.secrets.hide(&text).into_owned();
+        let hidden = |text: String| self.engine.secrets.redact(&text).into_owned();
         response.content = response.content.map(hidden);
         response.reasoning_content = response.reasoning_content.map(hidden);
         (response, streamed)
@@ -473,7 +473,7 @@ impl<'a> Turn<'a> {
     /// separated the parts of a secret.
     fn seen(&self, response: &LlmResponse) -> Option<String> {
         let text = response.content.as_deref().and_then(visible)?;
-        Some(self.engine.secrets.hide(&text).into_owned())
+        Some(self.engine.secrets.redact(&text).into_owned())
     }
 
     fn finish(&self, response: &LlmResponse, stream: Option<StreamId>) -> EngineReport {

@@ -11,7 +11,7 @@ use nanobot_runtime::{
 
 use super::block_on;
 use crate::failure::{CommandFailure, FAILED, USAGE};
-use crate::output::{self, harmless};
+use crate::output::{self, sanitize};
 use crate::signals::Signals;
 use crate::{ask, serve};
 
@@ -84,7 +84,7 @@ fn status(runtime: &Runtime, probe: bool, json: bool) -> Result<ExitCode, Comman
     } else {
         let lines: Vec<String> = reports
             .iter()
-            .map(|report| harmless(&report.to_string()))
+            .map(|report| sanitize(&report.to_string()))
             .collect();
         output::line(&lines.join("\n"))?;
     }
@@ -105,7 +105,7 @@ fn test(runtime: &Runtime, name: &str, to: Option<&str>) -> Result<ExitCode, Com
         let test = ChannelTest::new(runtime, name).await?;
         match test.probe().await {
             Ok(Some(account)) => {
-                output::line(&format!("The platform answers: {}", harmless(&account)))?;
+                output::line(&format!("The platform answers: {}", sanitize(&account)))?;
             }
             Ok(None) => output::line("There is nothing to ask on this platform.")?,
             Err(error) => {
@@ -125,7 +125,7 @@ fn test(runtime: &Runtime, name: &str, to: Option<&str>) -> Result<ExitCode, Com
             let other = "Is it the id of a chat that the assistant can write to? `nanobot sessions list` names chats as \
                          CHANNEL:CHAT.";
             CommandFailure::new(
-                format!("the message to {chat} was not sent: {}", harmless(why)),
+                format!("the message to {chat} was not sent: {}", sanitize(why)),
                 other,
             )
         };
@@ -193,13 +193,13 @@ async fn set_up(
     if probe && !login.credentials().is_empty() {
         match login.probe().await {
             Ok(Some(account)) => {
-                output::line(&format!("The platform answers: {}", harmless(&account)))?;
+                output::line(&format!("The platform answers: {}", sanitize(&account)))?;
             }
             Ok(None) => {}
             Err(why) => {
                 let what = format!(
                     "nothing was written, because {name} cannot be used so: {}",
-                    harmless(&why)
+                    sanitize(&why)
                 );
                 return Err(CommandFailure::new(
                     what,
@@ -247,11 +247,11 @@ async fn discover_key(
     tokio::select! {
         discovered = pending_key.discover() => match discovered {
             Ok(value) => {
-                output::line(&format!("\nLearned: {} is {}", pending_key.key(), harmless(&value)))?;
+                output::line(&format!("\nLearned: {} is {}", pending_key.key(), sanitize(&value)))?;
                 login.set_discovered(&pending_key, &value);
             }
             Err(why) => {
-                output::note(&format!("\n{}", harmless(&why)));
+                output::note(&format!("\n{}", sanitize(&why)));
                 missing();
             }
         },

@@ -13,7 +13,7 @@ use nanobot_runtime::{JobScheduling, RemoteGateway, Runtime, RuntimeBuilder, cha
 
 use super::block_on;
 use crate::failure::{CommandFailure, FAILED, USAGE, chain};
-use crate::output::{self, harmless};
+use crate::output::{self, sanitize};
 
 /// Subcommands of `nanobot cron`.
 #[derive(Debug, Subcommand)]
@@ -122,7 +122,7 @@ pub(crate) fn cron(
             hints.iter().for_each(|hint| output::note(hint));
             format!(
                 "Created job '{}' (id: {}). {}\n",
-                harmless(&job.name),
+                sanitize(&job.name),
                 job.id,
                 next(&job, zone)
             )
@@ -136,7 +136,7 @@ pub(crate) fn cron(
                 job.id,
                 job.schedule.describe(zone),
                 next(&job, zone),
-                harmless(&json)
+                sanitize(&json)
             )
         }
         CronCommand::Run { id } => {
@@ -262,7 +262,7 @@ fn hints(
     }) {
         hints.push(format!(
             "No channel called `{}` is enabled here: its answer will not arrive.",
-            harmless(channel)
+            sanitize(channel)
         ));
     }
     match gateway {
@@ -297,10 +297,10 @@ fn format_list(scheduling: &JobScheduling, all: bool) -> Result<String, CommandF
         return Ok("No scheduled jobs.\n".to_owned());
     }
     let line = |job: &&Job| {
-        let (id, name, zone) = (&job.id, harmless(&job.name), scheduling.zone);
+        let (id, name, zone) = (&job.id, sanitize(&job.name), scheduling.zone);
         format!(
             "{id}  {name}\n          {}. {}\n",
-            harmless(&job.schedule.describe(zone)),
+            sanitize(&job.schedule.describe(zone)),
             next(job, zone)
         )
     };
@@ -337,7 +337,7 @@ fn history(job: &Job, zone: Zone) -> String {
         let why = run
             .error
             .as_deref()
-            .map(|why| format!(": {}", harmless(why)))
+            .map(|why| format!(": {}", sanitize(why)))
             .unwrap_or_default();
         let seconds = run.duration_ms / 1000;
         format!("{at}  {status} ({seconds} s){why}\n")

@@ -9,7 +9,7 @@ use nanobot_runtime::{Inbox, RuntimeBuilder, RuntimeError};
 
 use super::block_on;
 use crate::failure::CommandFailure;
-use crate::output::{self, harmless};
+use crate::output::{self, sanitize};
 use crate::serve;
 
 /// Options of `inbox`. Without any of the first three, all of them are listed.
@@ -151,7 +151,7 @@ fn line(entry: &LedgerEntry) -> String {
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
-    let mut excerpt: String = harmless(&text).chars().take(EXCERPT_LENGTH).collect();
+    let mut excerpt: String = sanitize(&text).chars().take(EXCERPT_LENGTH).collect();
     if excerpt.chars().count() == EXCERPT_LENGTH {
         excerpt.push('…');
     }
@@ -159,13 +159,13 @@ fn line(entry: &LedgerEntry) -> String {
     let why = entry
         .why
         .as_ref()
-        .map(|why| format!(" — {}", harmless(why)))
+        .map(|why| format!(" — {}", sanitize(why)))
         .unwrap_or_default();
     format!(
         "{}  {}  {}  {at}  {excerpt}{why}",
         entry.id,
         entry.state,
-        harmless(&format_address(entry))
+        sanitize(&format_address(entry))
     )
 }
 
@@ -174,14 +174,14 @@ fn format_entry(entry: &LedgerEntry) -> String {
         "Entry {}: {}\n{}\nAccepted: {}\nHanded out: {} time(s)\n",
         entry.id,
         entry.state,
-        harmless(&format_address(entry)),
+        sanitize(&format_address(entry)),
         entry.accepted_at.format("%Y-%m-%d %H:%M:%S %:z"),
         entry.attempts
     );
     if let Some(why) = &entry.why {
-        text.push_str(&format!("Why: {}\n", harmless(why)));
+        text.push_str(&format!("Why: {}\n", sanitize(why)));
     }
-    text + "\n" + harmless(content(entry)).trim_end() + "\n"
+    text + "\n" + sanitize(content(entry)).trim_end() + "\n"
 }
 
 fn content(entry: &LedgerEntry) -> &str {

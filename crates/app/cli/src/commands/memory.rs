@@ -15,7 +15,7 @@ use nanobot_runtime::{RuntimeBuilder, memory_store, search_index};
 
 use super::block_on;
 use crate::failure::{CommandFailure, chain};
-use crate::output::{self, harmless};
+use crate::output::{self, sanitize};
 
 /// Commands on memory.
 #[derive(Debug, Subcommand)]
@@ -110,7 +110,7 @@ pub(crate) fn memory(
             })?;
             format!(
                 "{} is as it was in version {number}; that is version {} now.\n",
-                harmless(&version.file),
+                sanitize(&version.file),
                 version.number
             )
         }
@@ -153,8 +153,8 @@ fn format_log(log: &[Version]) -> String {
         let line = format!(
             "{:>5}  {at}  {}  {size}  {}",
             version.number,
-            harmless(&version.file),
-            harmless(&version.reason.to_string())
+            sanitize(&version.file),
+            sanitize(&version.reason.to_string())
         );
         text.push_str(&line);
         text.push('\n');
@@ -167,12 +167,12 @@ fn format_version(format_hits: &VersionText) -> String {
     let mut format_version = format!(
         "Version {} of {}, {}\n{}\n\n",
         version.number,
-        harmless(&version.file),
+        sanitize(&version.file),
         version.at.format("%Y-%m-%d %H:%M:%S %:z"),
-        harmless(&version.reason.to_string())
+        sanitize(&version.reason.to_string())
     );
     match format_hits.difference() {
-        Some(difference) => format_version.push_str(&harmless(&difference)),
+        Some(difference) => format_version.push_str(&sanitize(&difference)),
         None => format_version.push_str("The text is the same as before.\n"),
     }
     format_version
@@ -218,7 +218,7 @@ fn format_hits(memory: &[MemoryHit], sessions: &[SessionHit]) -> String {
             "{}:{}\n    {}\n",
             display_path(&hit.path),
             hit.line,
-            harmless(&hit.excerpt)
+            sanitize(&hit.excerpt)
         ));
     }
     for hit in sessions {
@@ -226,12 +226,12 @@ fn format_hits(memory: &[MemoryHit], sessions: &[SessionHit]) -> String {
             .at
             .map(|at| at.format(", %Y-%m-%d %H:%M").to_string())
             .unwrap_or_default();
-        let session = harmless(hit.session.as_str());
+        let session = sanitize(hit.session.as_str());
         text.push_str(&format!(
             "{session} message {}, {}{at}\n    {}\n",
             hit.seq.next(),
-            harmless(&hit.role),
-            harmless(&hit.excerpt)
+            sanitize(&hit.role),
+            sanitize(&hit.excerpt)
         ));
     }
     text
@@ -256,5 +256,5 @@ fn as_json(memory: &[MemoryHit], sessions: &[SessionHit]) -> Result<String, Comm
 }
 
 fn display_path(path: &Path) -> String {
-    harmless(&path.display().to_string())
+    sanitize(&path.display().to_string())
 }

@@ -8,7 +8,7 @@ use clap::Subcommand;
 use nanobot_runtime::{HomeAccess, Pairings, Person, Revoked, RuntimeBuilder, RuntimeError};
 
 use crate::failure::CommandFailure;
-use crate::output::{self, harmless};
+use crate::output::{self, sanitize};
 
 /// Subcommands of `nanobot pairing`.
 #[derive(Debug, Subcommand)]
@@ -86,7 +86,7 @@ fn approval_message(access: &HomeAccess, person: &Person) -> Result<String, Comm
         Some(true) => format!("{name} is let in from now on.\n"),
         Some(false) => format!(
             "{name} is approved, but channels.{} still keeps them out: see its allowFrom and dm.\n",
-            harmless(person.channel.as_str())
+            sanitize(person.channel.as_str())
         ),
         None => format!("{name} is approved; there is no such channel in the configuration.\n"),
     })
@@ -97,7 +97,7 @@ fn revoke(access: &HomeAccess, person: &Person) -> Result<String, CommandFailure
     match access.revoke(person)? {
         Revoked::Done => Ok(format!("{name} is not let in any more.\n")),
         Revoked::StillLetIn => {
-            let channel = harmless(person.channel.as_str());
+            let channel = sanitize(person.channel.as_str());
             Ok(format!(
                 "{name} is let in by channels.{channel} itself: change its allowFrom or dm.\n"
             ))
@@ -112,8 +112,8 @@ fn revoke(access: &HomeAccess, person: &Person) -> Result<String, CommandFailure
 fn display_name(person: &Person) -> String {
     format!(
         "{} on {}",
-        harmless(person.sender.as_str()),
-        harmless(person.channel.as_str())
+        sanitize(person.sender.as_str()),
+        sanitize(person.channel.as_str())
     )
 }
 

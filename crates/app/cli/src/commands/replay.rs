@@ -64,7 +64,7 @@ pub(crate) fn replay(
         ));
     }
     for replay in &replays {
-        output::line(&output::harmless(&replay.to_string()))?;
+        output::line(&output::sanitize(&replay.to_string()))?;
     }
     let diverges = replays.iter().any(|replay| replay.divergence.is_some());
     Ok(if diverges {

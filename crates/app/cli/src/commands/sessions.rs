@@ -101,7 +101,7 @@ pub(crate) fn sessions(
             if let Some(miss) = miss {
                 output::line(&format!(
                     "\nLast break of the prompt cache: {}",
-                    output::harmless(&miss.to_string())
+                    output::sanitize(&miss.to_string())
                 ))?;
             }
         }
@@ -125,7 +125,7 @@ pub(crate) fn sessions(
             let copy = block_on(fork(config, &key, at, to))?;
             output::line(&format!(
                 "Copied to {0}. Go on with it: nanobot agent -s '{0}'",
-                output::harmless(&copy)
+                output::sanitize(&copy)
             ))?;
         }
         SessionsCommand::Rewind { key, to } => {
@@ -245,7 +245,7 @@ fn table(sessions: &[SessionInfo]) -> String {
     sessions
         .iter()
         .map(|info| {
-            let key = output::harmless(info.key.as_str());
+            let key = output::sanitize(info.key.as_str());
             format!(
                 "{key:width$}  {}  {:>6} messages\n",
                 time(info.updated_at.as_ref()),

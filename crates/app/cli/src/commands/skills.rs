@@ -91,8 +91,8 @@ fn list(skills: &Skills) -> Result<(), CommandFailure> {
         .max()
         .unwrap_or_default();
     for found in &survey {
-        let name = output::harmless(&found.name);
-        let description = output::harmless(&describe_use(found));
+        let name = output::sanitize(&found.name);
+        let description = output::sanitize(&describe_use(found));
         output::line(&format!(
             "{name:width$}  {:9}  {description}",
             found.origin.to_string()
@@ -101,7 +101,7 @@ fn list(skills: &Skills) -> Result<(), CommandFailure> {
             output::line(&format!(
                 "{:width$}             ! {}",
                 "",
-                output::harmless(&note)
+                output::sanitize(&note)
             ))?;
         }
     }
@@ -172,7 +172,7 @@ fn show(skills: &Skills, name: &str) -> Result<(), CommandFailure> {
     for note in &found.remarks() {
         text += &format!("! {note}\n");
     }
-    output::write(&output::harmless(&text))?;
+    output::write(&output::sanitize(&text))?;
     Ok(())
 }
 
@@ -197,7 +197,7 @@ fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, CommandFailure
     for found in wanted {
         let mut findings = skills.check_found(found).map_err(|error| failed(&error))?;
         findings.sort_by_key(|finding| !finding.is_error);
-        let name = output::harmless(&found.name);
+        let name = output::sanitize(&found.name);
         if findings.is_empty() {
             output::line(&format!("{name}: fine{}", in_prompts(found)))?;
         }
@@ -206,7 +206,7 @@ fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, CommandFailure
             let weight = if finding.is_error { "error" } else { "remark" };
             output::line(&format!(
                 "{name}: {weight}: {}",
-                output::harmless(&finding.what)
+                output::sanitize(&finding.what)
             ))?;
         }
     }
@@ -282,7 +282,7 @@ fn show_plan(plan: &ConsentPlan) -> Result<(), CommandFailure> {
         "Skill {name} asks to stand in every prompt\n  {}\n  {digest}\n{capabilities}\n\n{shown}{more}\n\n",
         folder.display()
     );
-    output::write(&output::harmless(&text))?;
+    output::write(&output::sanitize(&text))?;
     Ok(())
 }
 
@@ -291,7 +291,7 @@ fn record(skills: &Skills, plan: &ConsentPlan) -> Result<(), CommandFailure> {
     skills
         .record_consent(plan, now)
         .map_err(|error| failed(&error))?;
-    output::line(&output::harmless(&format!(
+    output::line(&output::sanitize(&format!(
         "{} is in every prompt, until its files change.",
         plan.name
     )))?;
@@ -309,7 +309,7 @@ pub(crate) fn ask_at_first_run(runtime: &Runtime) -> Result<(), CommandFailure> 
         let plan = match skills.plan_consent(&name) {
             Ok(plan) => plan,
             Err(error) => {
-                output::note(&output::harmless(&format!(
+                output::note(&output::sanitize(&format!(
                     "Warning: skill {name}: {}",
                     chain(&error)
                 )));
@@ -345,7 +345,7 @@ fn install(skills: &Skills, path: &Path, yes: bool) -> Result<(), CommandFailure
     for remark in &plan.remarks {
         text += &format!("  remark: {remark}\n");
     }
-    output::write(&output::harmless(&text))?;
+    output::write(&output::sanitize(&text))?;
     agree(yes, &format!("Install {} with all of this?", plan.name))?;
     let now = chrono::Local::now().fixed_offset();
     let folder = skills.install(&plan, now).map_err(|error| failed(&error))?;
@@ -385,7 +385,7 @@ fn agree(yes: bool, question: &str) -> Result<(), CommandFailure> {
 }
 
 fn confirm(question: &str) -> Result<bool, CommandFailure> {
-    output::write(&output::harmless(&format!("{question} [y/N] ")))?;
+    output::write(&output::sanitize(&format!("{question} [y/N] ")))?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
@@ -419,5 +419,5 @@ fn failed(error: &SkillsError) -> CommandFailure {
             "Mend that file, or delete it and install what it listed again."
         }
     };
-    CommandFailure::new(output::harmless(&chain(error)), remedy)
+    CommandFailure::new(output::sanitize(&chain(error)), remedy)
 }

@@ -6,7 +6,7 @@ use nanobot_runtime::types::{ChatMessage, Map, Timestamp};
 use serde_json::{Value, json};
 
 use crate::failure::CommandFailure;
-use crate::output::harmless;
+use crate::output::sanitize;
 
 /// Maximum number of lines of a tool's result.
 const RESULT_LINES: usize = 12;
@@ -14,7 +14,7 @@ const RESULT_LINES: usize = 12;
 /// Formats the conversation for a terminal, with the number of each message.
 pub(super) fn as_text(view: &SessionView) -> String {
     let numbered = |(seq, entry): (Seq, &MessageEntry)| {
-        harmless(&format_message(entry, &format!("{}  ", seq.next()))) + "\n"
+        sanitize(&format_message(entry, &format!("{}  ", seq.next()))) + "\n"
     };
     messages(view).into_iter().map(numbered).collect()
 }

@@ -9,7 +9,7 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 
 use super::style::{BOLD, CYAN, DIM, ITALIC, RESET, STRIKE, UNDERLINE, styled};
 use super::table::TerminalTable;
-use crate::output::harmless;
+use crate::output::sanitize;
 
 /// Returns the extensions that chat models use.
 pub(super) fn options() -> Options {
@@ -29,7 +29,7 @@ pub(super) fn is_too_deep(markdown: &str) -> bool {
 /// Renders Markdown into whole lines. Text that is nested too deeply is shown as it was written.
 pub(super) fn render(markdown: &str) -> String {
     if is_too_deep(markdown) {
-        let text = harmless(markdown);
+        let text = sanitize(markdown);
         return if text.ends_with('\n') {
             text
         } else {
@@ -223,7 +223,7 @@ impl Renderer {
         if let CodeBlockKind::Fenced(language) = kind
             && !language.is_empty()
         {
-            self.line.push_str(&styled(DIM, &harmless(language)));
+            self.line.push_str(&styled(DIM, &sanitize(language)));
             self.end_line();
         }
     }
@@ -248,7 +248,7 @@ impl Renderer {
     fn start_link(&mut self, target: &str) {
         self.push_style(UNDERLINE);
         self.links.push(Link {
-            target: harmless(target),
+            target: sanitize(target),
             text: String::new(),
         });
     }
@@ -279,7 +279,7 @@ impl Renderer {
 
     /// Adds text, which may have newlines in code and HTML.
     fn text(&mut self, text: &str) {
-        let text = harmless(text);
+        let text = sanitize(text);
         if let Some(link) = self.links.last_mut() {
             link.text.push_str(&text);
         }

@@ -152,7 +152,7 @@ impl View {
     }
 
     fn note(&self, text: &str) -> String {
-        let text = crate::output::harmless(text.trim());
+        let text = crate::output::sanitize(text.trim());
         let lines: Vec<String> = text
             .lines()
             .map(|line| self.dim(&format!("  ↳ {line}")) + "\n")

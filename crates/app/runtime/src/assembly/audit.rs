@@ -157,11 +157,11 @@ fn digest(text: &str) -> String {
 /// Redacts and truncates arguments. Arguments that are not JSON become a string.
 fn redact_and_truncate(arguments: &str, secrets: &Secrets) -> Value {
     // Redact before truncating: half a secret is no longer recognised as one.
-    let text = |plain: &str| truncate(&without_secrets(&secrets.hide(plain)), TEXT_LIMIT);
+    let text = |plain: &str| truncate(&without_secrets(&secrets.redact(plain)), TEXT_LIMIT);
     let Ok(value) = serde_json::from_str::<Value>(arguments) else {
         return text(arguments).into();
     };
-    let value = redacted(&secrets.hide_in(&value), &text);
+    let value = redacted(&secrets.redact_json(&value), &text);
     let whole = value.to_string();
     if whole.chars().count() > ARGUMENTS_LIMIT {
         truncate(&whole, ARGUMENTS_LIMIT).into()

@@ -21,7 +21,7 @@ impl Notes for RedactingNotes {
     }
 
     async fn write(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
-        self.secrets.learn(tokens_in(text));
+        self.secrets.add(tokens_in(text));
         self.inner.write(name, text).await
     }
 
@@ -30,7 +30,7 @@ impl Notes for RedactingNotes {
     }
 
     async fn write_unsynced(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
-        self.secrets.learn(tokens_in(text));
+        self.secrets.add(tokens_in(text));
         self.inner.write_unsynced(name, text).await
     }
 
@@ -58,7 +58,7 @@ mod tests {
         };
         let note = r#"{"insteadOf": "0123456789", "refreshToken": "fresh-token-1"}"#;
         notes.write("refresh-token", note).await.unwrap();
-        assert_eq!(secrets.hide("0123456789 fresh-token-1"), "0123456789 ***");
+        assert_eq!(secrets.redact("0123456789 fresh-token-1"), "0123456789 ***");
         assert_eq!(
             notes.read("refresh-token").await.unwrap().as_deref(),
             Some(note)

@@ -113,7 +113,8 @@ impl<W> RedactedWriter<W> {
 impl<W: Write> Write for RedactedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        self.inner.write_all(self.secrets.hide(&text).as_bytes())?;
+        self.inner
+            .write_all(self.secrets.redact(&text).as_bytes())?;
         Ok(bytes.len())
     }
 
@@ -163,7 +164,7 @@ mod tests {
         )
         .unwrap();
         let shown = secrets(config)
-            .hide("own-words-here brave-words newer-words mark-of-it tiny")
+            .redact("own-words-here brave-words newer-words mark-of-it tiny")
             .into_owned();
         assert_eq!(shown, "*** *** *** mark-of-it tiny");
         assert_eq!(too_short(config), ["gateway.token"]);

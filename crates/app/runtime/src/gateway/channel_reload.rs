@@ -111,7 +111,7 @@ impl ChannelReload {
 
     fn read(&self) -> Result<Vec<ConfiguredChannel>, ConfigError> {
         let runtime = self.runtime.reload()?;
-        self.secrets.learn(secrets::values(runtime.config()));
+        self.secrets.add(secrets::values(runtime.config()));
         Ok(configured_channels(&runtime)?
             .into_iter()
             .map(|configured| configured.registering_tokens(&self.secrets))

@@ -14,8 +14,8 @@ mod text;
 
 pub use bus::{WholeBus, bus, bus_durability};
 pub use channel::{
-    Ability, ChannelHarness, Destination, ObservedChat, PlatformEvent, SampleFile, SendFault,
-    UserMessage, VisibleMessage, Wanted, Who, channel,
+    Ability, ChannelHarness, Destination, MessageCondition, ObservedChat, Participant,
+    PlatformEvent, SampleFile, SendFault, UserMessage, VisibleMessage, channel,
 };
 pub use memory::memory_store;
 pub use session::session_store;

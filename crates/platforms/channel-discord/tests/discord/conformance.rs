@@ -8,8 +8,8 @@ use nanobot_channel_discord_fake::{
     BOT_ID, CHANNELS, DiscordFake, Fault, Incoming, Order, Pushed, SentMessage, TOKEN,
 };
 use nanobot_testkit::conformance::{
-    self, Ability, ChannelHarness, Destination, ObservedChat, PlatformEvent, SendFault,
-    UserMessage, VisibleMessage, Wanted, Who,
+    self, Ability, ChannelHarness, Destination, MessageCondition, ObservedChat, Participant,
+    PlatformEvent, SendFault, UserMessage, VisibleMessage,
 };
 use serde_json::json;
 
@@ -85,18 +85,18 @@ impl ChannelHarness for Harness {
         Ok(channel(&self.fake, &json!({})))
     }
 
-    async fn say(&mut self, said: UserMessage<'_>) -> anyhow::Result<()> {
-        let person = if said.by == Who::Friend {
+    async fn post(&mut self, posted: UserMessage<'_>) -> anyhow::Result<()> {
+        let person = if posted.by == Participant::Friend {
             ann()
         } else {
             mallory()
         };
-        let text = said.text_with(&format!("<@{BOT_ID}>"));
-        let mut incoming = match said.place {
+        let text = posted.text_with(&format!("<@{BOT_ID}>"));
+        let mut incoming = match posted.place {
             Destination::Direct => Incoming::direct(&person, &text),
             Destination::Room { .. } => Incoming::in_channel(CHANNELS[0], &person, &text),
         };
-        if let Some(file) = said.file {
+        if let Some(file) = posted.file {
             incoming = incoming.with_file(&file.name, &file.mime, file.bytes.clone());
         }
         self.fake.wait_for_identifies(self.sessions).await?;
@@ -104,7 +104,7 @@ impl ChannelHarness for Harness {
         Ok(())
     }
 
-    async fn pass_on(&mut self, text: &str) -> anyhow::Result<()> {
+    async fn forward(&mut self, text: &str) -> anyhow::Result<()> {
         self.last = Some(
             self.fake
                 .push(Incoming::direct(&ann(), "").forwarding(text)),
@@ -112,7 +112,7 @@ impl ChannelHarness for Harness {
         Ok(())
     }
 
-    async fn say_reversed(&mut self, earlier: &str, later: &str) -> anyhow::Result<()> {
+    async fn post_reversed(&mut self, earlier: &str, later: &str) -> anyhow::Result<()> {
         let last = self.last()?.message_id;
         for (id, text) in [(last + 9001, later), (last + 9000, earlier)] {
             let mut message = self.said()?;
@@ -132,10 +132,10 @@ impl ChannelHarness for Harness {
         Ok(self.fake.wait_for_acknowledged(self.last()?).await?)
     }
 
-    async fn see(
+    async fn wait_for_messages(
         &mut self,
         chat: ObservedChat,
-        wanted: &Wanted<'_>,
+        condition: &MessageCondition<'_>,
     ) -> anyhow::Result<Vec<VisibleMessage>> {
         let seen = |sent: &SentMessage| {
             let files = sent
@@ -146,11 +146,12 @@ impl ChannelHarness for Harness {
         };
         let channel = self.channel_id(chat);
         let visible = |sent: &&SentMessage| sent.channel_id == channel && !sent.is_deleted;
-        let probe = |sent: &[SentMessage]| wanted.among(sent.iter().filter(visible).map(seen));
+        let probe =
+            |sent: &[SentMessage]| condition.matching(sent.iter().filter(visible).map(seen));
         Ok(self.fake.wait_for("what people see", probe).await?)
     }
 
-    fn noticed(&self, chat: ObservedChat) -> Vec<String> {
+    fn visible_actions(&self, chat: ObservedChat) -> Vec<String> {
         let channel = self.channel_id(chat).to_string();
         let calls = self
             .fake
@@ -173,7 +174,7 @@ impl ChannelHarness for Harness {
         Some(10 << 20)
     }
 
-    async fn arrange(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
+    async fn trigger(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
         match event {
             PlatformEvent::OfferedAgain => {
                 // A channel that still runs tries again by itself. A new one asks for what it does

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use nanobot_channel::{Channel, SenderId, Value, async_trait};
 use nanobot_channel_email_fake::{MailFake, MailFault, PASSWORD, SentMail};
 use nanobot_testkit::conformance::{
-    self, Ability, ChannelHarness, ObservedChat, PlatformEvent, SampleFile, SendFault, UserMessage,
-    VisibleMessage, Wanted, Who,
+    self, Ability, ChannelHarness, MessageCondition, ObservedChat, Participant, PlatformEvent,
+    SampleFile, SendFault, UserMessage, VisibleMessage,
 };
 use serde_json::json;
 
@@ -93,20 +93,24 @@ impl ChannelHarness for Harness {
         Ok(channel(&self.fake, &keys()))
     }
 
-    async fn say(&mut self, said: UserMessage<'_>) -> anyhow::Result<()> {
+    async fn post(&mut self, posted: UserMessage<'_>) -> anyhow::Result<()> {
         self.mails += 1;
         let (from, id) = (
-            if said.by == Who::Friend { ANN } else { MALLORY },
+            if posted.by == Participant::Friend {
+                ANN
+            } else {
+                MALLORY
+            },
             format!("{}@friend.test", self.mails),
         );
-        self.push(match said.file {
-            None => note(from, &id, said.text),
-            Some(file) => with_file(from, &id, file, said.text),
+        self.push(match posted.file {
+            None => note(from, &id, posted.text),
+            Some(file) => with_file(from, &id, file, posted.text),
         });
         Ok(())
     }
 
-    async fn pass_on(&mut self, text: &str) -> anyhow::Result<()> {
+    async fn forward(&mut self, text: &str) -> anyhow::Result<()> {
         let text =
             format!("---------- Forwarded message ---------\r\nFrom: {MALLORY}\r\n\r\n{text}");
         self.push(note(ANN, "passed-on@friend.test", &text));
@@ -121,10 +125,10 @@ impl ChannelHarness for Harness {
         Ok(self.fake.wait_for_flag(self.last.0, r"\Seen").await?)
     }
 
-    async fn see(
+    async fn wait_for_messages(
         &mut self,
         chat: ObservedChat,
-        wanted: &Wanted<'_>,
+        condition: &MessageCondition<'_>,
     ) -> anyhow::Result<Vec<VisibleMessage>> {
         let seen = |mail: &SentMail| {
             let mail = shown(&mail.raw);
@@ -132,11 +136,11 @@ impl ChannelHarness for Harness {
                 .with_files(mail.files.into_iter().map(|(name, _, bytes)| (name, bytes)))
         };
         let is_theirs = |mail: &&SentMail| mail.to == [address(chat)];
-        let probe = |sent: &[SentMail]| wanted.among(sent.iter().filter(is_theirs).map(seen));
+        let probe = |sent: &[SentMail]| condition.matching(sent.iter().filter(is_theirs).map(seen));
         Ok(self.fake.wait_for("what people see", probe).await?)
     }
 
-    fn noticed(&self, chat: ObservedChat) -> Vec<String> {
+    fn visible_actions(&self, chat: ObservedChat) -> Vec<String> {
         let mails = self
             .fake
             .sent()
@@ -149,7 +153,7 @@ impl ChannelHarness for Harness {
         Some(18_000_000)
     }
 
-    async fn arrange(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
+    async fn trigger(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
         match event {
             PlatformEvent::OfferedAgain | PlatformEvent::BrokenDownload => {}
             PlatformEvent::Repeated => self.push(self.last.1.clone()),

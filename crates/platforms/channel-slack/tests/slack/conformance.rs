@@ -8,8 +8,8 @@ use nanobot_channel_slack_fake::{
     APP_TOKEN, BOT_TOKEN, BOT_USER, Call, Fault, Incoming, Pushed, SentMessage, SlackFake,
 };
 use nanobot_testkit::conformance::{
-    self, ChannelHarness, Destination, ObservedChat, PlatformEvent, SendFault, UserMessage,
-    VisibleMessage, Wanted, Who,
+    self, ChannelHarness, Destination, MessageCondition, ObservedChat, Participant, PlatformEvent,
+    SendFault, UserMessage, VisibleMessage,
 };
 use serde_json::json;
 
@@ -70,32 +70,32 @@ impl ChannelHarness for Harness {
         Ok(channel(&self.fake, &json!({})))
     }
 
-    async fn say(&mut self, said: UserMessage<'_>) -> anyhow::Result<()> {
-        let person = if said.by == Who::Friend {
+    async fn post(&mut self, posted: UserMessage<'_>) -> anyhow::Result<()> {
+        let person = if posted.by == Participant::Friend {
             ann()
         } else {
             mallory()
         };
-        let text = said.text_with(&format!("<@{BOT_USER}>"));
-        let mut incoming = match said.place {
+        let text = posted.text_with(&format!("<@{BOT_USER}>"));
+        let mut incoming = match posted.place {
             Destination::Direct => Incoming::direct(&person, &text),
             Destination::Room { .. } => Incoming::to(ROOM, &person, &text),
         };
-        if let Some(file) = said.file {
+        if let Some(file) = posted.file {
             incoming = incoming.with_file(&file.name, &file.mime, file.bytes.clone());
         }
         self.last = Some(self.fake.push(incoming));
         Ok(())
     }
 
-    async fn pass_on(&mut self, text: &str) -> anyhow::Result<()> {
+    async fn forward(&mut self, text: &str) -> anyhow::Result<()> {
         let mut event = message("1900000003.000003", "");
         event["attachments"] = json!([{"is_share": true, "author_name": "Mallory", "text": text}]);
         self.last = Some(self.fake.push_event(&event));
         Ok(())
     }
 
-    async fn say_reversed(&mut self, earlier: &str, later: &str) -> anyhow::Result<()> {
+    async fn post_reversed(&mut self, earlier: &str, later: &str) -> anyhow::Result<()> {
         for (ts, text) in [("1900000002.000002", later), ("1900000001.000001", earlier)] {
             self.last = Some(self.fake.push_event(&message(ts, text)));
         }
@@ -112,10 +112,10 @@ impl ChannelHarness for Harness {
         Ok(self.fake.wait_for_acknowledged(self.last()?).await?)
     }
 
-    async fn see(
+    async fn wait_for_messages(
         &mut self,
         chat: ObservedChat,
-        wanted: &Wanted<'_>,
+        condition: &MessageCondition<'_>,
     ) -> anyhow::Result<Vec<VisibleMessage>> {
         let seen = |sent: &SentMessage| {
             let files = sent
@@ -126,11 +126,12 @@ impl ChannelHarness for Harness {
         };
         let chat = conversation(chat);
         let visible = |sent: &&SentMessage| sent.channel == chat && !sent.is_deleted;
-        let probe = |sent: &[SentMessage]| wanted.among(sent.iter().filter(visible).map(seen));
+        let probe =
+            |sent: &[SentMessage]| condition.matching(sent.iter().filter(visible).map(seen));
         Ok(self.fake.wait_for("what people see", probe).await?)
     }
 
-    fn noticed(&self, chat: ObservedChat) -> Vec<String> {
+    fn visible_actions(&self, chat: ObservedChat) -> Vec<String> {
         let chat = json!(conversation(chat));
         let is_noticed = |call: &Call| {
             let is_there = [&call.params["channel"], &call.params["channel_id"]].contains(&&chat);
@@ -155,7 +156,7 @@ impl ChannelHarness for Harness {
         Some(1 << 30)
     }
 
-    async fn arrange(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
+    async fn trigger(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
         match event {
             PlatformEvent::OfferedAgain => {}
             PlatformEvent::Repeated => self.fake.repeat(self.last()?),

@@ -8,8 +8,8 @@ use nanobot_channel_telegram_fake::{
     BOT_USERNAME, Call, Fault, FileKind, Incoming, Pushed, SentMessage, TOKEN, TelegramFake,
 };
 use nanobot_testkit::conformance::{
-    self, ChannelHarness, Destination, ObservedChat, PlatformEvent, SendFault, UserMessage,
-    VisibleMessage, Wanted, Who,
+    self, ChannelHarness, Destination, MessageCondition, ObservedChat, Participant, PlatformEvent,
+    SendFault, UserMessage, VisibleMessage,
 };
 use serde_json::json;
 
@@ -71,18 +71,18 @@ impl ChannelHarness for Harness {
         Ok(channel(&self.fake, &json!({})))
     }
 
-    async fn say(&mut self, said: UserMessage<'_>) -> anyhow::Result<()> {
-        let person = if said.by == Who::Friend {
+    async fn post(&mut self, posted: UserMessage<'_>) -> anyhow::Result<()> {
+        let person = if posted.by == Participant::Friend {
             ann()
         } else {
             mallory()
         };
-        let text = said.text_with(&format!("@{BOT_USERNAME}"));
-        let mut incoming = match said.place {
+        let text = posted.text_with(&format!("@{BOT_USERNAME}"));
+        let mut incoming = match posted.place {
             Destination::Direct => Incoming::private(&person, text),
             Destination::Room { .. } => Incoming::group(GROUP, &person, text),
         };
-        if let Some(file) = said.file {
+        if let Some(file) = posted.file {
             let kind = if file.mime == "image/png" {
                 FileKind::Photo
             } else {
@@ -95,7 +95,7 @@ impl ChannelHarness for Harness {
         Ok(())
     }
 
-    async fn say_reversed(&mut self, earlier: &str, later: &str) -> anyhow::Result<()> {
+    async fn post_reversed(&mut self, earlier: &str, later: &str) -> anyhow::Result<()> {
         for (id, text) in [(9001, later), (9000, earlier)] {
             let mut message = self.said.clone();
             message["message_id"] = json!(id);
@@ -105,7 +105,7 @@ impl ChannelHarness for Harness {
         Ok(())
     }
 
-    async fn pass_on(&mut self, text: &str) -> anyhow::Result<()> {
+    async fn forward(&mut self, text: &str) -> anyhow::Result<()> {
         let mut message = self.said.clone();
         message["message_id"] = json!(9100);
         message["text"] = json!(text);
@@ -127,10 +127,10 @@ impl ChannelHarness for Harness {
             .await?)
     }
 
-    async fn see(
+    async fn wait_for_messages(
         &mut self,
         chat: ObservedChat,
-        wanted: &Wanted<'_>,
+        condition: &MessageCondition<'_>,
     ) -> anyhow::Result<Vec<VisibleMessage>> {
         let seen = |sent: &SentMessage| {
             let files = sent
@@ -141,11 +141,12 @@ impl ChannelHarness for Harness {
         };
         let chat = chat_id(chat);
         let visible = |sent: &&SentMessage| sent.chat_id == chat && !sent.is_deleted;
-        let probe = |sent: &[SentMessage]| wanted.among(sent.iter().filter(visible).map(seen));
+        let probe =
+            |sent: &[SentMessage]| condition.matching(sent.iter().filter(visible).map(seen));
         Ok(self.fake.wait_for("what people see", probe).await?)
     }
 
-    fn noticed(&self, chat: ObservedChat) -> Vec<String> {
+    fn visible_actions(&self, chat: ObservedChat) -> Vec<String> {
         let chat = json!(chat_id(chat));
         let is_noticed = |call: &Call| call.params["chat_id"] == chat || call.method == "getFile";
         self.fake
@@ -164,7 +165,7 @@ impl ChannelHarness for Harness {
         Some(50 << 20)
     }
 
-    async fn arrange(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
+    async fn trigger(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
         match event {
             PlatformEvent::OfferedAgain => {}
             PlatformEvent::Repeated => self.offer("message", self.said.clone()),

@@ -15,8 +15,8 @@ use anyhow::{Context as _, bail};
 use nanobot_channel::{Channel, ChannelName, SenderId, Value, async_trait};
 use nanobot_channel_websocket::{Token, WebSocketChannel, WebSocketConfig};
 use nanobot_testkit::conformance::{
-    self, Ability, ChannelHarness, ObservedChat, PlatformEvent, UserMessage, VisibleMessage,
-    Wanted, Who,
+    self, Ability, ChannelHarness, MessageCondition, ObservedChat, Participant, PlatformEvent,
+    UserMessage, VisibleMessage,
 };
 use nanobot_testkit::{TestkitError, WAIT_LIMIT, WebSocketClient};
 use serde_json::json;
@@ -166,12 +166,12 @@ impl ChannelHarness for Harness {
         Ok(Arc::clone(&self.channel) as Arc<dyn Channel>)
     }
 
-    async fn say(&mut self, said: UserMessage<'_>) -> anyhow::Result<()> {
-        if said.by == Who::Stranger {
-            return self.stranger_says(said.text).await;
+    async fn post(&mut self, posted: UserMessage<'_>) -> anyhow::Result<()> {
+        if posted.by == Participant::Stranger {
+            return self.stranger_says(posted.text).await;
         }
         self.said += 1;
-        self.last = json!({ "content": said.text, "id": format!("m-{}", self.said) });
+        self.last = json!({ "content": posted.text, "id": format!("m-{}", self.said) });
         self.send_last().await?;
         self.unacknowledged.push(self.last.clone());
         Ok(())
@@ -188,29 +188,29 @@ impl ChannelHarness for Harness {
         Ok(())
     }
 
-    async fn see(
+    async fn wait_for_messages(
         &mut self,
         chat: ObservedChat,
-        wanted: &Wanted<'_>,
+        condition: &MessageCondition<'_>,
     ) -> anyhow::Result<Vec<VisibleMessage>> {
         if chat == ObservedChat::Stranger {
-            return wanted
-                .among(self.told.clone())
+            return condition
+                .matching(self.told.clone())
                 .context("the stranger hung up");
         }
         loop {
-            if let Some(seen) = wanted.among(self.seen()) {
+            if let Some(seen) = condition.matching(self.seen()) {
                 return Ok(seen);
             }
             self.next().await?;
         }
     }
 
-    fn noticed(&self, _chat: ObservedChat) -> Vec<String> {
+    fn visible_actions(&self, _chat: ObservedChat) -> Vec<String> {
         self.noticed.clone()
     }
 
-    async fn arrange(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
+    async fn trigger(&mut self, event: PlatformEvent) -> anyhow::Result<()> {
         match event {
             PlatformEvent::OfferedAgain if self.friend.is_some() => {
                 while self.next().await?["event"] != "error" {}

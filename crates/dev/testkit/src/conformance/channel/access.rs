@@ -84,7 +84,7 @@ async fn stranger_leaves_no_trace(harness: impl ChannelHarness) -> anyhow::Resul
     );
     same(
         "the stranger notices nothing",
-        &running.harness.noticed(ObservedChat::Stranger),
+        &running.harness.visible_actions(ObservedChat::Stranger),
         &Vec::new(),
     )?;
     same(
@@ -183,7 +183,7 @@ async fn ignored_room_messages_leave_no_trace(harness: impl ChannelHarness) -> a
     running.greeted().await?;
     same(
         "what the room notices",
-        &running.harness.noticed(ObservedChat::Room),
+        &running.harness.visible_actions(ObservedChat::Room),
         &Vec::new(),
     )?;
     running.harness.friend_says_in_room("for you", true).await?;
@@ -215,7 +215,7 @@ async fn no_pairing_text_in_a_room(harness: impl ChannelHarness) -> anyhow::Resu
     running.greeted().await?;
     same(
         "what the room notices",
-        &running.harness.noticed(ObservedChat::Room),
+        &running.harness.visible_actions(ObservedChat::Room),
         &Vec::new(),
     )?;
     running.stop().await.map(drop)

@@ -87,7 +87,7 @@ async fn durable_before_acknowledged(harness: impl ChannelHarness) -> anyhow::Re
         &false,
     )?;
     running.answer(Admission::TryLater);
-    running.harness.arrange(PlatformEvent::OfferedAgain).await?;
+    running.harness.trigger(PlatformEvent::OfferedAgain).await?;
     let second = running.arrival(2).await?;
     let identity = |message: &InboundMessage| {
         (

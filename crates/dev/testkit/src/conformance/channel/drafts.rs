@@ -219,7 +219,7 @@ async fn draft_does_not_outlive_a_kill(harness: impl ChannelHarness) -> anyhow::
     let channel = harness.connect()?;
     stage.change(|stage| stage.ledger = Some(Ledger::default()));
     let mut running = RunningChannel::on(harness, channel, stage);
-    let next = running.said("are you there").await?;
+    let next = running.receive("are you there").await?;
     let part = completing(&mut running, &inbound, &stream, "Once upon a time");
     running.sent(&part).await?;
     running
@@ -228,7 +228,7 @@ async fn draft_does_not_outlive_a_kill(harness: impl ChannelHarness) -> anyhow::
         .await?;
     let part = running.reply(&next, "Here I am");
     running.sent(&part).await?;
-    running.said("thank you").await?;
+    running.receive("thank you").await?;
     running
         .harness
         .friend_sees_only(&["Once upon a time", "Here I am"])

@@ -43,7 +43,7 @@ async fn send_errors_have_the_right_recovery(
     let inbound = running.greeted().await?;
     running
         .harness
-        .arrange(PlatformEvent::FailedSend(fault))
+        .trigger(PlatformEvent::FailedSend(fault))
         .await?;
     let part = running.reply(&inbound, "take this");
     let outcome = running.channel.send(&part).await.map(drop);

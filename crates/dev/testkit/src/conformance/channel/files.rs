@@ -6,7 +6,9 @@ use anyhow::{Context as _, ensure};
 use nanobot_channel::{InboundMessage, MediaRef, OutboundKind, OutboundPart};
 
 use super::Suite;
-use super::harness::{Ability, ChannelHarness, ObservedChat, PlatformEvent, SampleFile, Who};
+use super::harness::{
+    Ability, ChannelHarness, ObservedChat, Participant, PlatformEvent, SampleFile,
+};
 use super::people::People as _;
 use super::running::RunningChannel;
 use super::stage::FILE_LIMIT;
@@ -90,7 +92,10 @@ async fn files_are_stored(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     for (index, file) in hostile().iter().enumerate() {
         let text = format!("file number {index}.");
-        running.harness.sends(Who::Friend, file, &text).await?;
+        running
+            .harness
+            .sends(Participant::Friend, file, &text)
+            .await?;
         let message = running.recorded(&text).await?;
         let kept = running.stage.read(|stage| stage.kept.clone());
         same(
@@ -124,7 +129,7 @@ async fn large_file_is_not_downloaded(harness: impl ChannelHarness) -> anyhow::R
     let file = sample("large.bin", "application/octet-stream", &vec![7; size]);
     running
         .harness
-        .sends(Who::Friend, &file, "see this")
+        .sends(Participant::Friend, &file, "see this")
         .await?;
     let message = running.recorded("see this").await?;
     same(
@@ -141,7 +146,7 @@ async fn large_file_is_not_downloaded(harness: impl ChannelHarness) -> anyhow::R
     let small = sample("small.bin", "application/octet-stream", b"7");
     running
         .harness
-        .sends(Who::Friend, &small, "and this")
+        .sends(Participant::Friend, &small, "and this")
         .await?;
     running.recorded("and this").await?;
     same(
@@ -157,7 +162,7 @@ async fn file_of_a_stranger_is_not_downloaded(harness: impl ChannelHarness) -> a
     let file = sample("gift.png", "image/png", PNG);
     running
         .harness
-        .sends(Who::Stranger, &file, "a gift")
+        .sends(Participant::Stranger, &file, "a gift")
         .await?;
     running.greeted().await?;
     same(
@@ -168,7 +173,7 @@ async fn file_of_a_stranger_is_not_downloaded(harness: impl ChannelHarness) -> a
     same("downloads", &running.harness.downloads(), &0)?;
     same(
         "what the stranger notices",
-        &running.harness.noticed(ObservedChat::Stranger),
+        &running.harness.visible_actions(ObservedChat::Stranger),
         &Vec::new(),
     )?;
     running.stop().await.map(drop)
@@ -178,12 +183,12 @@ async fn failed_download_is_reported(harness: impl ChannelHarness) -> anyhow::Re
     let mut running = RunningChannel::with_ledger(harness)?;
     running
         .harness
-        .arrange(PlatformEvent::BrokenDownload)
+        .trigger(PlatformEvent::BrokenDownload)
         .await?;
     running
         .harness
         .sends(
-            Who::Friend,
+            Participant::Friend,
             &sample("gone.txt", "text/plain", b"gone"),
             "where is it",
         )

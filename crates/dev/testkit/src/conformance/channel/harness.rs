@@ -33,7 +33,7 @@ pub trait ChannelHarness: Send {
 
     /// Sends a message as a person. Returns when the platform has accepted it, whatever the channel
     /// does with it.
-    async fn say(&mut self, said: UserMessage<'_>) -> anyhow::Result<()>;
+    async fn post(&mut self, posted: UserMessage<'_>) -> anyhow::Result<()>;
 
     /// Returns `true` if the channel has acknowledged the friend's latest message, so that the
     /// platform may forget it.
@@ -42,26 +42,28 @@ pub trait ChannelHarness: Send {
     /// Waits until the channel has acknowledged the friend's latest message.
     async fn acknowledged(&mut self) -> anyhow::Result<()>;
 
-    /// Waits until people see in a chat what is [wanted](Wanted::among), and returns all the
+    /// Waits until people see in a chat what is [wanted](MessageCondition::matching), and returns all the
     /// assistant's messages that they see there, in order.
-    async fn see(
+    async fn wait_for_messages(
         &mut self,
         chat: ObservedChat,
-        wanted: &Wanted<'_>,
+        condition: &MessageCondition<'_>,
     ) -> anyhow::Result<Vec<VisibleMessage>>;
 
     /// Returns every action of the channel that people in a chat can notice: messages, typing,
     /// reactions, downloads. Refusing a client of nanobot's own protocol does not count.
-    fn noticed(&self, chat: ObservedChat) -> Vec<String>;
+    fn visible_actions(&self, chat: ObservedChat) -> Vec<String>;
 
     /// Makes an event happen. The suite requests no events that belong to a missing ability.
-    async fn arrange(&mut self, event: PlatformEvent) -> anyhow::Result<()>;
+    async fn trigger(&mut self, event: PlatformEvent) -> anyhow::Result<()>;
 
     /// Sends two messages of the friend so that the later one reaches the channel first. Platforms
     /// whose messages carry a timestamp have to override this.
-    async fn say_reversed(&mut self, earlier: &str, later: &str) -> anyhow::Result<()> {
-        self.say(UserMessage::directly(Who::Friend, later)).await?;
-        self.say(UserMessage::directly(Who::Friend, earlier)).await
+    async fn post_reversed(&mut self, earlier: &str, later: &str) -> anyhow::Result<()> {
+        self.post(UserMessage::directly(Participant::Friend, later))
+            .await?;
+        self.post(UserMessage::directly(Participant::Friend, earlier))
+            .await
     }
 
     /// Sends every odd event that the platform's wire can carry: unknown types, missing fields,
@@ -73,7 +75,7 @@ pub trait ChannelHarness: Send {
 
     /// Passes on, as the friend, what the stranger wrote, in the platform's way (forward, share).
     /// Not called without [`Ability::OthersWords`].
-    async fn pass_on(&mut self, _text: &str) -> anyhow::Result<()> {
+    async fn forward(&mut self, _text: &str) -> anyhow::Result<()> {
         anyhow::bail!("the harness does not say how people pass on what others wrote")
     }
 
@@ -138,7 +140,7 @@ pub enum Ability {
 
 /// A person who talks to the assistant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum Participant {
     /// The person that the suite admits.
     Friend,
     /// A person that the suite does not admit.
@@ -173,7 +175,7 @@ pub enum ObservedChat {
 #[derive(Clone, Copy, Debug)]
 pub struct UserMessage<'a> {
     /// The sender.
-    pub by: Who,
+    pub by: Participant,
     /// The chat.
     pub place: Destination,
     /// The text.
@@ -184,7 +186,7 @@ pub struct UserMessage<'a> {
 
 impl<'a> UserMessage<'a> {
     /// Returns a text message in a direct chat.
-    pub(super) fn directly(by: Who, text: &'a str) -> Self {
+    pub(super) fn directly(by: Participant, text: &'a str) -> Self {
         Self {
             by,
             place: Destination::Direct,
@@ -248,20 +250,20 @@ impl VisibleMessage {
 }
 
 /// A condition that the suite waits for.
-pub struct Wanted<'a> {
+pub struct MessageCondition<'a> {
     is_there: &'a (dyn Fn(&[VisibleMessage]) -> bool + Sync),
     last: Mutex<Vec<VisibleMessage>>,
 }
 
-impl fmt::Debug for Wanted<'_> {
+impl fmt::Debug for MessageCondition<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wanted")
+        f.debug_struct("MessageCondition")
             .field("last", &self.last)
             .finish_non_exhaustive()
     }
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> MessageCondition<'a> {
     pub(super) fn new(is_there: &'a (dyn Fn(&[VisibleMessage]) -> bool + Sync)) -> Self {
         Self {
             is_there,
@@ -272,7 +274,7 @@ impl<'a> Wanted<'a> {
     /// Returns the assistant's messages that people currently see in the chat if they meet the
     /// condition, otherwise `None`.
     #[must_use]
-    pub fn among(
+    pub fn matching(
         &self,
         seen: impl IntoIterator<Item = VisibleMessage>,
     ) -> Option<Vec<VisibleMessage>> {
@@ -281,7 +283,7 @@ impl<'a> Wanted<'a> {
         (self.is_there)(&seen).then_some(seen)
     }
 
-    /// Returns the messages passed to the most recent [`Wanted::among`].
+    /// Returns the messages passed to the most recent [`MessageCondition::matching`].
     pub(super) fn last(&self) -> Vec<VisibleMessage> {
         lock(&self.last).clone()
     }

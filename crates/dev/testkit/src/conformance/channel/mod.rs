@@ -27,8 +27,8 @@ mod texts;
 use anyhow::{Context as _, ensure};
 
 pub use harness::{
-    Ability, ChannelHarness, Destination, ObservedChat, PlatformEvent, SampleFile, SendFault,
-    UserMessage, VisibleMessage, Wanted, Who,
+    Ability, ChannelHarness, Destination, MessageCondition, ObservedChat, Participant,
+    PlatformEvent, SampleFile, SendFault, UserMessage, VisibleMessage,
 };
 
 use crate::log::Log;

@@ -87,40 +87,40 @@ pub(super) fn has_exactly(
 async fn disconnects_lose_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
-    let mut said = vec!["hello".to_owned()];
+    let mut texts = vec!["hello".to_owned()];
     for number in 1..=CUTS {
         for _ in 0..number {
-            running.harness.arrange(PlatformEvent::Cut).await?;
+            running.harness.trigger(PlatformEvent::Cut).await?;
         }
         let text = format!("after cut number {number}.");
         running.harness.friend_says(&text).await?;
         running.recorded(&text).await?;
-        said.push(text);
+        texts.push(text);
         // Cuts at once, so that the stored message may not be acknowledged yet.
-        running.harness.arrange(PlatformEvent::Cut).await?;
+        running.harness.trigger(PlatformEvent::Cut).await?;
         let text = format!("right behind cut number {number}.");
         running.harness.friend_says(&text).await?;
         running.recorded(&text).await?;
         running.harness.acknowledged().await?;
-        said.push(text);
+        texts.push(text);
     }
-    has_exactly(&running, &said)?;
+    has_exactly(&running, &texts)?;
     running.stop().await.map(drop)
 }
 
 async fn thousand_disconnects_lose_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
-    let mut said = vec!["hello".to_owned()];
+    let mut texts = vec!["hello".to_owned()];
     for number in 1..=MANY_CUTS {
-        running.harness.arrange(PlatformEvent::Cut).await?;
+        running.harness.trigger(PlatformEvent::Cut).await?;
         let text = format!("message {number}.");
         running.harness.friend_says(&text).await?;
         running
             .recorded(&text)
             .await
             .with_context(|| format!("after cut number {number}"))?;
-        said.push(text);
+        texts.push(text);
         if number % SETTLED_EVERY == 0 {
             running
                 .harness
@@ -129,7 +129,7 @@ async fn thousand_disconnects_lose_nothing(harness: impl ChannelHarness) -> anyh
                 .with_context(|| format!("after cut number {number}"))?;
         }
     }
-    has_exactly(&running, &said)?;
+    has_exactly(&running, &texts)?;
     running.stop().await.map(drop)
 }
 
@@ -139,7 +139,7 @@ async fn disconnect_while_storing_repeats_nothing(
     let mut running = RunningChannel::start(harness)?;
     running.harness.friend_says("hold on").await?;
     running.arrival(1).await?;
-    running.harness.arrange(PlatformEvent::Cut).await?;
+    running.harness.trigger(PlatformEvent::Cut).await?;
     // The message is stored now, but the platform may not learn of it and offer it again.
     running.stage.change(|stage| {
         let mut ledger = super::stage::Ledger::default();
@@ -161,28 +161,28 @@ async fn disconnect_while_storing_repeats_nothing(
 async fn outage_loses_nothing(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
-    running.harness.arrange(PlatformEvent::Down).await?;
-    let mut said = vec!["hello".to_owned()];
+    running.harness.trigger(PlatformEvent::Down).await?;
+    let mut texts = vec!["hello".to_owned()];
     for number in 1..=3 {
         let text = format!("message {number} of the outage.");
         running.harness.friend_says(&text).await?;
-        said.push(text);
+        texts.push(text);
     }
-    running.harness.arrange(PlatformEvent::Up).await?;
+    running.harness.trigger(PlatformEvent::Up).await?;
     running.harness.friend_says("back again").await?;
-    said.push("back again".to_owned());
-    for text in &said {
+    texts.push("back again".to_owned());
+    for text in &texts {
         running.recorded(text).await?;
     }
     running.harness.acknowledged().await?;
-    has_exactly(&running, &said)?;
+    has_exactly(&running, &texts)?;
     running.stop().await.map(drop)
 }
 
 async fn sends_fail_during_an_outage(harness: impl ChannelHarness) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     let inbound = running.greeted().await?;
-    running.harness.arrange(PlatformEvent::Down).await?;
+    running.harness.trigger(PlatformEvent::Down).await?;
     let part = running.reply(&inbound, "wait for me");
     // The first send may use a connection that still looks open.
     for is_first in [true, false] {
@@ -198,7 +198,7 @@ async fn sends_fail_during_an_outage(harness: impl ChannelHarness) -> anyhow::Re
         ensure!(is_right, "without a platform: {error}");
         hides_secrets(&running.harness, "an error", &format!("{error} {error:?}"))?;
     }
-    running.harness.arrange(PlatformEvent::Up).await?;
+    running.harness.trigger(PlatformEvent::Up).await?;
     running.harness.friend_says("are you there").await?;
     running.recorded("are you there").await?;
     running.sent(&part).await?;
@@ -220,13 +220,13 @@ async fn silent_connection_is_not_alive(harness: impl ChannelHarness) -> anyhow:
     let mut running = RunningChannel::with_ledger(harness)?;
     let inbound = running.greeted().await?;
     let alive = running.stage.read(|stage| stage.alive);
-    running.harness.arrange(PlatformEvent::Beat).await?;
+    running.harness.trigger(PlatformEvent::Beat).await?;
     let more = |stage: &AssistantStub| (stage.alive > alive).then_some(());
     running
         .stage
         .wait_for("a sign of life for a beat", more)
         .await?;
-    running.harness.arrange(PlatformEvent::Stalled).await?;
+    running.harness.trigger(PlatformEvent::Stalled).await?;
     // Lets everything in flight arrive.
     listen().await;
     let alive = running.stage.read(|stage| stage.alive);
@@ -248,7 +248,7 @@ async fn silent_connection_is_not_alive(harness: impl ChannelHarness) -> anyhow:
         !texts.iter().any(|text| text.contains("can you hear me")),
         "the harness' stall lets messages through"
     );
-    running.harness.arrange(PlatformEvent::Recovered).await?;
+    running.harness.trigger(PlatformEvent::Recovered).await?;
     running.recorded("can you hear me").await?;
     let more = |stage: &AssistantStub| (stage.alive > alive).then_some(());
     running
@@ -268,7 +268,7 @@ async fn revoked_credentials_are_final(harness: impl ChannelHarness) -> anyhow::
         hides_secrets(&running.harness, "the probe", &who)?;
     }
     let part = running.reply(&inbound, "anybody there");
-    running.harness.arrange(PlatformEvent::Revoked).await?;
+    running.harness.trigger(PlatformEvent::Revoked).await?;
     let (channel, stage) = (running.channel.clone(), running.stage.clone());
     let (ended, mut harness) = running.end().await?;
     ensure!(
@@ -295,7 +295,7 @@ async fn revoked_credentials_are_final(harness: impl ChannelHarness) -> anyhow::
     for error in errors {
         hides_secrets(&harness, "an error", &format!("{error} {error:?}"))?;
     }
-    harness.arrange(PlatformEvent::Restored).await?;
+    harness.trigger(PlatformEvent::Restored).await?;
     let mut running = RunningChannel::on(harness, channel, stage);
     running.harness.friend_says("welcome back").await?;
     running.recorded("welcome back").await?;

@@ -3,42 +3,50 @@
 use anyhow::Context as _;
 
 use super::harness::{
-    ChannelHarness, Destination, ObservedChat, SampleFile, UserMessage, VisibleMessage, Wanted, Who,
+    ChannelHarness, Destination, MessageCondition, ObservedChat, Participant, SampleFile,
+    UserMessage, VisibleMessage,
 };
 
 /// Actions of the friend and the stranger, for every harness.
 pub(super) trait People: ChannelHarness + Sized {
     /// Sends a text as the friend in the direct chat.
     async fn friend_says(&mut self, text: &str) -> anyhow::Result<()> {
-        self.say(UserMessage::directly(Who::Friend, text)).await
+        self.post(UserMessage::directly(Participant::Friend, text))
+            .await
     }
 
     /// Sends a text as the stranger in the stranger's own direct chat.
     async fn stranger_says(&mut self, text: &str) -> anyhow::Result<()> {
-        self.say(UserMessage::directly(Who::Stranger, text)).await
+        self.post(UserMessage::directly(Participant::Stranger, text))
+            .await
     }
 
     /// Sends a text as the friend in the room.
     async fn friend_says_in_room(&mut self, text: &str, addressed: bool) -> anyhow::Result<()> {
-        self.say(UserMessage {
+        self.post(UserMessage {
             place: Destination::Room { addressed },
-            ..UserMessage::directly(Who::Friend, text)
+            ..UserMessage::directly(Participant::Friend, text)
         })
         .await
     }
 
     /// Sends a text as the stranger to the assistant in the same room.
     async fn stranger_says_in_room(&mut self, text: &str) -> anyhow::Result<()> {
-        self.say(UserMessage {
+        self.post(UserMessage {
             place: Destination::Room { addressed: true },
-            ..UserMessage::directly(Who::Stranger, text)
+            ..UserMessage::directly(Participant::Stranger, text)
         })
         .await
     }
 
     /// Sends a file with a text to the person's direct chat.
-    async fn sends(&mut self, who: Who, file: &SampleFile, text: &str) -> anyhow::Result<()> {
-        self.say(UserMessage {
+    async fn sends(
+        &mut self,
+        who: Participant,
+        file: &SampleFile,
+        text: &str,
+    ) -> anyhow::Result<()> {
+        self.post(UserMessage {
             file: Some(file),
             ..UserMessage::directly(who, text)
         })
@@ -119,8 +127,8 @@ async fn wait_to_see(
     what: &str,
     is_there: &(dyn Fn(&[VisibleMessage]) -> bool + Sync),
 ) -> anyhow::Result<Vec<VisibleMessage>> {
-    let wanted = Wanted::new(is_there);
-    let seen = harness.see(chat, &wanted).await;
+    let wanted = MessageCondition::new(is_there);
+    let seen = harness.wait_for_messages(chat, &wanted).await;
     seen.with_context(|| {
         format!(
             "waiting for {what} in the chat {chat:?}, where people see {:?}",

@@ -44,7 +44,7 @@ async fn repeated_message_is_a_duplicate(harness: impl ChannelHarness) -> anyhow
         first.id.is_some(),
         "a message without an id is never known again"
     );
-    running.harness.arrange(PlatformEvent::Repeated).await?;
+    running.harness.trigger(PlatformEvent::Repeated).await?;
     running.harness.acknowledged().await?;
     running.harness.friend_says("next").await?;
     running.recorded("next").await?;
@@ -59,7 +59,7 @@ async fn restart_repeats_nothing(harness: impl ChannelHarness) -> anyhow::Result
     let (mut harness, stage) = running.stop().await?;
     let channel = harness.connect()?;
     let mut running = RunningChannel::on(harness, channel, stage);
-    running.harness.arrange(PlatformEvent::Repeated).await?;
+    running.harness.trigger(PlatformEvent::Repeated).await?;
     running.harness.friend_says("after the restart").await?;
     running.recorded("after the restart").await?;
     running.harness.acknowledged().await?;
@@ -76,7 +76,7 @@ async fn unstored_message_is_redelivered(harness: impl ChannelHarness) -> anyhow
     let channel = harness.connect()?;
     stage.change(|stage| stage.ledger = Some(super::stage::Ledger::default()));
     let mut running = RunningChannel::on(harness, channel, stage);
-    running.harness.arrange(PlatformEvent::OfferedAgain).await?;
+    running.harness.trigger(PlatformEvent::OfferedAgain).await?;
     let after = running.recorded("do not lose this").await?;
     same(
         "the same message",
@@ -93,7 +93,7 @@ async fn order_does_not_matter(harness: impl ChannelHarness) -> anyhow::Result<(
     running.greeted().await?;
     running
         .harness
-        .say_reversed("the earlier", "the later")
+        .post_reversed("the earlier", "the later")
         .await?;
     let later = running.recorded("the later").await?;
     let earlier = running.recorded("the earlier").await?;

@@ -26,7 +26,7 @@ pub(super) async fn run<H: ChannelHarness>(
 async fn two_receivers(harness: impl ChannelHarness, is_told: bool) -> anyhow::Result<()> {
     let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
-    let mut said = vec!["hello".to_owned()];
+    let mut texts = vec!["hello".to_owned()];
     let complaints = |stage: &AssistantStub| stage.conflicts + stage.degraded.len();
     let before = running.stage.change(|stage| {
         stage.is_contested = true;
@@ -43,14 +43,14 @@ async fn two_receivers(harness: impl ChannelHarness, is_told: bool) -> anyhow::R
     for text in ["one for the two of you", "and another one"] {
         running.harness.friend_says(text).await?;
         running.recorded(text).await?;
-        said.push(text.to_owned());
+        texts.push(text.to_owned());
     }
     rival.stop().await.context("the other program")?;
     running.stage.change(|stage| stage.is_contested = false);
     let text = "for the one that is left";
     running.harness.friend_says(text).await?;
     running.recorded(text).await?;
-    said.push(text.to_owned());
-    has_exactly(&running, &said)?;
+    texts.push(text.to_owned());
+    has_exactly(&running, &texts)?;
     running.stop().await.map(drop)
 }

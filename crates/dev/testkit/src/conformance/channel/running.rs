@@ -110,7 +110,7 @@ impl<H: ChannelHarness> RunningChannel<H> {
     }
 
     /// Sends a text as the friend and waits until it is in the ledger.
-    pub(super) async fn said(&mut self, text: &str) -> anyhow::Result<InboundMessage> {
+    pub(super) async fn receive(&mut self, text: &str) -> anyhow::Result<InboundMessage> {
         self.harness.friend_says(text).await?;
         self.recorded(text).await
     }
@@ -315,8 +315,8 @@ fn logs_no_secret(
     harness: &impl ChannelHarness,
     stage: &Watched<AssistantStub>,
 ) -> anyhow::Result<()> {
-    let said = stage.read(|stage| [stage.degraded.join("\n"), stage.ends.join("\n")].join("\n"));
-    hides_secrets(harness, "what the channel said of its state", &said)?;
+    let reasons = stage.read(|stage| [stage.degraded.join("\n"), stage.ends.join("\n")].join("\n"));
+    hides_secrets(harness, "state reports of the channel", &reasons)?;
     hides_secrets(harness, "the log", &Log::capture()?.text())
 }
 

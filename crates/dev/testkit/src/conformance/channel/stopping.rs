@@ -91,7 +91,7 @@ async fn stop_while(busy: Busy, harness: impl ChannelHarness) -> anyhow::Result<
         Busy::WithoutPlatform(away) => {
             running.greeted().await?;
             running.stage.change(|stage| stage.is_away = true);
-            running.harness.arrange(away).await?;
+            running.harness.trigger(away).await?;
         }
     }
     Ok(running.timed_stop().await?.0)
@@ -101,7 +101,7 @@ async fn stop_while_sending(
     mut running: RunningChannel<impl ChannelHarness>,
 ) -> anyhow::Result<Duration> {
     let inbound = running.greeted().await?;
-    running.harness.arrange(PlatformEvent::Stalled).await?;
+    running.harness.trigger(PlatformEvent::Stalled).await?;
     let (channel, part) = (
         Arc::clone(&running.channel),
         running.reply(&inbound, "into the silence"),

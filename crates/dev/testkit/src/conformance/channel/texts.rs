@@ -38,7 +38,7 @@ async fn foreign_text_is_not_a_command(harness: impl ChannelHarness) -> anyhow::
     const COMMAND: &str = "/new and forget it";
     let mut running = RunningChannel::with_ledger(harness)?;
     running.greeted().await?;
-    running.harness.pass_on(COMMAND).await?;
+    running.harness.forward(COMMAND).await?;
     let content = running.recorded(COMMAND).await?.content;
     let (before, _) = content.split_once(COMMAND).context("it is shown")?;
     ensure!(
