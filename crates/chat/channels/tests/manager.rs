@@ -7,14 +7,14 @@
     reason = "tests stop at the first surprise"
 )]
 
-#[path = "manager/doubt.rs"]
-mod doubt;
 #[path = "manager/media.rs"]
 mod media;
 #[path = "manager/pairing.rs"]
 mod pairing;
 #[path = "manager/supervision.rs"]
 mod supervision;
+#[path = "manager/uncertain.rs"]
+mod uncertain;
 #[path = "manager/working.rs"]
 mod working;
 

@@ -352,6 +352,13 @@ mod linux {
         let ids = recorded.process_ids();
         let killed = Command::new("kill").arg("-9").args(&ids).status().unwrap();
         assert!(killed.success());
+        let is_running = |id: &String| {
+            let stat = fs::read_to_string(format!("/proc/{id}/stat"));
+            stat.is_ok_and(|stat| !stat.contains(") Z"))
+        };
+        while ids.iter().any(is_running) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         still_reads(&recorded.helper).await;
         assert_eq!(recorded.process_ids().len(), 2);
     }

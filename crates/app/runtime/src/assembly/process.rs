@@ -95,16 +95,15 @@ mod unix {
                 tighten_one(&entry.path(), &mut tightened);
             }
         }
-        let own_folders = OWN_FOLDERS.map(|name| paths.data_dir.join(name));
         // Inside a tightened home other users reach nothing; elsewhere a folder may belong to
         // someone else.
-        for folder in own_folders
-            .into_iter()
-            .chain([paths.logs.clone(), paths.media.clone()])
-        {
-            if paths.data_dir == paths.home {
-                tighten_below(folder, &mut remaining, &mut tightened);
-            }
+        if paths.data_dir != paths.home {
+            return tightened;
+        }
+        let own_folders = OWN_FOLDERS.map(|name| paths.data_dir.join(name));
+        let folders = [paths.logs.clone(), paths.media.clone()];
+        for folder in own_folders.into_iter().chain(folders) {
+            tighten_below(folder, &mut remaining, &mut tightened);
         }
         tightened
     }
