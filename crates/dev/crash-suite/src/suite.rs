@@ -38,8 +38,8 @@ pub struct Options {
     pub keep: bool,
 }
 
-/// Runs rounds until the number of kills is reached, and calls `on_report` with the report so far after
-/// every round.
+/// Runs rounds until the number of kills is reached, and calls `on_report` with the report so far
+/// after every round.
 ///
 /// # Errors
 /// Returns the error that prevented a round from running. Violated properties are in the report.

@@ -14,8 +14,8 @@ const SERVER_VARIABLE: &str = "NANOBOT_TEST_SERVER";
 /// connects directly if the setting is `""`, and otherwise uses the proxy that the setting names.
 ///
 /// Tests do not change their own environment, so the calling test, whose path is `test`, is run
-/// again in child processes with a different environment. There `send_request` creates a client with the
-/// given proxy setting and sends a request to the given URL, which has this `scheme`. The server
+/// again in child processes with a different environment. There `send_request` creates a client with
+/// the given proxy setting and sends a request to the given URL, which has this `scheme`. The server
 /// and both proxies close every connection.
 ///
 /// # Errors

@@ -19,8 +19,8 @@
 //! - [`attribute_text`]: the mark of text that the sender did not write.
 //! - [`Quarantine`]: sets messages aside that end the process repeatedly.
 //! - [`upload`], [`Attempts`]: outgoing files, and progress of parts that are sent again.
-//! - [`DraftBoard`], [`DraftPlace`]: text that is shown while it grows, in one message that is edited
-//!   until the reply takes it over, and deleted if a killed process left it.
+//! - [`DraftBoard`], [`DraftPlace`]: growing text, shown in one message that is edited until the
+//!   reply replaces it, and deleted if a killed process left it.
 //! - [`Reactions`]: reactions from the receipt of a message to the end of its turn.
 //! - [`BackgroundWork`]: work that runs concurrently with receiving and ends with it.
 //! - [`LateNote`]: a note that changes often and is written with a delay.

@@ -133,7 +133,7 @@ fn test(runtime: &Runtime, name: &str, to: Option<&str>) -> Result<ExitCode, Com
             TestOutcome::Sent => output::line(&format!("Sent to {chat}."))?,
             TestOutcome::Refused(why) => return Err(refused(&why)),
             TestOutcome::ByGateway(entry) => {
-                report_test(&entry, chat).map_err(|why| refused(&why))?
+                report_test(&entry, chat).map_err(|why| refused(&why))?;
             }
         }
         Ok(ExitCode::SUCCESS)

@@ -202,7 +202,7 @@ fn merged(conversation: Vec<RoleBlock>) -> Vec<Value> {
     for assistant_message in conversation {
         match groups.last_mut() {
             Some((role, blocks)) if *role == assistant_message.role => {
-                blocks.push(assistant_message.block)
+                blocks.push(assistant_message.block);
             }
             _ => groups.push((assistant_message.role, vec![assistant_message.block])),
         }

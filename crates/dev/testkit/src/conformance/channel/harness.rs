@@ -42,8 +42,8 @@ pub trait ChannelHarness: Send {
     /// Waits until the channel has acknowledged the friend's latest message.
     async fn acknowledged(&mut self) -> anyhow::Result<()>;
 
-    /// Waits until people see in a chat what is [wanted](MessageCondition::matching), and returns all the
-    /// assistant's messages that they see there, in order.
+    /// Waits until the assistant's messages that people see in a chat
+    /// [match](MessageCondition::matching) a condition, and returns all of them, in order.
     async fn wait_for_messages(
         &mut self,
         chat: ObservedChat,
