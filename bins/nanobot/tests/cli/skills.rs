@@ -71,7 +71,7 @@ async fn skills_list_shows_problems() {
         &list.stdout,
         &[
             "hidden by the workspace skill of the same name",
-            "! it asks to stand in every prompt",
+            "! it asks to be in every prompt",
         ],
     );
 
@@ -200,8 +200,7 @@ async fn always_skill_is_in_prompts_only_while_unchanged() {
         home.run(&["agent", "-s", session, "-m", "sort these"])
             .await
     };
-    let warning =
-        "Warning: skill receipts: it asks to stand in every prompt, which was not agreed to";
+    let warning = "Warning: skill receipts: it asks to be in every prompt, which was not agreed to";
     let before = ask("cli:1").await;
     assert_eq!(before.stdout, "How?\n");
     assert_says(
@@ -221,7 +220,7 @@ async fn always_skill_is_in_prompts_only_while_unchanged() {
     assert_says(
         &checked.stdout,
         &[
-            "receipts: remark: it asks to stand in every prompt",
+            "receipts: remark: it asks to be in every prompt",
             "only its description does",
         ],
     );
@@ -282,11 +281,11 @@ async fn first_run_asks_once_about_always_skills() {
         "---\nname: pushy\nalways: true\n---\nObey me.",
     );
     let mut screen = crate::prompt::Screen::open(&home, &["agent"]);
-    screen.wait_for("Let pushy stand in every prompt with these files? [y/N] ");
+    screen.wait_for("Let pushy be in every prompt with these files? [y/N] ");
     screen.type_in("\r");
-    screen.wait_for("Let receipts stand in every prompt with these files? [y/N] ");
+    screen.wait_for("Let receipts be in every prompt with these files? [y/N] ");
     screen.type_in("y\r");
-    screen.wait_for("Warning: skill pushy: it asks to stand in every prompt");
+    screen.wait_for("Warning: skill pushy: it asks to be in every prompt");
     screen.wait_for("You: ");
     screen.type_in("which do you know?\r");
     screen.wait_for("receipts yes, pushy no.");

@@ -29,7 +29,7 @@ impl SkillEntry {
         };
         let name = &self.name;
         Some(format!(
-            "it asks to stand in every prompt, {why}: only its description does. \
+            "it asks to be in every prompt, {why}: only its description does. \
              `nanobot skills agree \"{name}\"` shows what it brings along and asks for consent"
         ))
     }

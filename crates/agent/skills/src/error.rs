@@ -75,7 +75,7 @@ pub enum SkillsError {
         origin: SkillOrigin,
     },
     /// The skill does not ask to be included in every prompt, or cannot be used at all.
-    #[error("`{name}` does not ask to stand in every prompt, so there is nothing to agree to")]
+    #[error("`{name}` does not ask to be in every prompt, so there is nothing to agree to")]
     AsksForNothing {
         /// Name of the skill.
         name: String,

@@ -69,50 +69,50 @@ settings! {
         /// The bot's token, as the developer portal shows it once.
         token: Secret = Secret::default(),
             credential token "the bot's token: discord.com/developers/applications, your application, Bot, Reset Token";
-        /// An HTTP or SOCKS5 proxy, for the gateway too; `""` is none at all. Without the key
-        /// `tools.web.proxy` counts, then the environment (`HTTPS_PROXY`). Hosts in `NO_PROXY` are
-        /// reached without it.
+        /// An HTTP or SOCKS5 proxy, also for the gateway; `""` disables all proxies. Without the
+        /// key, `tools.web.proxy` applies, then the environment (`HTTPS_PROXY`). Hosts in
+        /// `NO_PROXY` are reached directly.
         proxy: Option<Secret> = None;
-        /// The name for that proxy, and for no other.
+        /// The user name for that proxy only.
         proxy_username: Option<String> = None;
-        /// The password for that proxy, and for no other.
+        /// The password for that proxy only.
         proxy_password: Option<Secret> = None;
         /// The REST API, with its version.
         api_base: String = API_BASE.to_owned();
-        /// The gateway where sessions begin; without the key it is asked from the API.
+        /// The URL of the gateway; without the key, the API returns it.
         gateway_url: Option<String> = None;
-        /// The events that Discord tells of, as a sum of bits: servers 1, their messages 512,
-        /// direct messages 4096, the text of messages 32768. With `4609` only direct messages and
-        /// mentions have text, and the privileged intent is not needed.
+        /// The events that Discord sends, as a sum of bits: servers 1, their messages 512, direct
+        /// messages 4096, the text of messages 32768. With `4609` only direct messages and mentions
+        /// have text, and the privileged intent is not needed.
         intents: u64 = INTENTS;
-        /// Ids of the only channels of servers that are listened to, threads in them included;
-        /// empty is all that the bot can see. Direct messages are always heard.
+        /// Ids of the server channels to read, including their threads; empty means all that the
+        /// bot can see. Direct messages are always read.
         allow_channels: ChannelList = ChannelList::default();
-        /// Listens to other bots. Two bots that answer each other do not stop by themselves.
+        /// Reads messages of other bots. Two bots that answer each other do not stop by themselves.
         allow_bots: bool = false;
-        /// Quotes the message that is answered. Its author is not pinged by that.
+        /// Quotes the answered message in the reply. This does not ping its author.
         reply_to_message: bool = true;
-        /// The reaction to a message that was read, until it is answered; `""` for none. An emoji
-        /// of a server is written `name:id`.
+        /// The reaction to a message until it is answered; `""` for none. An emoji of a server is
+        /// written `name:id`.
         read_receipt_emoji: String = "👀".to_owned();
-        /// The reaction that joins it when the answer takes longer; `""` for none.
+        /// The additional reaction if the answer takes longer; `""` for none.
         working_emoji: String = "🔧".to_owned();
-        /// The time after which that reaction joins, in seconds.
+        /// The delay of that reaction in seconds.
         working_emoji_delay: f64 = 2.0,
             within 0.0..=3600.0 => "has to be a number of seconds from 0 up";
-        /// Shows the answer while it is written, by editing one message.
+        /// Shows the reply while it is generated, by editing one message.
         streaming: bool = true;
-        /// The shortest time between two edits, in seconds.
+        /// Minimum interval between two edits in seconds.
         stream_edit_interval: f64 = 0.8,
             within 0.1..=3600.0 => "has to be a number of seconds from 0.1 up";
-        /// Puts the assistant's commands into Discord's menu. This replaces the application's whole
-        /// menu: switch it off if another program shares the application.
+        /// Registers the assistant's commands in Discord's menu. This replaces the application's
+        /// whole menu: disable it if another program shares the application.
         slash_commands: bool = true;
-        /// Seconds for an answer of the API; files have their own time on top of it.
+        /// Timeout of a request in seconds; files have 90 more.
         request_timeout: f64 = 30.0,
             within 0.1..=3600.0 => "has to be a number of seconds from 0.1 up";
-        /// Seconds before a lost connection is made again, twice as much with each that comes to
-        /// nothing, up to half a minute; a fifth of it after one that worked.
+        /// Pause before reconnecting, in seconds; it doubles with each failure, up to 30 s. After a
+        /// working connection it is a fifth.
         reconnect_pause: f64 = 0.5,
             within 0.001..=30.0 => "has to be a number of seconds from 0.001 to 30";
     }

@@ -86,113 +86,109 @@ settings! {
     pub struct EmailConfig {
         /// Runs the channel.
         enabled: bool = false;
-        /// States that the owner of the mailbox agreed; has to be `true`.
+        /// Confirms that the owner of the mailbox agreed; has to be `true`.
         consent_granted: bool = false;
-        /// The way of logging in: `password`, or `oauth2` by access tokens, see
+        /// The login method: `password`, or `oauth2` for access tokens, see
         /// [above](#without-a-password).
         auth: LoginMethod = LoginMethod::Password;
-        /// The address that gives access tokens; known for Google and Microsoft.
+        /// The URL of the token endpoint; known for Google and Microsoft.
         oauth_token_url: String = String::new();
-        /// The name that the program is registered with.
+        /// The client id of the registered program.
         oauth_client_id: String = String::new();
-        /// The secret of that registration; some providers give none.
+        /// The client secret; some providers issue none.
         oauth_client_secret: Secret = Secret::default();
-        /// The token that access tokens are given for.
+        /// The refresh token.
         oauth_refresh_token: Secret = Secret::default();
-        /// The scope to ask for, if the provider wants to be told each time.
+        /// The scope, if the provider requires it in each request.
         oauth_scope: String = String::new();
         /// The proxy for both servers and for tokens: `http://name:password@host:3128`,
-        /// `socks5://host:1080`, or `socks5h://…`, which leaves the servers' names to the
-        /// proxy. Without the key it is `tools.web.proxy`; `""` is none. The servers are
-        /// reached by no proxy of the environment; tokens are where neither key says anything.
-        /// Hosts in `NO_PROXY`, and this machine, are reached without any.
+        /// `socks5://host:1080`, or `socks5h://…`, which resolves names at the proxy. Without the
+        /// key, `tools.web.proxy` applies; `""` disables both. The proxy of the environment is used
+        /// for tokens only, if neither key is set. Hosts in `NO_PROXY`, and this machine, are
+        /// reached directly.
         proxy: Option<Secret> = None;
-        /// The server that mail is read from.
+        /// The IMAP server.
         imap_host: String = String::new();
-        /// Its port.
+        /// The port of the server.
         imap_port: u16 = 993;
-        /// The login there.
+        /// The user name.
         imap_username: String = String::new();
-        /// The password for it.
+        /// The password.
         imap_password: Secret = Secret::default();
-        /// The mailbox that is read.
+        /// The mailbox to read.
         imap_mailbox: String = "INBOX".to_owned();
-        /// Encrypts from the beginning (993).
+        /// Uses TLS from the start of the connection (port 993).
         imap_use_ssl: bool = true;
-        /// Requires STARTTLS where `imapUseSsl` is `false` (143). Without the key it is required,
+        /// Requires STARTTLS if `imapUseSsl` is `false` (port 143). By default it is required,
         /// except to this machine.
         imap_use_tls: Option<bool> = None;
-        /// The server that mail is sent through.
+        /// The SMTP server.
         smtp_host: String = String::new();
-        /// Its port.
+        /// The port of the server.
         smtp_port: u16 = 587;
-        /// The login there.
+        /// The user name.
         smtp_username: String = String::new();
-        /// The password for it.
+        /// The password.
         smtp_password: Secret = Secret::default();
-        /// Requires STARTTLS (587).
+        /// Requires STARTTLS (port 587).
         smtp_use_tls: bool = true;
-        /// Encrypts from the beginning (465) instead.
+        /// Uses TLS from the start of the connection instead (port 465).
         smtp_use_ssl: bool = false;
-        /// Certificates of authorities (PEM) that are trusted besides the system's, for servers
-        /// with their own. A certificate that signed itself does not do: make an authority and
-        /// let it sign one.
+        /// Additional root certificates (PEM), for servers with a private certificate authority. A
+        /// self-signed certificate does not work: create an authority that signs it.
         ca_file: Option<PathBuf> = None;
-        /// The sender, `name@host` or `Name <name@host>`; without the key the login's name.
+        /// The sender address, `name@host` or `Name <name@host>`; by default the user name.
         from_address: String = String::new();
-        /// Sends answers. `false`: mails are read and worked on, but answers are not sent;
-        /// messages of jobs and of the `message` tool are.
+        /// Sends replies. With `false`, mails are read and processed without a reply; messages of
+        /// jobs and of the `message` tool are still sent.
         auto_reply_enabled: bool = true;
-        /// Interval of looking where the server cannot tell about new mail (IDLE), in seconds;
-        /// at least 5.
+        /// Polling interval in seconds if the server does not support IDLE; at least 5.
         poll_interval_seconds: u64 = 30;
-        /// Where it can: interval of checking the connection all the same, in seconds; at most
-        /// 1739. With `requestTimeout` it has to stay below `aliveWithinS`, otherwise a quiet
-        /// channel is made anew again and again; `nanobot doctor` says so.
+        /// Maximum duration of an IDLE command in seconds; at most 1739. Together with
+        /// `requestTimeout` it has to be below `aliveWithinS`, otherwise a quiet channel is
+        /// restarted repeatedly; `nanobot doctor` reports that.
         idle_seconds: u64 = 60,
             within 1..=LONGEST_IDLE => "has to be a number of seconds from 1 to 1739";
-        /// Seconds that an answer of a server may take. A large mail may take twenty times
-        /// that, as long as it comes.
+        /// Timeout of a response in seconds. A large mail may take twenty times that while data
+        /// arrives.
         request_timeout: u64 = 30,
             within 1..=u64::MAX => "has to be a number of seconds from 1 up";
-        /// Mail that arrived more days than that before the channel's first start with this
-        /// mailbox stays unread and unanswered; at least 1.
+        /// Age limit in days of mail that is read at the channel's first start with this mailbox;
+        /// older mail stays unread. At least 1.
         first_look_days: u32 = 1;
-        /// Marks mails that were dealt with as read. `false`: they get the keyword
-        /// `NanobotHandled` instead. Where the server keeps no keywords, the channel notes for
-        /// itself how far it came.
+        /// Marks handled mails as read. With `false` they get the keyword `NanobotHandled` instead.
+        /// If the server stores no keywords, the channel stores its position itself.
         mark_seen: bool = true;
-        /// The action after that: `"delete"` marks mails as deleted, `"move"` moves them.
+        /// The action on handled mails: `"delete"` marks them as deleted, `"move"` moves them.
         post_action: Option<PostAction> = None;
-        /// The mailbox that mails are moved to.
+        /// The target mailbox of `move`.
         post_action_move_mailbox: String = String::new();
-        /// Removes mails at once with `delete`.
+        /// Expunges deleted mails at once.
         post_action_expunge: bool = false;
-        /// Leaves mails where they are that are not for the assistant.
+        /// Does not apply `postAction` to mails that are not for the assistant.
         post_action_ignore_skipped: bool = true;
-        /// Most of a text that the assistant is shown, in characters.
+        /// Maximum length of the text of a mail, in characters; the rest is cut.
         max_body_chars: usize = 12_000;
-        /// The largest mail that is read whole, in bytes; of a larger one only the beginning
-        /// is.
+        /// Maximum size of a mail in bytes; only the beginning of a larger one is read.
         max_message_size: u32 = 20_000_000;
-        /// The files that are kept, by type: `"application/pdf"`, `"image/*"`, `"*"`. None
-        /// unless named.
+        /// The types of attachments to store: `"application/pdf"`, `"image/*"`, `"*"`. None by
+        /// default.
         allowed_attachment_types: Vec<String> = Vec::new(),
             expects "write a list of media types like \"application/pdf\"";
-        /// The largest file that is kept, in bytes.
+        /// Maximum size of an attachment in bytes.
         max_attachment_size: u64 = 2_000_000;
-        /// Number of files of a mail that are kept.
+        /// Maximum number of attachments of a mail.
         max_attachments_per_email: usize = 5;
-        /// The beginning of an answer's subject, unless it begins with `Re:`.
+        /// The prefix of a reply's subject, unless it begins with `Re:`.
         subject_prefix: String = "Re: ".to_owned();
-        /// Requires mails to be signed by their sender's domain.
+        /// Requires a DKIM signature of the sender's domain.
         verify_dkim: bool = true;
-        /// Requires mails to come from a server that their sender's domain names.
+        /// Requires a server that the SPF record of the sender's domain allows.
         verify_spf: bool = true;
-        /// The server whose reports about that count, needed unless both are `false`; `-`: its
-        /// reports have no name.
+        /// The `authserv-id` of the server whose results are trusted, required unless both are
+        /// `false`; `-` if its results have no id.
         authserv_id: Option<String> = None;
-        /// Makes each thread a conversation of its own.
+        /// Starts a separate conversation for each thread.
         session_per_thread: bool = false;
     }
 }

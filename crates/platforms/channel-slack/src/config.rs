@@ -23,7 +23,7 @@ settings! {
     pub struct SlackConfig {
         /// Runs the channel.
         enabled: bool = false;
-        /// The way of events; Socket Mode is the only one.
+        /// How events arrive; `socket` (Socket Mode) is the only mode.
         mode: String = "socket".to_owned();
         /// The Bot User OAuth Token, `xoxb-…`.
         bot_token: Secret = Secret::default(),
@@ -31,29 +31,29 @@ settings! {
         /// The App-Level Token with the scope `connections:write`, `xapp-…`.
         app_token: Secret = Secret::default(),
             credential token "an App-Level Token (xapp-…) with connections:write, of the page \"Basic Information\"";
-        /// An HTTP or SOCKS5 proxy for this channel, the socket included; `""` is none at all.
-        /// Without the key `tools.web.proxy` counts, then the environment (`HTTPS_PROXY`). Hosts in
-        /// `NO_PROXY` are reached without it.
+        /// An HTTP or SOCKS5 proxy, also for the socket; `""` disables all proxies. Without the
+        /// key, `tools.web.proxy` applies, then the environment (`HTTPS_PROXY`). Hosts in
+        /// `NO_PROXY` are reached directly.
         proxy: Option<Secret> = None;
-        /// The Web API, without the slash before the method.
+        /// The URL of the Web API, without the slash before the method.
         api_base: String = API_BASE.to_owned();
-        /// Begins a thread with an answer in a channel; direct messages never do.
+        /// Replies in a new thread in channels, never in direct messages.
         reply_in_thread: bool = true;
-        /// The reaction while a message is worked on, with or without colons; `""` for none.
+        /// The reaction to a message until it is answered, with or without colons; `""` for none.
         react_emoji: String = "eyes".to_owned();
         /// The reaction at the end of the turn; `""` for none.
         done_emoji: String = "white_check_mark".to_owned();
-        /// Brings along what was said in a thread before, with the first message of it.
+        /// Includes the earlier messages of a thread with its first message to the assistant.
         include_thread_context: bool = true;
-        /// Number of messages of it, each cut to 500 characters; at most 200.
+        /// Maximum number of earlier messages, each truncated to 500 characters; at most 200.
         thread_context_limit: u32 = 20,
             within 0..=200 => "has to be a whole number up to 200";
-        /// Shows text while it is written.
+        /// Shows the reply while it is generated.
         streaming: bool = true;
-        /// The shortest time between two edits, in seconds, from 1 up.
+        /// Minimum interval between two edits in seconds, at least 1.
         stream_edit_interval: f64 = 1.2,
             within 1.0..=3600.0 => "has to be a number of seconds from 1 up: Slack takes no more edits";
-        /// The time that an answer may take, in seconds; files have 90 more.
+        /// Timeout of a request in seconds; files have 90 more.
         request_timeout: f64 = 30.0,
             within 0.1..=3600.0 => "has to be a number of seconds from 0.1 up";
     }

@@ -48,56 +48,56 @@ settings! {
         /// The bot's token, from @BotFather.
         token: Secret = Secret::default(),
             credential token "the bot's token, which @BotFather on Telegram gives for /newbot, or /token for a bot that exists";
-        /// The way of updates: `polling` or `webhook`, see below.
+        /// How updates arrive: `polling` or `webhook`, see below.
         mode: Mode = Mode::default();
-        /// `http://…`, `socks5://…`, or `socks5h://…` where names are looked up by the proxy; user
-        /// and password go in front of the host. `""` is none at all. Without the key
-        /// `tools.web.proxy` counts, then the environment (`HTTPS_PROXY`). Hosts in `NO_PROXY` are
-        /// reached without it.
+        /// `http://…`, `socks5://…`, or `socks5h://…`, which resolves names at the proxy; user and
+        /// password go in front of the host. `""` disables all proxies. Without the key,
+        /// `tools.web.proxy` applies, then the environment (`HTTPS_PROXY`). Hosts in `NO_PROXY` are
+        /// reached directly.
         proxy: Option<Secret> = None;
         /// The Bot API server, without `/bot<token>`; one of your own, see below.
         api_base: String = API_BASE.to_owned();
-        /// Quotes with a reply what it answers.
+        /// Quotes the answered message in the reply.
         reply_to_message: bool = false;
-        /// The reaction while a message is worked on; `""` for none. Telegram allows
-        /// [some emoji](https://core.telegram.org/bots/api#reactiontypeemoji) only.
+        /// The reaction to a message until it is answered; `""` for none. Telegram allows only
+        /// [some emoji](https://core.telegram.org/bots/api#reactiontypeemoji).
         react_emoji: String = "👀".to_owned();
         /// Shows choices as buttons.
         inline_keyboards: bool = false;
-        /// Shows text while it is written.
+        /// Shows the reply while it is generated.
         streaming: bool = true;
-        /// Seconds between two edits, at least 0.1; in groups 3 s, because Telegram allows 20
-        /// messages a minute there.
+        /// Minimum interval between two edits in seconds, at least 0.1; 3 s in groups, because
+        /// Telegram allows 20 messages per minute there.
         stream_edit_interval: f64 = 0.6,
             within 0.1..=3600.0 => "has to be a number of seconds from 0.1 up";
-        /// Seconds that a poll stays open, at most 50.
+        /// Duration of a long poll in seconds, at most 50.
         poll_timeout: u32 = 25, expects "write a number of seconds",
             within 0..=50 => "has to be a whole number of seconds up to 50";
-        /// Seconds that an answer may take; files have a minute more.
+        /// Timeout of a request in seconds; files have a minute more.
         request_timeout: f64 = 30.0,
             within 0.1..=3600.0 => "has to be a number of seconds from 0.1 up";
-        /// Seconds before a failed poll is repeated, twice as much with each that fails, up to half
-        /// a minute.
+        /// Pause before a failed poll is repeated, in seconds; it doubles with each failure, up to
+        /// 30 s.
         reconnect_pause: f64 = 0.5,
             within 0.001..=30.0 => "has to be a number of seconds from 0.001 to 30";
-        /// Requests under way at a time; polls have a connection of their own.
+        /// Maximum number of concurrent requests; polls have a separate connection.
         connection_pool_size: u32 = 32,
             within 1..=1000 => "has to be a whole number from 1 to 1000";
-        /// Seconds that a request waits for its place among them.
+        /// Timeout of a request that waits for one of these connections, in seconds.
         pool_timeout: f64 = 5.0,
             within 0.0..=3600.0 => "has to be a number of seconds from 0 up";
-        /// The `https` address that Telegram posts to, on port 443, 80, 88 or 8443.
+        /// The `https` URL that Telegram posts to, on port 443, 80, 88 or 8443.
         webhook_url: String = String::new();
-        /// The address of this machine where posts are taken in.
+        /// The local address that the webhook listens on.
         webhook_listen_host: String = "127.0.0.1".to_owned();
-        /// The port there.
+        /// The port that the webhook listens on.
         webhook_listen_port: u16 = 8081;
-        /// The path there.
+        /// The path of the webhook.
         webhook_path: String = "/telegram".to_owned();
-        /// The secret that Telegram shows with every post: 1 to 256 letters, digits, `_` and `-`,
+        /// The secret that Telegram sends with every post: 1 to 256 letters, digits, `_` and `-`,
         /// for example from `openssl rand -hex 32`.
         webhook_secret_token: Secret = Secret::default();
-        /// Posts under way at a time, 1 to 100. An album with more pieces than that comes in
+        /// Maximum number of concurrent posts, 1 to 100. An album with more pieces is received as
         /// several messages.
         webhook_max_connections: u8 = 4;
     }

@@ -221,7 +221,7 @@ fn check(skills: &Skills, name: Option<&str>) -> Result<ExitCode, CommandFailure
 fn in_prompts(found: &SkillEntry) -> &'static str {
     match (&found.status, found.consent) {
         (SkillStatus::InUse(skill), Some(_)) if skill.always && !skill.is_available() => {
-            "; it may stand in every prompt and does not while it is not available"
+            "; it may be in every prompt, but is not while it is unavailable"
         }
         (SkillStatus::InUse(skill), Some(Consent::Listed)) if skill.always => {
             "; it is in every prompt, whatever its files say, because `skills.always` lists it"
@@ -245,7 +245,7 @@ fn agree_to(skills: &Skills, names: &[String], yes: bool) -> Result<(), CommandF
         show_plan(&plan)?;
         agree(
             yes,
-            &format!("Let {name} stand in every prompt with these files?"),
+            &format!("Let {name} be in every prompt with these files?"),
         )?;
         record(skills, &plan)?;
     }
@@ -279,7 +279,7 @@ fn show_plan(plan: &ConsentPlan) -> Result<(), CommandFailure> {
         String::new()
     };
     let text = format!(
-        "Skill {name} asks to stand in every prompt\n  {}\n  {digest}\n{capabilities}\n\n{shown}{more}\n\n",
+        "Skill {name} asks to be in every prompt\n  {}\n  {digest}\n{capabilities}\n\n{shown}{more}\n\n",
         folder.display()
     );
     output::write(&output::sanitize(&text))?;
@@ -317,9 +317,7 @@ pub(crate) fn ask_at_first_run(runtime: &Runtime) -> Result<(), CommandFailure> 
             }
         };
         show_plan(&plan)?;
-        if confirm(&format!(
-            "Let {name} stand in every prompt with these files?"
-        ))? {
+        if confirm(&format!("Let {name} be in every prompt with these files?"))? {
             record(&skills, &plan)?;
         }
     }
