@@ -58,18 +58,20 @@ impl Platform for Beacon {
 
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
         let (room, key) = (part.message.chat_id.as_str(), part.idempotency_key());
+        let mut message_id = None;
         if part.index == 0 {
             // Beacon takes no files from bots; people at least learn their names.
             for (index, file) in part.message.media.iter().enumerate() {
                 let text = format!("[attachment: {} - not supported]", file_name(file));
-                self.post(room, &format!("{key}/file/{index}"), &text)
-                    .await?;
+                let key = format!("{key}/file/{index}");
+                message_id = Some(self.post(room, &key, &text).await?);
             }
         }
-        let id = self.post(room, &key, &part.text).await?;
-        Ok(Sent {
-            message_id: Some(id),
-        })
+        // A message may consist of files alone.
+        if !part.text.trim().is_empty() {
+            message_id = Some(self.post(room, &key, &part.text).await?);
+        }
+        Ok(Sent { message_id })
     }
 
     async fn account(&self) -> Result<String, ChannelError> {

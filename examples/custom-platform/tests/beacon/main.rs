@@ -6,7 +6,10 @@ mod platform;
 use std::sync::Arc;
 
 use custom_platform::BeaconFactory;
-use nanobot_channel::{Channel, ChannelFactory as _, RawConfig, SenderId, Value, async_trait};
+use nanobot_channel::{
+    Channel, ChannelFactory as _, InboundMessage, MediaRef, OutboundKey, OutboundKind,
+    OutboundMessage, OutboundPart, RawConfig, SenderId, Value, async_trait,
+};
 use nanobot_testkit::conformance::{
     self, Ability, ChannelHarness, Destination, MessageCondition, ObservedChat, Participant,
     PlatformEvent, UserMessage, VisibleMessage,
@@ -195,4 +198,33 @@ async fn the_channel_keeps_the_contract() {
         (Ability::Rivals, "Beacon serves one stream at a time"),
     ];
     conformance::channel(Harness::open, &missing).await.unwrap();
+}
+
+#[tokio::test]
+async fn message_of_a_file_alone_is_sent_as_its_name() {
+    let mut harness = Harness::open().await.unwrap();
+    let channel = harness.connect().unwrap();
+    let inbound = InboundMessage::text("beacon", "ann", "with-ann", "hi");
+    let key = OutboundKey {
+        turn: "turn".into(),
+        position: 0,
+    };
+    let mut message =
+        OutboundMessage::in_reply_to(&inbound, key, OutboundKind::Final, String::new());
+    message.media = vec![MediaRef::new("/media/cat.png")];
+    let part = OutboundPart {
+        message: Arc::new(message),
+        index: 0,
+        count: 1,
+        text: String::new(),
+        plain: String::new(),
+        blocks: Vec::new(),
+        in_doubt: false,
+    };
+    channel.send(&part).await.unwrap();
+    let posts = harness.platform.state.read(|state| {
+        let posts = state.posts.iter();
+        posts.map(|(_, _, text)| text.clone()).collect::<Vec<_>>()
+    });
+    assert_eq!(posts, ["[attachment: cat.png - not supported]"]);
 }
