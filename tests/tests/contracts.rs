@@ -139,6 +139,7 @@ fn rich() -> ToolResult {
         requires_user_confirmation: true,
         media: Vec::new(),
         whole: None,
+        change: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Live signals of a running turn. They are decoration: nothing breaks if any of them is lost.
 
-use nanobot_types::StreamId;
+use nanobot_types::{StreamId, TurnActivity};
 
 /// A live signal of a turn.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +28,8 @@ pub enum Signal {
     },
     /// A line that names the tools that are running.
     ToolHint(String),
+    /// A step of the turn.
+    Activity(TurnActivity),
     /// A retry, a failover, or a limit that is near.
     Notice(String),
 }

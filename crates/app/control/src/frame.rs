@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use nanobot_bus::{EntryState, LedgerEntry, LedgerFilter, Queue};
 use nanobot_types::{
-    ChannelName, ChatId, MessageId, OutboundKind, OutboundMessage, Timestamp, TraceId,
+    ChannelName, ChatId, MessageId, OutboundKind, OutboundMessage, Timestamp, TraceId, TurnActivity,
 };
 use serde::{Deserialize, Serialize};
 
@@ -179,6 +179,8 @@ pub enum TerminalEvent {
     Progress(String),
     /// The tools that are running.
     ToolHint(String),
+    /// A step of the turn.
+    Activity(TurnActivity),
     /// A notice of the program itself, such as a restart; always shown.
     News(String),
     /// The turn has ended, with or without a reply. Nothing to show.
@@ -210,6 +212,7 @@ impl From<OutboundMessage> for TerminalEvent {
             OutboundKind::Withdrawn { .. } => Self::StreamEnd { resuming: true },
             OutboundKind::Progress => Self::Progress(text),
             OutboundKind::ToolHint => Self::ToolHint(text),
+            OutboundKind::Activity { step } => Self::Activity(step),
             OutboundKind::TurnEnd { unfinished } => Self::TurnEnd {
                 turn: message.key.turn,
                 unfinished,

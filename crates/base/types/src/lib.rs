@@ -11,6 +11,7 @@
 //! assert_eq!(message.session_key(), SessionKey::from("telegram:42"));
 //! ```
 
+mod activity;
 mod address;
 mod chain;
 mod chat;
@@ -25,6 +26,7 @@ mod slot;
 mod tool;
 mod transcript;
 
+pub use activity::{MAX_ACTIVITY_OUTPUT, TurnActivity};
 pub use address::{ChatAddress, TERMINAL_CHANNEL};
 pub use chain::chain;
 pub use chat::{

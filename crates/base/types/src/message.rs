@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ChannelName, ChatAddress, ChatId, Map, MessageId, Origin, OutboundSlot, SenderId, SessionKey,
-    StreamId, Timestamp, TraceId,
+    StreamId, Timestamp, TraceId, TurnActivity,
 };
 
 /// A file or URL attached to a message.
@@ -212,6 +212,11 @@ pub enum OutboundKind {
     Progress,
     /// The tools that are running. Lossy.
     ToolHint,
+    /// A step of the turn, for terminals; platforms do not receive it. Lossy.
+    Activity {
+        /// The step.
+        step: TurnActivity,
+    },
     /// A piece of streamed text. Lossy.
     Delta {
         /// The run of text that the delta continues.

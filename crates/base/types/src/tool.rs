@@ -80,6 +80,10 @@ pub struct ToolResult {
     /// The full text, if `output` shows only a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole: Option<WholeText>,
+    /// The change of a file, as a unified diff, for people who watch the turn. Models do not
+    /// receive it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
 }
 
 /// A text that is too long for a prompt, kept so that the model can read the rest of it.
@@ -105,6 +109,7 @@ impl ToolResult {
             requires_user_confirmation: false,
             media: Vec::new(),
             whole: None,
+            change: None,
         }
     }
 

@@ -175,7 +175,7 @@ impl OutboundWorker {
                     self.working.end(message);
                     self.channel.turn_ends().is_some()
                 }
-                OutboundKind::Final | OutboundKind::Notice => false,
+                OutboundKind::Activity { .. } | OutboundKind::Final | OutboundKind::Notice => false,
             }
         };
         // Text that accompanies tool calls is known to be a thought only when its stream ends.

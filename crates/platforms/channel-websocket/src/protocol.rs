@@ -208,7 +208,8 @@ impl<'a> MessageEvent<'a> {
                 OutboundKind::Progress => "progress",
                 OutboundKind::ToolHint => "tool_hint",
                 OutboundKind::Notice => "notice",
-                OutboundKind::Final
+                OutboundKind::Activity { .. }
+                | OutboundKind::Final
                 | OutboundKind::Delta { .. }
                 | OutboundKind::StreamEnd { .. }
                 | OutboundKind::Withdrawn { .. }

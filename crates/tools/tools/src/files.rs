@@ -4,6 +4,7 @@
 //! Files are UTF-8; an error reports the offset of the first invalid byte, and no other encoding is
 //! guessed.
 
+mod change;
 mod edit;
 mod list;
 mod locate;
@@ -61,6 +62,14 @@ fn whole_text(path: &str, file: &ResolvedPath) -> Result<String, String> {
         .map_err(|error| unreadable(path, &error))?;
     String::from_utf8(bytes)
         .map_err(|error| not_utf8(path, error.utf8_error().valid_up_to() as u64))
+}
+
+/// Like [`whole_text`]; `None` if there is no such file.
+fn whole_text_or_none(path: &str, file: &ResolvedPath) -> Result<Option<String>, String> {
+    match file.open() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        _ => whole_text(path, file).map(Some),
+    }
 }
 
 fn not_utf8(path: &str, offset: u64) -> String {

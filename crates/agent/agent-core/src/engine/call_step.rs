@@ -1,17 +1,23 @@
 //! Runs the tool calls of one answer and turns their results into text.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use nanobot_bus::EventFeed;
 use nanobot_redact::Secrets;
 use nanobot_tool::{Registry, ToolContext};
-use nanobot_types::{Effect, Event, Severity, ToolCall, ToolResult, TraceId, WholeText};
+use nanobot_types::{
+    Effect, Event, MAX_ACTIVITY_OUTPUT, Severity, ToolCall, ToolResult, TraceId, TurnActivity,
+    WholeText,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use super::hint::call_hint;
 use super::result_file::ResultFiles;
 use super::{TurnFacts, TurnOptions};
+use crate::{Observer, Signal};
 
 /// Result of a call that may have run before a crash and must not run twice.
 pub const UNKNOWN_OUTCOME: &str = "Error: outcome unknown after restart: inspect before repeating.";
@@ -35,6 +41,7 @@ pub(super) struct CallOutput {
 pub(super) struct CallStep<'a> {
     pub(super) registry: &'a Registry,
     pub(super) events: &'a EventFeed,
+    pub(super) observer: Arc<dyn Observer>,
     pub(super) results: &'a ResultFiles,
     pub(super) secrets: &'a Secrets,
     pub(super) facts: &'a TurnFacts,
@@ -70,6 +77,9 @@ impl CallStep<'_> {
             });
         }
         let may_run_again = matches!(effect, Some(Effect::Pure | Effect::Idempotent));
+        let started = Instant::now();
+        let hint = call_hint(call, self.secrets);
+        self.report(TurnActivity::ToolStarted { call: hint.clone() });
         let mut result = self.run_once(place, call).await;
         if result.should_retry && !result.success && may_run_again {
             let pause = tokio::time::sleep(RETRY_PAUSE);
@@ -77,6 +87,7 @@ impl CallStep<'_> {
                 result = self.run_once(place, call).await;
             }
         }
+        self.report(self.finished(hint, &result, started.elapsed()));
         if !result.success && may_run_again && self.cancel.is_cancelled() {
             return None;
         }
@@ -87,6 +98,23 @@ impl CallStep<'_> {
         })
     }
 
+    fn report(&self, step: TurnActivity) {
+        self.observer.signal(Signal::Activity(step));
+    }
+
+    fn finished(&self, call: String, result: &ToolResult, elapsed: Duration) -> TurnActivity {
+        // Redact before cutting: half a secret would not be recognised.
+        let output = self.secrets.redact(&result.output);
+        let change = result.change.as_deref();
+        TurnActivity::ToolFinished {
+            call,
+            success: result.success,
+            elapsed_ms: milliseconds(elapsed),
+            output: output.chars().take(MAX_ACTIVITY_OUTPUT).collect(),
+            change: change.map(|change| self.secrets.redact(change).into_owned()),
+        }
+    }
+
     async fn run_once(&self, place: u32, call: &ToolCall) -> ToolResult {
         let started = Instant::now();
         let span = tracing::info_span!("tool", tool = %call.name);
@@ -95,7 +123,7 @@ impl CallStep<'_> {
             .run(call, &self.context(place, call))
             .instrument(span)
             .await;
-        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let elapsed_ms = milliseconds(started.elapsed());
         tracing::debug!(trace = %self.trace, tool = %call.name, success = result.success, elapsed_ms, "tool finished");
         self.events.send(Event::ToolFinished {
             trace: self.trace.clone(),
@@ -175,4 +203,8 @@ impl CallStep<'_> {
         }
         text
     }
+}
+
+fn milliseconds(elapsed: Duration) -> u64 {
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }

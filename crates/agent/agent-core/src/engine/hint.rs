@@ -9,11 +9,12 @@ const MAX_ARGUMENT: usize = 40;
 
 /// Returns the hint for the calls of one answer.
 pub(crate) fn tool_hint(calls: &[ToolCall], secrets: &Secrets) -> String {
-    let parts: Vec<String> = calls.iter().map(|call| one(call, secrets)).collect();
+    let parts: Vec<String> = calls.iter().map(|call| call_hint(call, secrets)).collect();
     parts.join(", ")
 }
 
-fn one(call: &ToolCall, secrets: &Secrets) -> String {
+/// Returns the hint for one call.
+pub(super) fn call_hint(call: &ToolCall, secrets: &Secrets) -> String {
     // Redact before cutting: half a secret would not be recognised.
     let argument = first_argument(&call.arguments)
         .map(|text| secrets.redact(&text).replace(['\n', '\r'], " "));

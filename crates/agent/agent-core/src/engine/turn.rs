@@ -11,7 +11,7 @@ use nanobot_session::{MessageEntry, SessionError, TurnOutcome};
 use nanobot_tool::Registry;
 use nanobot_types::{
     AssistantMessage, ChatMessage, Content, Event, FinishReason, LlmResponse, ModelId, SessionKey,
-    StreamId, ToolCall, TraceId, Transcript, Usage,
+    StreamId, ToolCall, TraceId, Transcript, TurnActivity, Usage,
 };
 
 use super::call_step::{CallOutput, CallStep};
@@ -260,6 +260,13 @@ impl<'a> Turn<'a> {
             model: response.model.clone(),
             usage: response.usage,
         });
+        if let Some(usage) = response.usage {
+            let step = TurnActivity::ModelAnswered {
+                input_tokens: usage.prompt_tokens,
+                output_tokens: usage.completion_tokens,
+            };
+            self.io.observer.signal(Signal::Activity(step));
+        }
         let streamed = tap.finish(!response.tool_calls.is_empty());
         let hidden = |text: String| self.engine.secrets.redact(&text).into_owned();
         response.content = response.content.map(hidden);
@@ -429,6 +436,7 @@ impl<'a> Turn<'a> {
         CallStep {
             registry: &self.engine.registry,
             events: &self.engine.events,
+            observer: self.io.observer.clone(),
             results: &self.engine.results,
             secrets: &self.engine.secrets,
             facts: self.io.facts,

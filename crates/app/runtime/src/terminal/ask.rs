@@ -242,6 +242,7 @@ impl LocalQuestion {
                     TerminalEvent::Progress(text)
                 }
                 Signal::ToolHint(text) => TerminalEvent::ToolHint(text),
+                Signal::Activity(step) => TerminalEvent::Activity(step),
             });
         });
         let report = self

@@ -74,7 +74,8 @@ impl TurnActivity {
                 self.draft = is_shown.then(|| stream.clone());
             }
             OutboundKind::StreamEnd { .. } | OutboundKind::Withdrawn { .. } => self.draft = None,
-            OutboundKind::Final
+            OutboundKind::Activity { .. }
+            | OutboundKind::Final
             | OutboundKind::Progress
             | OutboundKind::TurnEnd { .. }
             | OutboundKind::Notice => {}

@@ -1,16 +1,17 @@
 //! `edit_file`.
 
-use std::{io, ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
-use nanobot_guard::{PathPolicy, ResolvedPath};
+use nanobot_guard::PathPolicy;
 use nanobot_tool::ToolContext;
 use nanobot_types::{Effect, Severity, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
+    change::unified_change,
     locate::{explain_absence, matches},
-    unwritable, whole_text, with_policy,
+    unwritable, whole_text, whole_text_or_none, with_policy,
 };
 use crate::operation::{Operation, answer};
 
@@ -30,7 +31,10 @@ pub(crate) struct EditArguments {
 
 /// Outcome of an edit that is not an error.
 enum EditOutcome {
-    Done(String),
+    Done {
+        place: String,
+        change: Option<String>,
+    },
     Ambiguous(usize),
 }
 
@@ -66,7 +70,10 @@ impl Operation for EditFile {
         })
         .await
         {
-            Ok(EditOutcome::Done(place)) => ToolResult::ok(format!("Successfully edited {place}")),
+            Ok(EditOutcome::Done { place, change }) => ToolResult {
+                change,
+                ..ToolResult::ok(format!("Successfully edited {place}"))
+            },
             Ok(EditOutcome::Ambiguous(count)) => ToolResult {
                 severity: Some(Severity::Warning),
                 ..ToolResult::error(format!(
@@ -87,17 +94,20 @@ fn edit(policy: &PathPolicy, arguments: &EditArguments) -> Result<EditOutcome, S
         replace_all,
     } = arguments;
     let file = policy.write(path).map_err(|denied| denied.to_string())?;
-    let save = |text: &str| {
-        file.replace(text.as_bytes())
+    let save = |before: &str, after: &str| {
+        file.replace(after.as_bytes())
             .map_err(|error| unwritable(path, &error))?;
-        Ok(EditOutcome::Done(file.path().display().to_string()))
+        Ok(EditOutcome::Done {
+            place: file.path().display().to_string(),
+            change: unified_change(before, after),
+        })
     };
     if old_text.is_empty() {
         return match whole_text_or_none(path, &file)? {
             Some(text) if !text.is_empty() => Err(format!(
                 "old_text is empty, but {path} is not. Give the text to replace, or use write_file."
             )),
-            _ => save(new_text),
+            _ => save("", new_text),
         };
     }
     let stored = whole_text(path, &file)?;
@@ -120,11 +130,12 @@ fn edit(policy: &PathPolicy, arguments: &EditArguments) -> Result<EditOutcome, S
         found.iter().filter(|range| same(range)),
         &replacement,
     );
-    save(&if has_returns {
+    let edited = if has_returns {
         edited.replace('\n', "\r\n")
     } else {
         edited
-    })
+    };
+    save(&stored, &edited)
 }
 
 fn replaced<'a>(
@@ -145,11 +156,4 @@ fn replaced<'a>(
     }
     edited.push_str(content.get(done..).unwrap_or_default());
     edited
-}
-
-fn whole_text_or_none(path: &str, file: &ResolvedPath) -> Result<Option<String>, String> {
-    match file.open() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        _ => whole_text(path, file).map(Some),
-    }
 }

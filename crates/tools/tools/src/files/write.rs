@@ -8,7 +8,7 @@ use nanobot_types::{Effect, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{unwritable, with_policy};
+use super::{change::unified_change, unwritable, whole_text_or_none, with_policy};
 use crate::operation::{Operation, answer};
 
 #[derive(Debug)]
@@ -47,25 +47,31 @@ impl Operation for WriteFile {
     }
 
     async fn run(&self, arguments: WriteArguments, context: &ToolContext) -> ToolResult {
-        answer(
-            with_policy(&self.policy, context, move |policy| {
-                write(policy, &arguments)
-            })
-            .await,
-        )
+        let written = with_policy(&self.policy, context, move |policy| {
+            write(policy, &arguments)
+        });
+        match written.await {
+            Ok((output, change)) => ToolResult {
+                change,
+                ..ToolResult::ok(output)
+            },
+            Err(reason) => answer(Err(reason)),
+        }
     }
 }
 
 fn write(
     policy: &PathPolicy,
     WriteArguments { path, content }: &WriteArguments,
-) -> Result<String, String> {
+) -> Result<(String, Option<String>), String> {
     let file = policy.write(path).map_err(|denied| denied.to_string())?;
+    // A file that cannot be read as text is replaced without a diff.
+    let before = whole_text_or_none(path, &file).ok();
     file.replace(content.as_bytes())
         .map_err(|error| unwritable(path, &error))?;
     let (characters, bytes) = (content.chars().count(), content.len());
     let place = file.path().display();
-    Ok(format!(
-        "Successfully wrote {characters} characters ({bytes} bytes) to {place}"
-    ))
+    let output = format!("Successfully wrote {characters} characters ({bytes} bytes) to {place}");
+    let change = before.and_then(|before| unified_change(&before.unwrap_or_default(), content));
+    Ok((output, change))
 }

@@ -55,6 +55,7 @@ impl Observer for BusObserver {
                 (OutboundKind::Progress, text)
             }
             Signal::Notice(text) => (OutboundKind::Progress, text),
+            Signal::Activity(step) => (OutboundKind::Activity { step }, String::new()),
             Signal::ToolHint(text) => (OutboundKind::ToolHint, text),
         };
         let key = OutboundKey::new(self.message.turn_id(), OutboundSlot::Reply);

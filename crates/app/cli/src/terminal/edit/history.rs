@@ -5,37 +5,49 @@
 //! interleave as a whole.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Maximum number of entries that are offered again.
 const OFFERED: usize = 1000;
 
+/// Number of bytes at the end of the file that are read.
+const READ: u64 = 1 << 20;
+
 /// The file of typed lines.
 #[derive(Debug)]
-pub(super) struct HistoryFile {
+pub(in crate::terminal) struct HistoryFile {
     path: PathBuf,
 }
 
 impl HistoryFile {
     /// Returns the file at `path`, which need not exist.
-    pub(super) fn new(path: PathBuf) -> Self {
+    pub(in crate::terminal) fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
     /// Returns the latest entries, oldest first; none if the file cannot be read.
-    pub(super) fn entries(&self) -> Vec<String> {
-        let bytes = fs::read(&self.path).unwrap_or_default();
+    pub(in crate::terminal) fn entries(&self) -> Vec<String> {
+        let bytes = self.tail().unwrap_or_default();
         let mut entries = parse(&String::from_utf8_lossy(&bytes));
         entries.drain(..entries.len().saturating_sub(OFFERED));
         entries
+    }
+
+    fn tail(&self) -> io::Result<Vec<u8>> {
+        let mut file = File::open(&self.path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(READ)))?;
+        let mut bytes = Vec::new();
+        file.take(READ).read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 
     /// Appends an entry in one write.
     ///
     /// # Errors
     /// Returns the error of the system.
-    pub(super) fn append(&self, entry: &str) -> io::Result<()> {
+    pub(in crate::terminal) fn append(&self, entry: &str) -> io::Result<()> {
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory)?;
         }
@@ -101,5 +113,8 @@ mod tests {
             (entries.len(), entries.first().map(String::as_str)),
             (OFFERED, Some("0"))
         );
+        history.append(&"x".repeat(READ as usize)).unwrap();
+        history.append("last").unwrap();
+        assert_eq!(history.entries().last().map(String::as_str), Some("last"));
     }
 }

@@ -1,0 +1,16 @@
+//! The line that a person types: text, keys, history, completion, and its layout on the screen.
+//!
+//! Nothing here reads a terminal or draws on one: keys come in, rows of text come out.
+
+mod buffer;
+mod completion;
+mod editor;
+mod history;
+mod keys;
+mod layout;
+mod search;
+
+pub(super) use completion::{Candidate, CompletionSource};
+pub(super) use editor::{EditOutcome, LineEditor};
+pub(super) use history::HistoryFile;
+pub(super) use layout::{InputRows, rows_of};

@@ -1,0 +1,96 @@
+//! Commands of the prompt itself, beside those of the assistant.
+
+/// A command of the prompt.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PromptCommand {
+    /// Name without the slash.
+    pub(super) name: &'static str,
+    /// One short sentence on what it does.
+    pub(super) about: &'static str,
+    pub(super) action: PromptAction,
+}
+
+/// The effect of a command of the prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PromptAction {
+    /// Copies the last reply to the clipboard of the terminal.
+    Copy,
+    /// Shows the changes of files in the last turn.
+    Diff,
+    /// Opens the typed text in an editor.
+    Edit,
+    /// Shows the tools of the last turn with their results.
+    Last,
+}
+
+/// All commands of the prompt.
+pub(super) const PROMPT_COMMANDS: [PromptCommand; 4] = [
+    PromptCommand {
+        name: "copy",
+        about: "Copy the last reply to the clipboard",
+        action: PromptAction::Copy,
+    },
+    PromptCommand {
+        name: "diff",
+        about: "Show the file changes of the last turn",
+        action: PromptAction::Diff,
+    },
+    PromptCommand {
+        name: "edit",
+        about: "Write the message in $EDITOR (Ctrl-G)",
+        action: PromptAction::Edit,
+    },
+    PromptCommand {
+        name: "last",
+        about: "Show the tools of the last turn with their results (Ctrl-O)",
+        action: PromptAction::Last,
+    },
+];
+
+/// The keys of the prompt, for `/help`.
+pub(super) const KEYS: &str = "\
+Keys: Enter sends; Alt-Enter, Ctrl-J or a backslash at the end begins a new line; Tab completes
+commands and @files; Up and Ctrl-R search earlier messages; Ctrl-G opens $EDITOR; Ctrl-O shows the
+tools of the last turn; Ctrl-L clears the screen; Ctrl-C clears, stops, leaves; Ctrl-D leaves.
+While a turn runs: Enter sends into the turn, Tab queues the message for the next turn.";
+
+/// Returns the command of a line and its argument; `None` if the prompt has no such command.
+pub(super) fn prompt_command(line: &str) -> Option<(PromptAction, &str)> {
+    let line = line.trim().strip_prefix('/')?;
+    let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let command = PROMPT_COMMANDS
+        .iter()
+        .find(|command| command.name.eq_ignore_ascii_case(name))?;
+    Some((command.action, argument.trim()))
+}
+
+/// Returns the help on the prompt's own commands and keys.
+pub(super) fn help() -> String {
+    let commands = PROMPT_COMMANDS.map(|command| format!("/{} - {}", command.name, command.about));
+    format!("At this prompt:\n{}\n{KEYS}\n", commands.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use nanobot_runtime::command_infos;
+
+    use super::*;
+
+    #[test]
+    fn commands_of_the_prompt_are_recognised() {
+        assert_eq!(prompt_command(" /LAST "), Some((PromptAction::Last, "")));
+        assert_eq!(prompt_command("/diff all"), Some((PromptAction::Diff, "all")));
+        assert_eq!(prompt_command("/stop"), None);
+        assert_eq!(prompt_command("last"), None);
+    }
+
+    #[test]
+    fn no_command_hides_one_of_the_assistant() {
+        for command in PROMPT_COMMANDS {
+            let hidden = command_infos()
+                .iter()
+                .any(|info| info.is_named(command.name));
+            assert!(!hidden, "/{}", command.name);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The conversation at a prompt.
+//!
+//! Replies are printed as they come; below them are the status of the running turn and the edited
+//! message. A message that is sent while a turn runs steers the turn.
+//!
+//! Decision: when the user leaves, the results of running subagents are waited for and shown, as
+//! for a question and for a pipe.
+
+mod commands;
+mod completions;
+mod details;
+mod external;
+mod session;
+mod status;
+
+pub(super) use details::tool_line;
+
+use std::io::Stdout;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use nanobot_runtime::{Runtime, Terminal, TerminalOptions, TerminalProgress};
+
+use self::completions::PromptCompletions;
+use self::session::PromptSession;
+use super::edit::{HistoryFile, LineEditor};
+use super::model_notice;
+use super::screen::{LiveRegion, RawMode};
+use super::stream::Style;
+use super::view::View;
+use crate::failure::CommandFailure;
+use crate::output;
+use crate::signals::Signals;
+
+/// Maximum time for the end of a conversation.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Talks at a prompt until the user leaves.
+///
+/// # Errors
+/// Returns an error if the assistant cannot start.
+pub(crate) async fn converse(
+    runtime: &Runtime,
+    options: TerminalOptions,
+    renders_markdown: bool,
+) -> Result<ExitCode, CommandFailure> {
+    let shows = TerminalProgress::of(runtime.config())?;
+    let terminal = Terminal::start(runtime, options).await?;
+    output::write(&banner(&terminal))?;
+    let mut signals = Signals::listen()?;
+    let mode = if output::is_dumb() {
+        None
+    } else {
+        RawMode::enter().ok()
+    };
+    let Some(mode) = mode else {
+        return super::piped::answer(terminal, shows).await;
+    };
+    let is_coloured = output::is_coloured();
+    let style = if renders_markdown {
+        Style::Markdown
+    } else {
+        Style::Lines
+    };
+    let editor = LineEditor::new(
+        HistoryFile::new(runtime.config().paths().history.clone()),
+        Box::new(PromptCompletions {
+            folder: std::env::current_dir().unwrap_or_default(),
+            arguments: Vec::new(),
+        }),
+    );
+    let mut session = PromptSession::new(
+        terminal,
+        View::terminal(style, is_coloured, shows),
+        editor,
+        region(),
+    );
+    let ended = tokio::select! {
+        outcome = session.run(&mode) => outcome.map(|()| None),
+        code = signals.next() => Ok(Some(code)),
+    };
+    session.leave();
+    mode.restore();
+    let code = match ended {
+        Ok(None) => Ok(session.end_subagents(&mut signals).await),
+        Ok(Some(code)) => Ok(ExitCode::from(code)),
+        Err(error) => Err(error),
+    };
+    tokio::select! {
+        () = session.shut_down() => {}
+        () = tokio::time::sleep(END_TIMEOUT) => {}
+        _ = signals.next() => {}
+    }
+    code
+}
+
+fn region() -> LiveRegion<Stdout> {
+    LiveRegion::new(
+        std::io::stdout(),
+        crossterm::terminal::size().unwrap_or_default(),
+    )
+}
+
+fn banner(terminal: &Terminal) -> String {
+    let mut lines = Vec::new();
+    if let Some(first_run) = terminal.first_run() {
+        lines.push(first_run.to_string());
+    }
+    lines.push(format!(
+        "🐈 nanobot {} · {}",
+        env!("CARGO_PKG_VERSION"),
+        terminal.model()
+    ));
+    lines.extend(model_notice(terminal.model()));
+    lines.extend(
+        terminal
+            .created()
+            .iter()
+            .map(|path| format!("Created {}", path.display())),
+    );
+    lines.push("/help lists commands and keys; Ctrl-C stops a running turn; Ctrl-D leaves.".to_owned());
+    lines.join("\n") + "\n\n"
+}

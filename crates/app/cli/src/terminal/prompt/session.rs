@@ -1,0 +1,422 @@
+//! The loop of the prompt: keys and events come in, lines and frames go out.
+
+use std::collections::VecDeque;
+use std::io::Stdout;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use crossterm::event::{Event, EventStream};
+use futures_util::StreamExt as _;
+use nanobot_runtime::{Terminal, TerminalEvent, is_command};
+
+use super::END_TIMEOUT;
+use super::commands::{PromptAction, help, prompt_command};
+use super::details::TurnDetails;
+use super::external;
+use super::status::{TICK, TurnStatus, cut};
+use crate::failure::CommandFailure;
+use crate::signals::Signals;
+use crate::terminal::edit::{EditOutcome, LineEditor, rows_of};
+use crate::terminal::screen::{Frame, LiveRegion, RawMode};
+use crate::terminal::view::{View, ViewPiece};
+use crate::terminal::{ended, is_farewell};
+
+const PROMPT: &str = "You: ";
+/// Minimum time between two frames.
+const FRAME: Duration = Duration::from_millis(16);
+/// Maximum number of rows of a sent message that stay on the screen.
+const ECHO_ROWS: usize = 100;
+/// Maximum number of queued messages that are shown.
+const QUEUE_ROWS: usize = 3;
+/// Maximum number of queued messages.
+const MAX_QUEUED: usize = 16;
+
+/// A conversation at the prompt.
+pub(super) struct PromptSession {
+    terminal: Terminal,
+    view: View,
+    editor: LineEditor,
+    region: LiveRegion<Stdout>,
+    /// The running turn.
+    status: Option<TurnStatus>,
+    details: TurnDetails,
+    /// Messages for the turns after the running one.
+    queue: VecDeque<String>,
+    /// Number of commands without an answer so far; they end no turn.
+    commands: usize,
+    last_reply: String,
+    /// Lines that were not printed yet.
+    lines: String,
+    /// One line below the edited text, until the next key.
+    hint: Option<&'static str>,
+    /// Set after a Ctrl-C that had nothing to stop; the next one leaves.
+    is_leaving: bool,
+    last_frame: Option<Instant>,
+}
+
+/// The continuation of the loop.
+#[derive(PartialEq, Eq)]
+enum Next {
+    Continue,
+    Leave,
+}
+
+impl PromptSession {
+    pub(super) fn new(
+        terminal: Terminal,
+        view: View,
+        editor: LineEditor,
+        region: LiveRegion<Stdout>,
+    ) -> Self {
+        Self {
+            terminal,
+            view,
+            editor,
+            region,
+            status: None,
+            details: TurnDetails::default(),
+            queue: VecDeque::new(),
+            commands: 0,
+            last_reply: String::new(),
+            lines: String::new(),
+            hint: None,
+            is_leaving: false,
+            last_frame: None,
+        }
+    }
+
+    /// Runs until the user leaves.
+    ///
+    /// # Errors
+    /// Returns an error if the assistant ended, or the terminal cannot be used.
+    pub(super) async fn run(&mut self, mode: &RawMode) -> Result<(), CommandFailure> {
+        let mut keys = EventStream::new();
+        let mut ticks = tokio::time::interval(TICK);
+        self.view.resize(self.region.width());
+        let mut due = Some(Instant::now());
+        loop {
+            let frame = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                key = keys.next() => {
+                    let Some(event) = key else { return Ok(()) };
+                    let (next, outcome) = self.input(event?);
+                    match outcome {
+                        EditOutcome::Submit(text) => {
+                            if self.submit_line(&text).await? == Next::Leave {
+                                return Ok(());
+                            }
+                        }
+                        EditOutcome::Interrupt if next == Next::Continue => self.stop().await,
+                        EditOutcome::Suspend => {
+                            self.draw()?;
+                            mode.suspend()?;
+                            self.region.restart();
+                        }
+                        EditOutcome::OpenEditor => {
+                            drop(keys);
+                            self.open_editor(mode).await?;
+                            keys = EventStream::new();
+                        }
+                        _ => {}
+                    }
+                    if next == Next::Leave {
+                        return Ok(());
+                    }
+                }
+                event = self.terminal.next() => {
+                    let Some(event) = event else { return Err(ended()) };
+                    self.show(&event);
+                    if self.status.is_none() && let Some(text) = self.queue.pop_front() {
+                        self.send(&text).await;
+                    }
+                }
+                _ = ticks.tick(), if self.status.is_some() => {
+                    if let Some(status) = &mut self.status {
+                        status.tick();
+                    }
+                }
+                () = frame => {
+                    due = None;
+                    self.draw()?;
+                    continue;
+                }
+            }
+            let earliest = self.last_frame.map_or_else(Instant::now, |last| last + FRAME);
+            due = due.or(Some(earliest));
+        }
+    }
+
+    /// Removes the region; the cursor is at the beginning of a row.
+    pub(super) fn leave(&mut self) {
+        let lines = std::mem::take(&mut self.lines);
+        if let Err(error) = self.region.leave(&lines) {
+            tracing::debug!(%error, "the terminal takes no text");
+        }
+    }
+
+    /// Waits for running subagents and shows their results. A signal stops them.
+    pub(super) async fn end_subagents(&mut self, signals: &mut Signals) -> ExitCode {
+        let subagents = match self.terminal.unfinished() {
+            0 => return ExitCode::SUCCESS,
+            1 => "1 subagent still works".to_owned(),
+            several => format!("{several} subagents still work"),
+        };
+        self.print(&format!(
+            "{subagents}. Waiting for what comes of it; Ctrl-C stops it and leaves.\n\n"
+        ));
+        self.leave();
+        let code = tokio::select! {
+            () = self.show_unfinished() => return ExitCode::SUCCESS,
+            code = signals.next() => code,
+        };
+        // Through a command, so that the conversation has a record of it when it continues.
+        if tokio::time::timeout(END_TIMEOUT, self.stop_all())
+            .await
+            .is_err()
+        {
+            tracing::warn!("subagents did not stop in time");
+        }
+        ExitCode::from(code)
+    }
+
+    /// Ends the conversation.
+    pub(super) async fn shut_down(self) {
+        self.terminal.shut_down().await;
+    }
+
+    async fn show_unfinished(&mut self) {
+        while let Some(event) = self.terminal.next_unfinished().await {
+            self.show(&event);
+            self.leave();
+        }
+    }
+
+    /// Stops everything in this conversation, and shows the answer.
+    async fn stop_all(&mut self) {
+        self.send("/stop").await;
+        while self.commands > 0
+            && let Some(event) = self.terminal.next().await
+        {
+            self.show(&event);
+            self.leave();
+        }
+    }
+
+    fn input(&mut self, event: Event) -> (Next, EditOutcome) {
+        let outcome = match event {
+            Event::Key(key) => self.editor.key(key, self.status.is_some()),
+            Event::Paste(text) => self.editor.paste(&text),
+            Event::Resize(width, height) => {
+                self.region.resize((width, height));
+                self.view.resize(self.region.width());
+                EditOutcome::Edited
+            }
+            Event::FocusGained | Event::FocusLost | Event::Mouse(_) => EditOutcome::Ignored,
+        };
+        if outcome != EditOutcome::Ignored {
+            self.hint = None;
+        }
+        let was_leaving = std::mem::take(&mut self.is_leaving);
+        match &outcome {
+            EditOutcome::Leave => return (Next::Leave, outcome),
+            EditOutcome::Cleared => {
+                self.is_leaving = true;
+                self.hint = Some("Ctrl-C again leaves; Up brings the text back.");
+            }
+            EditOutcome::Interrupt if self.status.as_mut().is_some_and(TurnStatus::stop) => {}
+            EditOutcome::Interrupt if was_leaving || self.status.is_some() => {
+                return (Next::Leave, outcome);
+            }
+            EditOutcome::Interrupt => {
+                self.is_leaving = true;
+                self.hint = Some("Ctrl-C again leaves.");
+                return (Next::Continue, EditOutcome::Edited);
+            }
+            EditOutcome::Queue(text) if self.queue.len() < MAX_QUEUED => {
+                self.queue.push_back(text.clone());
+            }
+            EditOutcome::Queue(text) => {
+                self.editor.set_text(text);
+                self.hint = Some("Too many messages are queued; Enter sends this one now.");
+            }
+            EditOutcome::TooLong => {
+                self.hint = Some("Too long: put the text into a file and name it with @.");
+            }
+            EditOutcome::ClearScreen => {
+                if let Err(error) = self.region.clear() {
+                    tracing::debug!(%error, "the screen could not be cleared");
+                }
+            }
+            EditOutcome::Details => {
+                let details = self.details.results();
+                self.print(&details);
+            }
+            _ => {}
+        }
+        (Next::Continue, outcome)
+    }
+
+    /// Stops the running turn. Queued messages return to the editor's history.
+    async fn stop(&mut self) {
+        self.queue.clear();
+        self.send("/stop").await;
+    }
+
+    /// Handles a line that was sent by Enter.
+    async fn submit_line(&mut self, text: &str) -> Result<Next, CommandFailure> {
+        if is_farewell(text) {
+            return Ok(Next::Leave);
+        }
+        self.echo(text);
+        match prompt_command(text) {
+            Some((action, argument)) => self.act(action, argument),
+            None => {
+                if text.trim().eq_ignore_ascii_case("/help") {
+                    self.print(&help());
+                }
+                // What was typed is on the screen before anything can block.
+                self.draw()?;
+                self.send(text).await;
+            }
+        }
+        Ok(Next::Continue)
+    }
+
+    fn act(&mut self, action: PromptAction, argument: &str) {
+        match action {
+            PromptAction::Last => {
+                let results = self.details.results();
+                self.print(&results);
+            }
+            PromptAction::Diff => {
+                let changes = self.details.changes();
+                self.print(&changes);
+            }
+            PromptAction::Copy if self.last_reply.is_empty() => {
+                self.print("There is no reply to copy yet.\n");
+            }
+            PromptAction::Copy => {
+                let sequence = external::clipboard_sequence(&self.last_reply);
+                let sent = crate::output::write_verbatim(&sequence);
+                self.print(match sent {
+                    Ok(()) => {
+                        "Copied, if the terminal supports it (OSC 52; some ask or have to be configured).\n"
+                    }
+                    Err(_) => "The terminal takes no text.\n",
+                });
+            }
+            PromptAction::Edit => {
+                self.editor.set_text(argument);
+                self.hint = Some("Ctrl-G opens this text in $EDITOR.");
+            }
+        }
+    }
+
+    async fn open_editor(&mut self, mode: &RawMode) -> Result<(), CommandFailure> {
+        self.leave();
+        mode.restore();
+        let text = self.editor.text().to_owned();
+        let edited = tokio::task::spawn_blocking(move || external::edit_text(&text)).await;
+        mode.resume()?;
+        self.region.restart();
+        match edited {
+            Ok(Ok(text)) => self.editor.set_text(&text),
+            Ok(Err(error)) => self.print(&format!(
+                "The text was not edited: {error}\n  try: set EDITOR to an editor that is installed.\n"
+            )),
+            Err(error) => self.print(&format!("The text was not edited: {error}\n")),
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, text: &str) {
+        if is_command(text) {
+            self.commands += 1;
+        } else if self.status.is_none() {
+            self.status = Some(TurnStatus::begin());
+            self.details.begin();
+        }
+        if let Err(error) = self.terminal.send(text).await {
+            self.print(&format!("{}\n", CommandFailure::from(error)));
+        }
+    }
+
+    fn show(&mut self, event: &TerminalEvent) {
+        match event {
+            TerminalEvent::TurnEnd { .. } => self.status = None,
+            // The reply of a command, of an earlier turn, or from the middle of this one.
+            TerminalEvent::Reply { text, .. } => {
+                self.commands = self.commands.saturating_sub(1);
+                self.last_reply.clone_from(text);
+            }
+            _ => {}
+        }
+        if let Some(status) = &mut self.status {
+            status.record(event);
+        }
+        self.details.record(event);
+        for piece in self.view.show(event) {
+            let (ViewPiece::Reply(text) | ViewPiece::Note(text)) = piece;
+            self.lines.push_str(&text);
+        }
+        if matches!(event, TerminalEvent::Reply { .. }) {
+            self.lines.push('\n');
+        }
+    }
+
+    /// Prints the sent text where the edited one was.
+    fn echo(&mut self, text: &str) {
+        let rows = rows_of(PROMPT, text, 0, self.region.width(), ECHO_ROWS + 1).rows;
+        let is_cut = rows.len() > ECHO_ROWS;
+        for row in rows.iter().take(ECHO_ROWS) {
+            self.lines.push_str(&format!("{row}\n"));
+        }
+        if is_cut {
+            self.lines.push_str("     … (the whole message is sent)\n");
+        }
+    }
+
+    /// Prints whole lines, which must not contain control sequences of others.
+    fn print(&mut self, text: &str) {
+        self.lines.push_str(&nanobot_escape::visible(text));
+    }
+
+    fn draw(&mut self) -> std::io::Result<()> {
+        let lines = std::mem::take(&mut self.lines);
+        let frame = self.frame();
+        self.last_frame = Some(Instant::now());
+        self.region.draw(&lines, frame)
+    }
+
+    fn frame(&self) -> Frame {
+        let (width, height) = (self.region.width(), self.region.height());
+        let mut below: Vec<String> = Vec::new();
+        if let Some(status) = &self.status {
+            below.push(self.view.dim(&status.line(width)));
+        }
+        let queued = self.queue.iter().take(QUEUE_ROWS);
+        below.extend(queued.map(|text| self.view.dim(&cut(&format!("queued: {text}"), width))));
+        let hint = self.hint.map(|hint| self.view.dim(&cut(hint, width)));
+        let room = height.saturating_sub(below.len() + usize::from(hint.is_some()) + 1);
+        let input = self.editor.rows(PROMPT, width, room.max(1));
+        let room = room.saturating_sub(input.rows.len());
+        let preview = self.view.preview();
+        let open: Vec<&str> = preview.lines().collect();
+        let mut rows: Vec<String> = open
+            .iter()
+            .skip(open.len().saturating_sub(room))
+            .map(|row| (*row).to_owned())
+            .collect();
+        rows.extend(below);
+        let cursor = (rows.len() + input.cursor.0, input.cursor.1);
+        rows.extend(input.rows);
+        rows.extend(hint);
+        Frame { rows, cursor }
+    }
+}

@@ -1,0 +1,164 @@
+//! The status line of a running turn: activity, elapsed time, tokens, and the key that stops it.
+
+use std::time::{Duration, Instant};
+
+use nanobot_runtime::TerminalEvent;
+use nanobot_runtime::types::TurnActivity;
+
+use crate::terminal::edit::rows_of;
+
+/// Time between two steps of the indicator.
+pub(super) const TICK: Duration = Duration::from_millis(125);
+
+const INDICATOR: [&str; 4] = ["◐", "◓", "◑", "◒"];
+
+/// State of the running turn.
+#[derive(Debug)]
+pub(super) struct TurnStatus {
+    began: Instant,
+    activity: String,
+    /// Running tools, oldest first.
+    tools: Vec<String>,
+    input_tokens: u64,
+    output_tokens: u64,
+    ticks: usize,
+    /// Set once the person asked to stop it.
+    is_stopping: bool,
+}
+
+impl TurnStatus {
+    /// Returns the status of a turn that begins now.
+    pub(super) fn begin() -> Self {
+        Self {
+            began: Instant::now(),
+            activity: "thinking".to_owned(),
+            tools: Vec::new(),
+            input_tokens: 0,
+            output_tokens: 0,
+            ticks: 0,
+            is_stopping: false,
+        }
+    }
+
+    /// Records an event of the turn.
+    pub(super) fn record(&mut self, event: &TerminalEvent) {
+        match event {
+            TerminalEvent::Delta(_) => "writing".clone_into(&mut self.activity),
+            TerminalEvent::StreamEnd { .. } => "thinking".clone_into(&mut self.activity),
+            TerminalEvent::Activity(TurnActivity::ToolStarted { call }) => {
+                self.tools.push(call.clone());
+            }
+            TerminalEvent::Activity(TurnActivity::ToolFinished { call, .. }) => {
+                if let Some(index) = self.tools.iter().position(|tool| tool == call) {
+                    self.tools.remove(index);
+                }
+                "thinking".clone_into(&mut self.activity);
+            }
+            TerminalEvent::Activity(TurnActivity::ModelAnswered {
+                input_tokens,
+                output_tokens,
+            }) => {
+                self.input_tokens = self.input_tokens.saturating_add(*input_tokens);
+                self.output_tokens = self.output_tokens.saturating_add(*output_tokens);
+            }
+            _ => {}
+        }
+    }
+
+    /// Advances the indicator.
+    pub(super) fn tick(&mut self) {
+        self.ticks += 1;
+    }
+
+    /// Records a request to stop. Returns `false` if there was one before.
+    pub(super) fn stop(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_stopping, true)
+    }
+
+    /// Returns the line, cut to the width of the screen.
+    pub(super) fn line(&self, width: usize) -> String {
+        let indicator = INDICATOR.get(self.ticks % INDICATOR.len()).unwrap_or(&"");
+        let seconds = self.began.elapsed().as_secs();
+        let activity = self.tools.last().unwrap_or(&self.activity);
+        let mut parts = vec![format!("{indicator} {activity}"), duration(seconds)];
+        if self.input_tokens > 0 {
+            parts.push(format!(
+                "{} + {} tokens",
+                self.input_tokens, self.output_tokens
+            ));
+        }
+        parts.push(if self.is_stopping {
+            "stopping".to_owned()
+        } else {
+            "Ctrl-C stops".to_owned()
+        });
+        cut(&parts.join(" · "), width)
+    }
+}
+
+/// Cuts a text to one row.
+pub(super) fn cut(text: &str, width: usize) -> String {
+    let shown = rows_of("", text, 0, width, usize::MAX).rows;
+    match shown.as_slice() {
+        [only] => only.clone(),
+        [first, ..] => {
+            let mut first = first.clone();
+            first.pop();
+            first + "…"
+        }
+        [] => String::new(),
+    }
+}
+
+/// Returns a duration for people: `7 s`, `2 min 5 s`, `1 h 3 min`.
+pub(in crate::terminal) fn duration(seconds: u64) -> String {
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_names_the_running_tool_and_counts_tokens() {
+        let mut status = TurnStatus::begin();
+        assert_eq!(status.line(80), "◐ thinking · 0 s · Ctrl-C stops");
+        let call = "exec(\"ls\")".to_owned();
+        status.record(&TerminalEvent::Activity(TurnActivity::ToolStarted {
+            call: call.clone(),
+        }));
+        status.record(&TerminalEvent::Activity(TurnActivity::ModelAnswered {
+            input_tokens: 1200,
+            output_tokens: 34,
+        }));
+        assert_eq!(
+            status.line(80),
+            "◐ exec(\"ls\") · 0 s · 1200 + 34 tokens · Ctrl-C stops"
+        );
+        assert_eq!(status.line(20), "◐ exec(\"ls\") · 0 …");
+        status.record(&TerminalEvent::Activity(TurnActivity::ToolFinished {
+            call,
+            success: true,
+            elapsed_ms: 5,
+            output: String::new(),
+            change: None,
+        }));
+        assert!(status.stop());
+        assert!(!status.stop());
+        assert_eq!(
+            status.line(80),
+            "◐ thinking · 0 s · 1200 + 34 tokens · stopping"
+        );
+    }
+
+    #[test]
+    fn durations_have_two_units() {
+        for (seconds, expected) in [(7, "7 s"), (125, "2 min 5 s"), (3780, "1 h 3 min")] {
+            assert_eq!(duration(seconds), expected);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The terminal itself: its mode, and the part of its screen that is redrawn.
+
+mod mode;
+mod region;
+
+pub(super) use mode::RawMode;
+pub(super) use region::{Frame, LiveRegion};
