@@ -49,9 +49,12 @@ pub(crate) fn note_piece(text: &str) {
 
 /// `true` if standard output is a terminal that accepts styles.
 pub(crate) fn is_coloured() -> bool {
-    is_terminal()
-        && std::env::var_os("NO_COLOR").is_none()
-        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+    is_terminal() && std::env::var_os("NO_COLOR").is_none() && !is_dumb()
+}
+
+/// `true` if the terminal understands no control sequences.
+pub(crate) fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// `true` if standard output is a terminal.

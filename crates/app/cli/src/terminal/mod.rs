@@ -1,12 +1,11 @@
 //! Conversations at a terminal: one question, a prompt, or lines of a pipe.
 
-mod editor;
-mod history;
+mod edit;
 mod markdown;
-mod mode;
 mod one_shot;
 mod piped;
 mod prompt;
+mod screen;
 mod stream;
 mod style;
 mod table;

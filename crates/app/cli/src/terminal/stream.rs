@@ -141,6 +141,18 @@ impl TextStream {
         out
     }
 
+    /// Returns the text that is not shown yet, as far as it can be shown now.
+    pub(super) fn preview(&self) -> String {
+        match self.style {
+            Style::Markdown => {
+                let rendered = render(&self.pending);
+                rendered.split_inclusive('\n').skip(self.shown).collect()
+            }
+            Style::Lines => self.pending.clone(),
+            Style::Pieces | Style::Verbatim => String::new(),
+        }
+    }
+
     /// Ends the run and returns the rest, including a newline.
     pub(super) fn finish(&mut self) -> String {
         let mut rest = std::mem::take(&mut self.pending);

@@ -4,10 +4,15 @@
 //! what was shown, it is shown again as a whole. Without `sendProgress` nothing is shown piece by
 //! piece: the first words may turn out to accompany a tool call, and cannot be taken back.
 
+use nanobot_runtime::types::TurnActivity;
 use nanobot_runtime::{TerminalEvent, TerminalProgress};
 
+use super::prompt::tool_line;
 use super::stream::{Style, TextStream};
 use super::style::{DIM, styled};
+
+/// Maximum number of lines of a change that are shown with its tool.
+const CHANGE_LINES: usize = 12;
 
 /// Text to print.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,6 +37,8 @@ pub(super) struct View {
     /// Text of the current run, or of the last one that ended.
     run: String,
     has_run_ended: bool,
+    /// Set when the steps of a turn are shown one by one, instead of a hint for several.
+    shows_steps: bool,
 }
 
 impl View {
@@ -42,6 +49,7 @@ impl View {
             stream,
             heading: Some("🐈 nanobot"),
             is_coloured,
+            shows_steps: true,
             ..Self::whole(style, shows)
         }
     }
@@ -57,6 +65,20 @@ impl View {
             is_under_heading: false,
             run: String::new(),
             has_run_ended: false,
+            shows_steps: false,
+        }
+    }
+
+    /// Takes the width of the screen.
+    pub(super) fn resize(&mut self, _width: usize) {}
+
+    /// Returns the text that is not complete enough to be printed, as rows.
+    pub(super) fn preview(&self) -> String {
+        let open = self.stream.as_ref().map(TextStream::preview);
+        let open = open.unwrap_or_default();
+        match self.heading.filter(|_| !self.is_under_heading) {
+            Some(heading) if !open.is_empty() => format!("{}\n{open}", self.dim(heading)),
+            _ => open,
         }
     }
 
@@ -71,7 +93,8 @@ impl View {
             TerminalEvent::Progress(text) if self.is_shown(text) || !self.shows.thoughts => {
                 Vec::new()
             }
-            TerminalEvent::ToolHint(_) if !self.shows.tool_hints => Vec::new(),
+            TerminalEvent::ToolHint(_) if !self.shows.tool_hints || self.shows_steps => Vec::new(),
+            TerminalEvent::Activity(step) => self.step(step),
             TerminalEvent::TurnEnd { .. } => Vec::new(),
             TerminalEvent::Progress(text)
             | TerminalEvent::ToolHint(text)
@@ -83,6 +106,51 @@ impl View {
             }
             TerminalEvent::Reply { text, streamed, .. } => self.reply(text, *streamed),
         }
+    }
+
+    /// Returns the line of a finished tool, and the change that it made in a file.
+    fn step(&mut self, step: &TurnActivity) -> Vec<ViewPiece> {
+        let TurnActivity::ToolFinished {
+            call,
+            success,
+            elapsed_ms,
+            output,
+            change,
+        } = step
+        else {
+            return Vec::new();
+        };
+        if !self.shows_steps || !self.shows.tool_hints {
+            return Vec::new();
+        }
+        let mut text = tool_line(call, *success, *elapsed_ms);
+        if !success && let Some(reason) = output.lines().find(|line| !line.trim().is_empty()) {
+            text.push_str(&format!("\n  {}", reason.trim()));
+        }
+        let mut pieces = self.end_run();
+        pieces.push(ViewPiece::Note(self.note(&text)));
+        if let Some(change) = change {
+            pieces.push(ViewPiece::Note(self.change(change)));
+        }
+        self.is_under_heading = false;
+        pieces
+    }
+
+    /// Returns the beginning of a change.
+    fn change(&self, change: &str) -> String {
+        let change = crate::output::sanitize(change);
+        let lines: Vec<&str> = change.lines().collect();
+        let mut shown: String = lines
+            .iter()
+            .take(CHANGE_LINES)
+            .map(|line| format!("    {line}\n"))
+            .collect();
+        if lines.len() > CHANGE_LINES {
+            let more = lines.len() - CHANGE_LINES;
+            shown.push_str(&self.dim(&format!("    … {more} more lines; /diff shows them")));
+            shown.push('\n');
+        }
+        shown
     }
 
     fn delta(&mut self, text: &str) -> Vec<ViewPiece> {
@@ -160,7 +228,8 @@ impl View {
         lines.concat()
     }
 
-    fn dim(&self, text: &str) -> String {
+    /// Returns text for the margin.
+    pub(super) fn dim(&self, text: &str) -> String {
         if self.is_coloured {
             styled(DIM, text)
         } else {

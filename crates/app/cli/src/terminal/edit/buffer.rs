@@ -3,7 +3,7 @@
 use reedline::LineBuffer;
 
 /// Maximum length of the edited text, in bytes.
-pub(super) const MAX_INPUT: usize = 512 << 10;
+pub(in crate::terminal) const MAX_INPUT: usize = 512 << 10;
 
 /// Maximum number of states that can be restored.
 const MAX_UNDO: usize = 200;

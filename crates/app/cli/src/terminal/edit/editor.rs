@@ -83,7 +83,9 @@ impl LineEditor {
         // Terminals send the line breaks of a paste as carriage returns.
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         if let Some(search) = &mut self.search {
-            search.query.push_str(text.lines().next().unwrap_or_default());
+            search
+                .query
+                .push_str(text.lines().next().unwrap_or_default());
             search.restart(&self.history);
             return EditOutcome::Edited;
         }
@@ -306,7 +308,11 @@ fn menu_rows(menu: &Menu, rows: usize, width: usize) -> Vec<String> {
         .min(width / 2);
     shown
         .map(|(index, candidate)| {
-            let mark = if menu.selected == Some(index) { "›" } else { " " };
+            let mark = if menu.selected == Some(index) {
+                "›"
+            } else {
+                " "
+            };
             let padding = " ".repeat(widest.saturating_sub(candidate.text.width()));
             let row = format!("{mark} {}{padding}  {}", candidate.text, candidate.about);
             let row = rows_of("", row.trim_end(), 0, width, 1).rows;
@@ -329,7 +335,9 @@ mod tests {
             let start = before.rfind(' ').map_or(0, |index| index + 1);
             let word = before.get(start..).unwrap_or_default();
             let known = ["/status", "/stop", "@src/"];
-            let candidates = known.iter().filter(|known| !word.is_empty() && known.starts_with(word));
+            let candidates = known
+                .iter()
+                .filter(|known| !word.is_empty() && known.starts_with(word));
             let candidates = candidates.map(|known| Candidate {
                 text: (*known).to_owned(),
                 about: "about".to_owned(),
@@ -371,7 +379,10 @@ mod tests {
         let mut editor = editor(&home);
         assert_eq!(press(&mut editor, "\n"), EditOutcome::Ignored);
         press(&mut editor, "aⒿb\\\nc");
-        assert_eq!(press(&mut editor, "\n"), EditOutcome::Submit("a\nb\nc".to_owned()));
+        assert_eq!(
+            press(&mut editor, "\n"),
+            EditOutcome::Submit("a\nb\nc".to_owned())
+        );
         assert_eq!(editor.text(), "");
         press(&mut editor, "↑");
         assert_eq!(editor.text(), "a\nb\nc");
@@ -397,8 +408,14 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let mut editor = editor(&home);
         press(&mut editor, "typedⓇON");
-        assert_eq!(editor.rows("> ", 40, 9).rows, ["> old one", "search history: ON"]);
-        assert_eq!(press(&mut editor, "\n"), EditOutcome::Submit("old one".to_owned()));
+        assert_eq!(
+            editor.rows("> ", 40, 9).rows,
+            ["> old one", "search history: ON"]
+        );
+        assert_eq!(
+            press(&mut editor, "\n"),
+            EditOutcome::Submit("old one".to_owned())
+        );
         press(&mut editor, "draftⓇnew⎋");
         assert_eq!(editor.text(), "draft");
     }
@@ -420,7 +437,10 @@ mod tests {
         let tab = KeyEvent::new(KeyCode::Tab, KeyModifiers::NONE);
         press(&mut editor, " later");
         assert_eq!(editor.key(tab, false), EditOutcome::Ignored);
-        assert_eq!(editor.key(tab, true), EditOutcome::Queue("@src/ later".to_owned()));
+        assert_eq!(
+            editor.key(tab, true),
+            EditOutcome::Queue("@src/ later".to_owned())
+        );
     }
 
     #[test]

@@ -123,9 +123,21 @@ mod tests {
             (KeyCode::Enter, KeyModifiers::NONE, Some(Key::Submit)),
             (KeyCode::Enter, KeyModifiers::ALT, Some(Key::NewLine)),
             (KeyCode::Enter, KeyModifiers::SHIFT, Some(Key::NewLine)),
-            (KeyCode::Char('j'), KeyModifiers::CONTROL, Some(Key::NewLine)),
-            (KeyCode::Char('J'), KeyModifiers::SHIFT, Some(Key::Insert('J'))),
-            (KeyCode::Char('é'), KeyModifiers::NONE, Some(Key::Insert('é'))),
+            (
+                KeyCode::Char('j'),
+                KeyModifiers::CONTROL,
+                Some(Key::NewLine),
+            ),
+            (
+                KeyCode::Char('J'),
+                KeyModifiers::SHIFT,
+                Some(Key::Insert('J')),
+            ),
+            (
+                KeyCode::Char('é'),
+                KeyModifiers::NONE,
+                Some(Key::Insert('é')),
+            ),
             // AltGr is reported as both.
             (
                 KeyCode::Char('@'),

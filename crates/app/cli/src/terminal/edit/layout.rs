@@ -78,7 +78,12 @@ fn shown(grapheme: &str, column: usize) -> String {
 mod tests {
     use super::*;
 
-    fn laid_out(text: &str, cursor: usize, width: usize, height: usize) -> (Vec<String>, (usize, usize)) {
+    fn laid_out(
+        text: &str,
+        cursor: usize,
+        width: usize,
+        height: usize,
+    ) -> (Vec<String>, (usize, usize)) {
         let layout = rows_of("> ", text, cursor, width, height);
         (layout.rows, layout.cursor)
     }
@@ -115,9 +120,15 @@ mod tests {
     fn only_the_rows_around_the_cursor_are_shown() {
         let text = "1\n2\n3\n4\n5";
         let (rows, cursor) = laid_out(text, text.len(), 10, 2);
-        assert_eq!((rows, cursor), (vec!["  4".to_owned(), "  5".to_owned()], (1, 3)));
+        assert_eq!(
+            (rows, cursor),
+            (vec!["  4".to_owned(), "  5".to_owned()], (1, 3))
+        );
         let (rows, cursor) = laid_out(text, 0, 10, 2);
-        assert_eq!((rows, cursor), (vec!["> 1".to_owned(), "  2".to_owned()], (0, 2)));
+        assert_eq!(
+            (rows, cursor),
+            (vec!["> 1".to_owned(), "  2".to_owned()], (0, 2))
+        );
     }
 
     #[test]

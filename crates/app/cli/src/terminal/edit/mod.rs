@@ -10,6 +10,7 @@ mod keys;
 mod layout;
 mod search;
 
+pub(super) use buffer::MAX_INPUT;
 pub(super) use completion::{Candidate, CompletionSource};
 pub(super) use editor::{EditOutcome, LineEditor};
 pub(super) use history::HistoryFile;

@@ -79,7 +79,10 @@ mod tests {
     #[test]
     fn commands_of_the_prompt_are_recognised() {
         assert_eq!(prompt_command(" /LAST "), Some((PromptAction::Last, "")));
-        assert_eq!(prompt_command("/diff all"), Some((PromptAction::Diff, "all")));
+        assert_eq!(
+            prompt_command("/diff all"),
+            Some((PromptAction::Diff, "all"))
+        );
         assert_eq!(prompt_command("/stop"), None);
         assert_eq!(prompt_command("last"), None);
     }

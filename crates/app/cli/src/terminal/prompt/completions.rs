@@ -124,7 +124,10 @@ mod tests {
             arguments: Vec::new(),
         };
         let (start, found) = texts(&completions, "look at @n");
-        assert_eq!((start, found), (8, vec!["@nested/".to_owned(), "@notes.md".to_owned()]));
+        assert_eq!(
+            (start, found),
+            (8, vec!["@nested/".to_owned(), "@notes.md".to_owned()])
+        );
         assert_eq!(texts(&completions, "@nested/").1, ["@nested/日本.txt"]);
         assert_eq!(texts(&completions, "@.").1, ["@.hidden"]);
         assert_eq!(texts(&completions, "@missing/x").1, Vec::<String>::new());

@@ -130,6 +130,10 @@ mod tests {
         for _ in 0..MAX_RUNS + 5 {
             details.record(&run("a", None));
         }
-        assert!(details.results().starts_with("(5 earlier runs are not shown)\n"));
+        assert!(
+            details
+                .results()
+                .starts_with("(5 earlier runs are not shown)\n")
+        );
     }
 }

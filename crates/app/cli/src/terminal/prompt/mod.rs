@@ -118,6 +118,8 @@ fn banner(terminal: &Terminal) -> String {
             .iter()
             .map(|path| format!("Created {}", path.display())),
     );
-    lines.push("/help lists commands and keys; Ctrl-C stops a running turn; Ctrl-D leaves.".to_owned());
+    lines.push(
+        "/help lists commands and keys; Ctrl-C stops a running turn; Ctrl-D leaves.".to_owned(),
+    );
     lines.join("\n") + "\n\n"
 }

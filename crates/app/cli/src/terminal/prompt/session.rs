@@ -58,6 +58,7 @@ pub(super) struct PromptSession {
 #[derive(PartialEq, Eq)]
 enum Next {
     Continue,
+    OpenEditor,
     Leave,
 }
 
@@ -107,11 +108,15 @@ impl PromptSession {
                     let Some(event) = key else { return Ok(()) };
                     let (next, outcome) = self.input(event?);
                     match outcome {
-                        EditOutcome::Submit(text) => {
-                            if self.submit_line(&text).await? == Next::Leave {
-                                return Ok(());
+                        EditOutcome::Submit(text) => match self.submit_line(&text).await? {
+                            Next::Leave => return Ok(()),
+                            Next::OpenEditor => {
+                                drop(keys);
+                                self.open_editor(mode).await?;
+                                keys = EventStream::new();
                             }
-                        }
+                            Next::Continue => {}
+                        },
                         EditOutcome::Interrupt if next == Next::Continue => self.stop().await,
                         EditOutcome::Suspend => {
                             self.draw()?;
@@ -147,7 +152,9 @@ impl PromptSession {
                     continue;
                 }
             }
-            let earliest = self.last_frame.map_or_else(Instant::now, |last| last + FRAME);
+            let earliest = self
+                .last_frame
+                .map_or_else(Instant::now, |last| last + FRAME);
             due = due.or(Some(earliest));
         }
     }
@@ -262,7 +269,7 @@ impl PromptSession {
         (Next::Continue, outcome)
     }
 
-    /// Stops the running turn. Queued messages return to the editor's history.
+    /// Stops the running turn. Queued messages are not sent; they are in the history.
     async fn stop(&mut self) {
         self.queue.clear();
         self.send("/stop").await;
@@ -275,7 +282,7 @@ impl PromptSession {
         }
         self.echo(text);
         match prompt_command(text) {
-            Some((action, argument)) => self.act(action, argument),
+            Some((action, argument)) => return Ok(self.act(action, argument)),
             None => {
                 if text.trim().eq_ignore_ascii_case("/help") {
                     self.print(&help());
@@ -288,7 +295,7 @@ impl PromptSession {
         Ok(Next::Continue)
     }
 
-    fn act(&mut self, action: PromptAction, argument: &str) {
+    fn act(&mut self, action: PromptAction, argument: &str) -> Next {
         match action {
             PromptAction::Last => {
                 let results = self.details.results();
@@ -313,9 +320,10 @@ impl PromptSession {
             }
             PromptAction::Edit => {
                 self.editor.set_text(argument);
-                self.hint = Some("Ctrl-G opens this text in $EDITOR.");
+                return Next::OpenEditor;
             }
         }
+        Next::Continue
     }
 
     async fn open_editor(&mut self, mode: &RawMode) -> Result<(), CommandFailure> {

@@ -116,13 +116,18 @@ impl<W: Write> LiveRegion<W> {
         self.draw(lines, Frame::default())
     }
 
+    /// Begins a new region at the cursor, after another program has used the terminal.
+    pub(in crate::terminal) fn restart(&mut self) {
+        self.shown = Frame::default();
+        self.above = 0;
+    }
+
     /// Erases the screen; the region is to be drawn again.
     ///
     /// # Errors
     /// Returns the error of the system.
     pub(in crate::terminal) fn clear(&mut self) -> io::Result<()> {
-        self.shown = Frame::default();
-        self.above = 0;
+        self.restart();
         self.out.write_all(b"\x1b[2J\x1b[H")?;
         self.out.flush()
     }
@@ -144,7 +149,10 @@ impl<W: Write> LiveRegion<W> {
 
     /// Removes the first rows of a frame that is higher than the screen.
     fn fitting(&self, mut frame: Frame) -> Frame {
-        let excess = frame.rows.len().saturating_sub(self.height.saturating_sub(1).max(1));
+        let excess = frame
+            .rows
+            .len()
+            .saturating_sub(self.height.saturating_sub(1).max(1));
         frame.rows.drain(..excess);
         frame.cursor.0 = frame.cursor.0.saturating_sub(excess);
         frame.cursor.1 = frame.cursor.1.min(self.width.saturating_sub(1));
@@ -166,6 +174,10 @@ pub(in crate::terminal) fn shown_width(row: &str) -> usize {
 mod tests {
     use super::*;
 
+    fn size(length: u16) -> std::num::NonZero<u16> {
+        length.try_into().unwrap()
+    }
+
     /// Draws frames on an emulated screen and returns its text with the position of the cursor.
     struct Emulator {
         region: LiveRegion<Vec<u8>>,
@@ -176,7 +188,7 @@ mod tests {
         fn new(width: u16, height: u16) -> Self {
             Self {
                 region: LiveRegion::new(Vec::new(), (width, height)),
-                screen: vt100::Parser::new(height, width, 100),
+                screen: vt100::Parser::new(size(height), size(width), 100),
             }
         }
 
@@ -191,7 +203,10 @@ mod tests {
     #[test]
     fn lines_scroll_above_the_redrawn_region() {
         let mut emulator = Emulator::new(20, 5);
-        assert_eq!(emulator.draw("", &["thinking", "> a"], (1, 3)), "thinking\n> a");
+        assert_eq!(
+            emulator.draw("", &["thinking", "> a"], (1, 3)),
+            "thinking\n> a"
+        );
         assert_eq!(
             emulator.draw("one\ntwo\n", &["> ab"], (0, 4)),
             "one\ntwo\n> ab"
@@ -201,7 +216,9 @@ mod tests {
         assert_eq!(shown, "4\n5\n6\nopen\n> ab");
         assert_eq!(emulator.screen.screen().cursor_position(), (4, 2));
         emulator.region.leave("end\n").unwrap();
-        emulator.screen.process(&std::mem::take(&mut emulator.region.out));
+        emulator
+            .screen
+            .process(&std::mem::take(&mut emulator.region.out));
         assert_eq!(emulator.screen.screen().contents(), "4\n5\n6\nend");
     }
 
@@ -230,8 +247,11 @@ mod tests {
         let mut emulator = Emulator::new(20, 6);
         emulator.draw("", &["status", "> abc"], (1, 5));
         emulator.region.resize((40, 6));
-        emulator.screen.screen_mut().set_size(6, 40);
-        assert_eq!(emulator.draw("", &["status", "> abc"], (1, 5)), "status\n> abc");
+        emulator.screen.screen_mut().set_size(size(6), size(40));
+        assert_eq!(
+            emulator.draw("", &["status", "> abc"], (1, 5)),
+            "status\n> abc"
+        );
     }
 
     #[test]
