@@ -4,6 +4,7 @@
 //! macros end the process when the reader of a pipe goes away. Hidden characters are escaped here,
 //! so that no command can forget to; JSON has its own escapes for them (`commands::json`).
 
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use nanobot_escape::visible;
@@ -47,9 +48,44 @@ pub(crate) fn note_piece(text: &str) {
     drop(error.flush());
 }
 
-/// `true` if standard output is a terminal that accepts styles.
+/// Styles that standard output shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Palette {
+    /// Attributes and colours.
+    #[default]
+    Colours,
+    /// Bold, dim, italic, underlined and struck text without colours.
+    Attributes,
+    /// No escape sequences.
+    Plain,
+}
+
+impl Palette {
+    /// Returns the palette of standard output. `NO_COLOR` removes the colours, but not the other
+    /// styles; a pipe and a terminal of the type `dumb` show neither.
+    pub(crate) fn of_output() -> Self {
+        Self::of(
+            is_terminal(),
+            std::env::var_os("NO_COLOR").as_deref(),
+            std::env::var_os("TERM").as_deref(),
+        )
+    }
+
+    /// An empty `NO_COLOR` counts as unset (<https://no-color.org>).
+    fn of(is_terminal: bool, no_color: Option<&OsStr>, term: Option<&OsStr>) -> Self {
+        if !is_terminal || term.is_some_and(|term| term == "dumb") {
+            Self::Plain
+        } else if no_color.is_some_and(|value| !value.is_empty()) {
+            Self::Attributes
+        } else {
+            Self::Colours
+        }
+    }
+}
+
+/// `true` if standard output is a terminal that shows colours.
 pub(crate) fn is_coloured() -> bool {
-    is_terminal() && std::env::var_os("NO_COLOR").is_none() && !is_dumb()
+    Palette::of_output() == Palette::Colours
 }
 
 /// `true` if the terminal understands no control sequences.
@@ -71,4 +107,26 @@ pub(crate) fn is_interactive() -> bool {
 /// model, a file or another person must not move the cursor or rename the window.
 pub(crate) fn sanitize(text: &str) -> String {
     nanobot_escape::sanitize(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn palette_follows_terminal_and_environment() {
+        let table = [
+            (true, None, None, Palette::Colours),
+            (true, None, Some("xterm"), Palette::Colours),
+            (true, Some(""), Some("xterm"), Palette::Colours),
+            (true, Some("1"), Some("xterm"), Palette::Attributes),
+            (true, None, Some("dumb"), Palette::Plain),
+            (true, Some("1"), Some("dumb"), Palette::Plain),
+            (false, None, Some("xterm"), Palette::Plain),
+        ];
+        for (is_terminal, no_color, term, expected) in table {
+            let palette = Palette::of(is_terminal, no_color.map(OsStr::new), term.map(OsStr::new));
+            assert_eq!(palette, expected, "{is_terminal} {no_color:?} {term:?}");
+        }
+    }
 }

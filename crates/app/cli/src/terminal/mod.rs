@@ -1,14 +1,11 @@
 //! Conversations at a terminal: one question, a prompt, or lines of a pipe.
 
 mod edit;
-mod markdown;
 mod one_shot;
 mod piped;
 mod prompt;
+mod render;
 mod screen;
-mod stream;
-mod style;
-mod table;
 mod view;
 
 pub(crate) use one_shot::ask_once;

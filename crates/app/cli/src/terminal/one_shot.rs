@@ -9,7 +9,7 @@ use nanobot_runtime::{
 };
 
 use super::model_notice;
-use super::stream::Style;
+use super::render::{Layout, Style};
 use super::view::{View, ViewPiece};
 use crate::failure::{CommandFailure, FAILED};
 use crate::output;
@@ -89,10 +89,16 @@ struct Screen {
 
 impl Screen {
     fn new(renders_markdown: bool, shows: TerminalProgress) -> Self {
-        let is_coloured = output::is_coloured();
-        let view = match (output::is_terminal(), renders_markdown && is_coloured) {
-            (true, true) => View::terminal(Style::Markdown, true, shows),
-            (true, false) => View::terminal(Style::Pieces, is_coloured, shows),
+        let layout = Layout {
+            width: crossterm::terminal::size()
+                .ok()
+                .map(|(width, _)| usize::from(width))
+                .filter(|width| *width > 0),
+            palette: output::Palette::of_output(),
+        };
+        let view = match (output::is_terminal(), renders_markdown && !output::is_dumb()) {
+            (true, true) => View::terminal(Style::Markdown, layout, shows),
+            (true, false) => View::terminal(Style::Pieces, layout, shows),
             (false, _) => View::whole(Style::Verbatim, shows),
         };
         Self {

@@ -11,7 +11,7 @@ use nanobot_runtime::{Runtime, Terminal, TerminalEvent, TerminalOptions, Termina
 use tokio::sync::mpsc;
 
 use super::ended;
-use super::stream::Style;
+use super::render::Style;
 use super::view::{View, ViewPiece};
 use super::{is_command, is_farewell, model_notice};
 use crate::failure::{CommandFailure, FAILED};

@@ -8,11 +8,12 @@ use nanobot_runtime::types::TurnActivity;
 use nanobot_runtime::{TerminalEvent, TerminalProgress};
 
 use super::prompt::tool_line;
-use super::stream::{Style, TextStream};
-use super::style::{DIM, styled};
+use crate::output::Palette;
+use super::render::{DIM, Layout, Style, TextStream, diff, painted};
 
-/// Maximum number of lines of a change that are shown with its tool.
-const CHANGE_LINES: usize = 12;
+/// Maximum number of rows of a change that are shown with its tool; `/diff` shows all.
+const CHANGE_ROWS: usize = 12;
+const CHANGE_INDENT: &str = "    ";
 
 /// Text to print.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub(super) struct View {
     /// Shows replies as they arrive; `None` if they are shown as a whole.
     stream: Option<TextStream>,
     style: Style,
-    is_coloured: bool,
+    layout: Layout,
     shows: TerminalProgress,
     /// Shown above each reply.
     heading: Option<&'static str>,
@@ -43,12 +44,12 @@ pub(super) struct View {
 
 impl View {
     /// Returns a view for a terminal.
-    pub(super) fn terminal(style: Style, is_coloured: bool, shows: TerminalProgress) -> Self {
-        let stream = shows.thoughts.then(|| TextStream::new(style));
+    pub(super) fn terminal(style: Style, layout: Layout, shows: TerminalProgress) -> Self {
+        let stream = shows.thoughts.then(|| TextStream::with_layout(style, layout));
         Self {
             stream,
             heading: Some("🐈 nanobot"),
-            is_coloured,
+            layout,
             shows_steps: true,
             ..Self::whole(style, shows)
         }
@@ -60,7 +61,10 @@ impl View {
             stream: None,
             style,
             shows,
-            is_coloured: false,
+            layout: Layout {
+                width: None,
+                palette: Palette::Plain,
+            },
             heading: None,
             is_under_heading: false,
             run: String::new(),
@@ -69,8 +73,10 @@ impl View {
         }
     }
 
-    /// Takes the width of the screen.
-    pub(super) fn resize(&mut self, _width: usize) {}
+    /// Takes the width of the screen. A run of text keeps the width with which it began.
+    pub(super) fn resize(&mut self, width: usize) {
+        self.layout.width = Some(width);
+    }
 
     /// Returns the text that is not complete enough to be printed, as rows.
     pub(super) fn preview(&self) -> String {
@@ -138,25 +144,23 @@ impl View {
 
     /// Returns the beginning of a change.
     fn change(&self, change: &str) -> String {
-        let change = crate::output::sanitize(change);
-        let lines: Vec<&str> = change.lines().collect();
-        let mut shown: String = lines
-            .iter()
-            .take(CHANGE_LINES)
-            .map(|line| format!("    {line}\n"))
-            .collect();
-        if lines.len() > CHANGE_LINES {
-            let more = lines.len() - CHANGE_LINES;
-            shown.push_str(&self.dim(&format!("    … {more} more lines; /diff shows them")));
-            shown.push('\n');
-        }
-        shown
+        let layout = Layout {
+            width: self.layout.width.map(|width| width.saturating_sub(CHANGE_INDENT.len())),
+            ..self.layout
+        };
+        let rows = diff(change, layout, CHANGE_ROWS);
+        rows.lines()
+            .map(|row| format!("{CHANGE_INDENT}{row}\n"))
+            .collect()
     }
 
     fn delta(&mut self, text: &str) -> Vec<ViewPiece> {
         if self.has_run_ended {
             self.run.clear();
             self.has_run_ended = false;
+        }
+        if let Some(stream) = self.stream.as_mut().filter(|_| self.run.is_empty()) {
+            *stream = TextStream::with_layout(self.style, self.layout);
         }
         let Some(stream) = &mut self.stream else {
             return Vec::new();
@@ -170,7 +174,7 @@ impl View {
         let mut pieces = self.end_run();
         let unshown = if streamed { self.unshown(text) } else { text };
         if !unshown.is_empty() {
-            let mut whole = TextStream::new(self.style);
+            let mut whole = TextStream::with_layout(self.style, self.layout);
             let shown = whole.push(unshown) + &whole.finish();
             pieces.extend(self.with_heading(shown));
         }
@@ -230,11 +234,7 @@ impl View {
 
     /// Returns text for the margin.
     pub(super) fn dim(&self, text: &str) -> String {
-        if self.is_coloured {
-            styled(DIM, text)
-        } else {
-            text.to_owned()
-        }
+        painted(text, DIM, self.layout.palette)
     }
 }
 
@@ -251,6 +251,11 @@ mod tests {
             })
             .collect()
     }
+
+    const PLAIN: Layout = Layout {
+        width: None,
+        palette: Palette::Plain,
+    };
 
     const ALL: TerminalProgress = TerminalProgress {
         thoughts: true,
@@ -284,7 +289,7 @@ mod tests {
                 format!("{news}{words}{hint}Two.\n"),
                 "{shows:?}"
             );
-            let mut terminal = View::terminal(Style::Lines, false, shows);
+            let mut terminal = View::terminal(Style::Lines, PLAIN, shows);
             let streamed = if thoughts {
                 "🐈 nanobot\nLet me look.\n"
             } else {
@@ -317,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_turn_with_tools_is_shown_once() {
-        let mut view = View::terminal(Style::Lines, false, ALL);
+        let mut view = View::terminal(Style::Lines, PLAIN, ALL);
         let events = [
             delta("Let me "),
             delta("look."),
@@ -337,7 +342,7 @@ mod tests {
 
     #[test]
     fn incomplete_stream_is_followed_by_the_full_reply() {
-        let mut view = View::terminal(Style::Lines, false, ALL);
+        let mut view = View::terminal(Style::Lines, PLAIN, ALL);
         let events = [
             delta("one th"),
             TerminalEvent::StreamEnd { resuming: false },
@@ -351,7 +356,7 @@ mod tests {
 
     #[test]
     fn appended_paragraph_is_shown_alone() {
-        let mut view = View::terminal(Style::Lines, false, ALL);
+        let mut view = View::terminal(Style::Lines, PLAIN, ALL);
         let events = [
             delta("one"),
             TerminalEvent::StreamEnd { resuming: false },

@@ -26,7 +26,7 @@ use self::session::PromptSession;
 use super::edit::{HistoryFile, LineEditor};
 use super::model_notice;
 use super::screen::{LiveRegion, RawMode};
-use super::stream::Style;
+use super::render::{Layout, Style};
 use super::view::View;
 use crate::failure::CommandFailure;
 use crate::output;
@@ -56,7 +56,6 @@ pub(crate) async fn converse(
     let Some(mode) = mode else {
         return super::piped::answer(terminal, shows).await;
     };
-    let is_coloured = output::is_coloured();
     let style = if renders_markdown {
         Style::Markdown
     } else {
@@ -71,7 +70,7 @@ pub(crate) async fn converse(
     );
     let mut session = PromptSession::new(
         terminal,
-        View::terminal(style, is_coloured, shows),
+        View::terminal(style, layout(), shows),
         editor,
         region(),
     );
@@ -92,6 +91,14 @@ pub(crate) async fn converse(
         _ = signals.next() => {}
     }
     code
+}
+
+/// Returns the layout of the terminal; the width is set before anything is shown.
+fn layout() -> Layout {
+    Layout {
+        width: None,
+        palette: output::Palette::of_output(),
+    }
 }
 
 fn region() -> LiveRegion<Stdout> {

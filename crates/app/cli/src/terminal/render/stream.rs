@@ -13,6 +13,8 @@ use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 use nanobot_escape::Escaper;
 
 use super::markdown::{is_too_deep, options, render};
+use super::preview::completed;
+use super::style::Layout;
 
 /// Maximum length of a block or a line that is shown as a whole, in bytes.
 const PENDING_LIMIT: usize = 64 << 10;
@@ -29,7 +31,7 @@ const EAGER: usize = 256;
 
 /// Display style of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(crate) enum Style {
     /// Rendered Markdown.
     Markdown,
     /// Unrendered text, in whole lines.
@@ -42,8 +44,9 @@ pub(super) enum Style {
 
 /// One run of text.
 #[derive(Debug)]
-pub(super) struct TextStream {
+pub(crate) struct TextStream {
     style: Style,
+    layout: Layout,
     /// Escapes pieces; Markdown is escaped when it is rendered.
     escaper: Escaper,
     /// Text that is not shown yet, or belongs to an unfinished block.
@@ -59,10 +62,16 @@ pub(super) struct TextStream {
 }
 
 impl TextStream {
-    /// Returns an empty run.
-    pub(super) fn new(style: Style) -> Self {
+    /// Returns an empty run whose lines are not wrapped.
+    pub(crate) fn new(style: Style) -> Self {
+        Self::with_layout(style, Layout::default())
+    }
+
+    /// Returns an empty run whose Markdown is rendered in a layout.
+    pub(crate) fn with_layout(style: Style, layout: Layout) -> Self {
         Self {
             style,
+            layout,
             escaper: Escaper::default(),
             pending: String::new(),
             grown: 0,
@@ -74,7 +83,7 @@ impl TextStream {
 
     /// Takes a piece and returns the text to print now: nothing, or whole lines unless the style
     /// shows pieces at once.
-    pub(super) fn push(&mut self, piece: &str) -> String {
+    pub(crate) fn push(&mut self, piece: &str) -> String {
         match self.style {
             Style::Pieces => {
                 let piece = self.escaper.push(piece);
@@ -141,20 +150,21 @@ impl TextStream {
         out
     }
 
-    /// Returns the text that is not shown yet, as far as it can be shown now.
-    pub(super) fn preview(&self) -> String {
+    /// Returns the rendering of the block that is still being written, in whole lines without those
+    /// that were shown. It follows the shown text until the next call of [`Self::push`] or
+    /// [`Self::finish`].
+    pub(crate) fn preview(&self) -> String {
         match self.style {
-            Style::Markdown => {
-                let rendered = render(&self.pending);
-                rendered.split_inclusive('\n').skip(self.shown).collect()
-            }
-            Style::Lines => self.pending.clone(),
+            Style::Markdown if self.pending.trim().is_empty() => String::new(),
+            Style::Markdown => self.lines_beyond(&render(&completed(&self.pending), self.layout)),
+            Style::Lines if self.pending.is_empty() => String::new(),
+            Style::Lines => format!("{}\n", self.pending),
             Style::Pieces | Style::Verbatim => String::new(),
         }
     }
 
     /// Ends the run and returns the rest, including a newline.
-    pub(super) fn finish(&mut self) -> String {
+    pub(crate) fn finish(&mut self) -> String {
         let mut rest = std::mem::take(&mut self.pending);
         let held = self.escaper.finish();
         rest.push_str(&held);
@@ -167,7 +177,7 @@ impl TextStream {
         if self.open_line || (!text.is_empty() && !text.ends_with('\n')) {
             text.push('\n');
         }
-        *self = Self::new(self.style);
+        *self = Self::with_layout(self.style, self.layout);
         text
     }
 
@@ -197,7 +207,7 @@ impl TextStream {
             let certain = self
                 .pending
                 .get(..last.certain - last.start)
-                .map(render)
+                .map(|certain| render(certain, self.layout))
                 .unwrap_or_default();
             out.push_str(&self.lines_beyond(&certain));
             self.shown = certain.lines().count();
@@ -207,7 +217,7 @@ impl TextStream {
 
     /// Returns the lines of a finished block that were not shown yet.
     fn block(&mut self, markdown: &str) -> String {
-        let rendered = render(markdown);
+        let rendered = render(markdown, self.layout);
         let out = self.lines_beyond(&rendered);
         self.shown = 0;
         self.separated |= !rendered.is_empty();
@@ -292,8 +302,10 @@ fn fence_of(block: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use nanobot_testkit::{HOSTILE_MARKDOWN, check_bounded};
+    use proptest::prelude::*;
 
     use super::*;
+    use crate::output::Palette;
 
     #[test]
     fn endless_block_is_shown_in_parts() {
@@ -337,7 +349,11 @@ mod tests {
             let characters: Vec<char> = REPLY.chars().collect();
             let pieces = characters.chunks(size).map(|piece| piece.iter().collect());
             let (shown, parts) = streamed(Style::Markdown, pieces);
-            assert_eq!(shown, render(REPLY), "in pieces of {size}");
+            assert_eq!(
+                shown,
+                render(REPLY, Layout::default()),
+                "in pieces of {size}"
+            );
             assert!(
                 parts
                     .iter()
@@ -385,9 +401,97 @@ mod tests {
         assert_eq!(streamed(Style::Lines, pieces()).1, ["**a\n", "bc\n", "d\n"]);
     }
 
-    /// Malicious replies, whole and in pieces.
+    fn layouts() -> impl Iterator<Item = Layout> {
+        [Some(20), Some(40), Some(80), None]
+            .into_iter()
+            .map(|width| Layout {
+                width,
+                ..Layout::default()
+            })
+    }
+
+    /// Blocks with Chinese text, emoji of several characters and combining marks.
+    const BLOCKS: [&str; 12] = [
+        "# Überschrift e\u{301}e\u{301} **fett** und noch mehr Text\n\n",
+        "A paragraph with **bold**, *italic* and `code` that is wider than a narrow terminal,\nin two lines.\n\n",
+        "你好，世界。这是一个没有空格的长段落，用来检查换行是否正确。\n\n",
+        "👩\u{200d}💻👨\u{200d}👩\u{200d}👧🏳\u{fe0f}\u{200d}🌈👩🏽\u{200d}🚀👩\u{200d}💻👩\u{200d}💻👩\u{200d}💻👩\u{200d}💻👩\u{200d}💻👩\u{200d}💻\n\n",
+        "- one **two** three four five six\n- [link](https://example.org/a_b/c?d=e) and more\n  - 深い項目です、とても長いので折り返します\n- three\n\n",
+        "1. a\n\n2. b\n\n",
+        "```rust\nfn main() {\n\tlet text = \"a line that is far too long for a narrow terminal\";\n\n}\n```\n\n",
+        "> quoted text that is wrapped on several rows\n> > deeper\n\n",
+        "| name | 说明 | n |\n|---|:-:|--:|\n| **a** | 一个很长的说明，需要换行显示 | 1 |\n| b | short | 22 |\n\n",
+        "---\n\n",
+        "https://example.org/a/very/long/address/that/fits/on/no/row/of/a/narrow/terminal\n\n",
+        "<details>\nraw *html*\n</details>\n\n",
+    ];
+
+    fn reply() -> impl Strategy<Value = (String, Vec<usize>)> {
+        let blocks = proptest::collection::vec(proptest::sample::select(&BLOCKS[..]), 0..8);
+        let sizes = proptest::collection::vec(1_usize..40, 1..8);
+        (blocks, sizes).prop_map(|(blocks, sizes)| (blocks.concat(), sizes))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn shown_text_and_preview_are_the_whole_reply((reply, sizes) in reply()) {
+            for layout in layouts() {
+                let whole = render(&reply, layout);
+                let mut stream = TextStream::with_layout(Style::Markdown, layout);
+                let mut shown = String::new();
+                let mut characters = reply.chars();
+                for size in sizes.iter().cycle() {
+                    let piece: String = characters.by_ref().take(*size).collect();
+                    if piece.is_empty() {
+                        break;
+                    }
+                    shown.push_str(&stream.push(&piece));
+                    prop_assert!(whole.starts_with(&shown));
+                    stream.preview();
+                }
+                let preview = stream.preview();
+                let rest = stream.finish();
+                prop_assert_eq!(&preview, &rest);
+                shown.push_str(&rest);
+                prop_assert_eq!(shown, whole);
+            }
+        }
+
+        #[test]
+        fn rows_fit_the_width((reply, _) in reply(), width in 12_usize..100) {
+            let layout = Layout { width: Some(width), palette: Palette::Plain };
+            for row in render(&reply, layout).lines() {
+                prop_assert!(super::super::wrap::width(row) <= width, "{row:?}");
+            }
+        }
+    }
+
     #[test]
-    fn hostile_replies_are_shown_in_bounded_memory_and_time() {
+    fn preview_shows_the_open_block() {
+        let mut stream = TextStream::new(Style::Markdown);
+        let table = [
+            ("some **bo", "", "some \u{1b}[1mbo\u{1b}[0m\n"),
+            ("ld**", "", "some \u{1b}[1mbold\u{1b}[0m\n"),
+            ("\n\n```\nls", "some \u{1b}[1mbold\u{1b}[0m\n", "\n    ls\n"),
+            ("\n``", "\n    ls\n", ""),
+            ("`\n\n| a |", "", "\n\u{1b}[1ma\u{1b}[0m\n─\n"),
+        ];
+        for (piece, shown, preview) in table {
+            assert_eq!(stream.push(piece), shown, "{piece:?}");
+            assert_eq!(stream.preview(), preview, "{piece:?}");
+        }
+    }
+
+    #[test]
+    fn preview_of_raw_lines_is_the_open_line() {
+        let mut stream = TextStream::new(Style::Lines);
+        assert_eq!(stream.push("one\ntw"), "one\n");
+        assert_eq!(stream.preview(), "tw\n");
+    }
+
+    fn hostile_replies() -> impl Iterator<Item = String> {
         let size = 256 << 10;
         let flat = HOSTILE_MARKDOWN
             .into_iter()
@@ -405,25 +509,70 @@ mod tests {
         );
         let padded = format!("|{}|\n|-|\n{}", "a".repeat(20_000), "|a|\n".repeat(10_000));
         let references = format!("[a]: {}\n\n{}", "x".repeat(10_000), "[a] ".repeat(10_000));
-        let replies = flat.chain([lazy, styles, stairs, wide, padded, references]);
-        let test = "terminal::stream::tests::hostile_replies_are_shown_in_bounded_memory_and_time";
-        check_bounded(test, replies, |reply| {
-            for style in [Style::Markdown, Style::Lines, Style::Pieces] {
-                for size in [7, reply.len()] {
-                    let mut stream = TextStream::new(style);
-                    let mut rest = reply.as_str();
-                    while let Some((piece, after)) =
-                        rest.split_at_checked(rest.floor_char_boundary(size))
-                    {
-                        stream.push(piece);
-                        rest = after;
-                        if rest.is_empty() {
-                            break;
-                        }
-                    }
-                    stream.finish();
-                }
+        let columns = format!(
+            "{}\n{}\n{}",
+            "|head".repeat(300),
+            "|-".repeat(300),
+            format!("{}\n", "|some text".repeat(300)).repeat(60)
+        );
+        let names = format!(
+            "|{}|b|\n|-|-|\n{}",
+            "a".repeat(20_000),
+            "|a|b|\n".repeat(5000)
+        );
+        let marks = format!("a{}", "\u{301}".repeat(size / 2));
+        let joined = "👩\u{200d}".repeat(size / 7);
+        let wide_text = "你好".repeat(size / 6);
+        let cell = format!("|a|b|\n|-|-|\n|{}|c|\n", "你 ".repeat(size / 4));
+        flat.chain([
+            lazy, styles, stairs, wide, padded, references, columns, names, marks, joined,
+            wide_text, cell,
+        ])
+    }
+
+    fn show_in_pieces(reply: &str, size: usize, style: Style, layout: Layout) {
+        let mut stream = TextStream::with_layout(style, layout);
+        let mut rest = reply;
+        let mut unseen = 0;
+        while let Some((piece, after)) = rest.split_at_checked(rest.floor_char_boundary(size)) {
+            stream.push(piece);
+            unseen += piece.len();
+            if unseen >= SEEN {
+                stream.preview();
+                unseen = 0;
             }
+            rest = after;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        stream.finish();
+    }
+
+    /// Bytes after which a test looks at the preview.
+    const SEEN: usize = 16 << 10;
+
+    /// Malicious replies, whole and in pieces.
+    #[test]
+    fn hostile_replies_are_shown_in_bounded_memory_and_time() {
+        let test =
+            "terminal::render::stream::tests::hostile_replies_are_shown_in_bounded_memory_and_time";
+        check_bounded(test, hostile_replies(), |reply| {
+            for style in [Style::Lines, Style::Pieces] {
+                show_in_pieces(&reply, 7, style, Layout::default());
+            }
+            for (size, width) in [(7, None), (reply.len(), Some(1)), (50, Some(20))] {
+                let layout = Layout {
+                    width,
+                    ..Layout::default()
+                };
+                show_in_pieces(&reply, size, Style::Markdown, layout);
+            }
+            let layout = Layout {
+                width: Some(2),
+                ..Layout::default()
+            };
+            show_in_pieces(&reply, reply.len(), Style::Markdown, layout);
         })
         .unwrap();
     }

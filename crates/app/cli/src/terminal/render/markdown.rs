@@ -1,14 +1,17 @@
 //! Renders Markdown for a terminal: ANSI styles, bullets, aligned tables.
 //!
-//! Decision: lines are not wrapped here; terminals do that, and a copied line stays one line. The
-//! text cannot control the terminal: control characters are removed before styling. Quotes and
-//! lists deeper than 16 levels are shown at the deepest one, and a style is either on or off,
-//! however often it begins: otherwise the output would grow with lines times depth.
+//! Decision: the line breaks of the text are kept; a line that is wider than the layout is wrapped
+//! and keeps the indent of its block. The text cannot control the terminal: control characters are
+//! removed before styling. Quotes and lists deeper than 16 levels, or than half the width, are
+//! shown at the deepest one, and a style is either on or off, however often it begins: otherwise
+//! the output would grow with lines times depth.
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::style::{BOLD, CYAN, DIM, ITALIC, RESET, STRIKE, UNDERLINE, styled};
+use super::style::{BOLD, CYAN, DIM, ITALIC, Ink, Layout, PLAIN, STRIKE, UNDERLINE, painted};
 use super::table::TerminalTable;
+use super::text::StyledText;
+use super::wrap;
 use crate::output::sanitize;
 
 /// Returns the extensions that chat models use.
@@ -27,16 +30,14 @@ pub(super) fn is_too_deep(markdown: &str) -> bool {
 }
 
 /// Renders Markdown into whole lines. Text that is nested too deeply is shown as it was written.
-pub(super) fn render(markdown: &str) -> String {
+pub(super) fn render(markdown: &str, layout: Layout) -> String {
+    let mut renderer = Renderer::new(layout);
     if is_too_deep(markdown) {
-        let text = sanitize(markdown);
-        return if text.ends_with('\n') {
-            text
-        } else {
-            text + "\n"
-        };
+        for line in sanitize(markdown).lines() {
+            renderer.emit(&StyledText::of(line, PLAIN));
+        }
+        return renderer.out;
     }
-    let mut renderer = Renderer::default();
     for event in Parser::new_ext(markdown, options()) {
         renderer.event(event);
     }
@@ -50,27 +51,35 @@ const DEEPEST: usize = 16;
 /// Maximum number of markers of quotes and lists at the beginning of a line.
 const MARKERS: usize = 128;
 
+/// Columns that stand for a tab in code.
+pub(super) const TAB: &str = "    ";
+
+/// Rule between blocks and between records.
+pub(super) const RULE: &str = "────────";
+
 /// Text before each line of a block.
 struct Prefix {
-    /// For the next line only: a list marker.
+    /// For the next line only: a list marker, as wide as the text for the other lines.
     once: Option<String>,
     /// For the lines after it.
     always: String,
+    /// Number of columns of either.
+    width: usize,
 }
 
-#[derive(Default)]
 struct Renderer {
+    layout: Layout,
     out: String,
-    line: String,
+    line: StyledText,
     prefixes: Vec<Prefix>,
     /// Number of enclosing blocks whose prefixes are not shown.
     too_deep: usize,
     /// The next number of each enclosing list; `None` for bullets.
     lists: Vec<Option<u64>>,
-    /// Styles in the order in which they began.
-    styles: Vec<&'static str>,
-    /// Styles that are on, each once, with the number of times it began.
-    on: Vec<(&'static str, usize)>,
+    /// The style of text.
+    ink: Ink,
+    /// The styles to return to.
+    inks: Vec<Ink>,
     links: Vec<Link>,
     table: Option<TerminalTable>,
     in_code: bool,
@@ -85,6 +94,23 @@ struct Link {
 }
 
 impl Renderer {
+    fn new(layout: Layout) -> Self {
+        Self {
+            layout,
+            out: String::new(),
+            line: StyledText::default(),
+            prefixes: Vec::new(),
+            too_deep: 0,
+            lists: Vec::new(),
+            ink: PLAIN,
+            inks: Vec::new(),
+            links: Vec::new(),
+            table: None,
+            in_code: false,
+            is_separated: false,
+        }
+    }
+
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
@@ -100,7 +126,7 @@ impl Renderer {
             Event::SoftBreak | Event::HardBreak => self.text(" "),
             Event::Rule => {
                 self.gap();
-                self.line.push_str(&styled(DIM, "────────"));
+                self.line.push(RULE, DIM);
                 self.end_line();
             }
             Event::TaskListMarker(done) => self.text(if done { "☑ " } else { "☐ " }),
@@ -124,7 +150,8 @@ impl Renderer {
                 self.gap();
                 self.push_prefix(Prefix {
                     once: None,
-                    always: styled(DIM, "│ "),
+                    always: painted("│ ", DIM, self.layout.palette),
+                    width: 2,
                 });
             }
             Tag::CodeBlock(kind) => self.start_code(&kind),
@@ -137,9 +164,9 @@ impl Renderer {
                 self.lists.push(first);
             }
             Tag::Item => self.start_item(),
-            Tag::Table(_) => {
+            Tag::Table(alignments) => {
                 self.gap();
-                self.table = Some(TerminalTable::default());
+                self.table = Some(TerminalTable::new(alignments));
             }
             Tag::Emphasis => self.push_style(ITALIC),
             Tag::Strong => self.push_style(BOLD),
@@ -219,11 +246,12 @@ impl Renderer {
         self.push_prefix(Prefix {
             once: None,
             always: "    ".to_owned(),
+            width: 4,
         });
         if let CodeBlockKind::Fenced(language) = kind
             && !language.is_empty()
         {
-            self.line.push_str(&styled(DIM, &sanitize(language)));
+            self.line.push(&sanitize(language), DIM);
             self.end_line();
         }
     }
@@ -238,10 +266,11 @@ impl Renderer {
             }
             _ => "• ".to_owned(),
         };
-        let always = " ".repeat(marker.chars().count());
+        let width = marker.chars().count();
         self.push_prefix(Prefix {
             once: Some(marker),
-            always,
+            always: " ".repeat(width),
+            width,
         });
     }
 
@@ -256,7 +285,8 @@ impl Renderer {
     fn end_link(&mut self) {
         self.pop_style();
         let Some(link) = self.links.pop() else { return };
-        let is_told = link.target == link.text
+        let is_told = link.target.is_empty()
+            || link.target == link.text
             || link.target.strip_prefix("mailto:") == Some(link.text.as_str());
         if !is_told {
             self.push_style(DIM);
@@ -266,10 +296,11 @@ impl Renderer {
     }
 
     fn end_table(&mut self) {
+        let room = self.room();
         let lines = self
             .table
             .take()
-            .map(|table| table.lines())
+            .map(|table| table.lines(room))
             .unwrap_or_default();
         for line in lines {
             self.line = line;
@@ -279,57 +310,42 @@ impl Renderer {
 
     /// Adds text, which may have newlines in code and HTML.
     fn text(&mut self, text: &str) {
-        let text = sanitize(text);
+        let mut text = sanitize(text);
+        if self.layout.width.is_some() && text.contains('\t') {
+            text = text.replace('\t', if self.in_code { TAB } else { " " });
+        }
         if let Some(link) = self.links.last_mut() {
             link.text.push_str(&text);
         }
         let mut lines = text.split('\n');
-        self.line.push_str(lines.next().unwrap_or_default());
+        self.line.push(lines.next().unwrap_or_default(), self.ink);
         for line in lines {
             if self.in_code && self.line.is_empty() {
-                self.emit("");
+                self.emit(&StyledText::default());
             }
             self.end_line();
-            self.line.push_str(line);
+            self.line.push(line, self.ink);
         }
     }
 
-    fn push_style(&mut self, style: &'static str) {
-        self.styles.push(style);
-        match self.on.iter_mut().find(|(on, _)| *on == style) {
-            Some((_, count)) => *count += 1,
-            None => {
-                self.on.push((style, 1));
-                self.line.push_str(style);
-            }
-        }
+    fn push_style(&mut self, ink: Ink) {
+        self.inks.push(self.ink);
+        self.ink = self.ink.with(ink);
     }
 
     fn pop_style(&mut self) {
-        let Some(style) = self.styles.pop() else {
-            return;
-        };
-        self.on
-            .iter_mut()
-            .filter(|(on, _)| *on == style)
-            .for_each(|(_, count)| *count -= 1);
-        let before = self.on.len();
-        self.on.retain(|(_, count)| *count > 0);
-        if self.on.len() < before {
-            self.line.push_str(RESET);
-            self.begin_styles();
-        }
-    }
-
-    fn begin_styles(&mut self) {
-        self.line.extend(self.on.iter().map(|(style, _)| *style));
+        self.ink = self.inks.pop().unwrap_or_default();
     }
 
     fn push_prefix(&mut self, prefix: Prefix) {
-        if self.prefixes.len() < DEEPEST {
-            self.prefixes.push(prefix);
-        } else {
+        let is_too_wide = self
+            .layout
+            .width
+            .is_some_and(|width| self.indent() + prefix.width > width / 2);
+        if self.too_deep > 0 || self.prefixes.len() >= DEEPEST || is_too_wide {
             self.too_deep += 1;
+        } else {
+            self.prefixes.push(prefix);
         }
     }
 
@@ -340,32 +356,49 @@ impl Renderer {
         }
     }
 
-    /// Ends the line, unless it is empty.
-    fn end_line(&mut self) {
-        if self.line.is_empty() {
-            return;
-        }
-        let mut line = std::mem::take(&mut self.line);
-        if !self.styles.is_empty() {
-            line.push_str(RESET);
-            self.begin_styles();
-        }
-        self.emit(&line);
+    /// Returns the number of columns of all prefixes.
+    fn indent(&self) -> usize {
+        self.prefixes.iter().map(|prefix| prefix.width).sum()
     }
 
-    fn emit(&mut self, line: &str) {
-        let prefix: String = self
-            .prefixes
-            .iter_mut()
-            .map(|prefix| prefix.once.take().unwrap_or_else(|| prefix.always.clone()))
-            .collect();
-        self.out.push_str(if line.is_empty() {
-            prefix.trim_end()
-        } else {
-            &prefix
-        });
-        self.out.push_str(line);
-        self.out.push('\n');
+    /// Returns the number of columns after the prefixes; `None` if lines are not wrapped.
+    fn room(&self) -> Option<usize> {
+        let width = self.layout.width?;
+        Some(width.saturating_sub(self.indent()).max(1))
+    }
+
+    /// Ends the line, unless it is empty.
+    fn end_line(&mut self) {
+        if !self.line.is_empty() {
+            let line = std::mem::take(&mut self.line);
+            self.emit(&line);
+        }
+    }
+
+    /// Writes a line, as several rows if it is too wide.
+    fn emit(&mut self, line: &StyledText) {
+        let text = line.as_str();
+        let rows = match self.room() {
+            Some(room) if self.in_code => wrap::by_columns(text, room),
+            Some(room) => wrap::by_words(text, room),
+            None => vec![0..text.len()],
+        };
+        for row in rows {
+            let start = self.out.len();
+            for prefix in &mut self.prefixes {
+                match prefix.once.take() {
+                    Some(once) => self.out.push_str(&once),
+                    None => self.out.push_str(&prefix.always),
+                }
+            }
+            if row.is_empty() {
+                let prefix = self.out.get(start..).unwrap_or_default();
+                let length = start + prefix.trim_end().len();
+                self.out.truncate(length);
+            }
+            line.paint(row, self.layout.palette, &mut self.out);
+            self.out.push('\n');
+        }
         self.is_separated = false;
     }
 
@@ -373,7 +406,7 @@ impl Renderer {
     fn gap(&mut self) {
         self.end_line();
         if !self.out.is_empty() && self.lists.is_empty() && !self.is_separated {
-            self.emit("");
+            self.emit(&StyledText::default());
         }
         self.is_separated = true;
     }
@@ -382,29 +415,39 @@ impl Renderer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::Palette;
+
+    fn layout(width: Option<usize>, palette: Palette) -> Layout {
+        Layout { width, palette }
+    }
 
     /// Renders Markdown with readable tags for the styles.
     fn shown(markdown: &str) -> String {
-        let mut text = render(markdown);
+        let mut text = render(markdown, Layout::default());
         for (code, tag) in [
-            (RESET, "</>"),
-            (BOLD, "<b>"),
-            (DIM, "<d>"),
-            (ITALIC, "<i>"),
-            (UNDERLINE, "<u>"),
-            (STRIKE, "<s>"),
-            (CYAN, "<c>"),
+            ("\u{1b}[0m", "</>"),
+            ("\u{1b}[1m", "<b>"),
+            ("\u{1b}[2m", "<d>"),
+            ("\u{1b}[3m", "<i>"),
+            ("\u{1b}[4m", "<u>"),
+            ("\u{1b}[9m", "<s>"),
+            ("\u{1b}[36m", "<c>"),
         ] {
             text = text.replace(code, tag);
         }
         text
     }
 
+    /// Renders Markdown without styles.
+    fn plain(markdown: &str, width: usize) -> String {
+        render(markdown, layout(Some(width), Palette::Plain))
+    }
+
     #[test]
     fn blocks_and_styles_are_shown() {
         for (markdown, expected) in [
             ("plain\ntext", "plain\ntext\n"),
-            ("# Title\n\ntext", "<b><u>Title</><b></>\n\ntext\n"),
+            ("# Title\n\ntext", "<b><u>Title</>\n\ntext\n"),
             ("a **b *c* d** `e`", "a <b>b <i>c</><b> d</> <c>e</>\n"),
             ("**two\nlines**", "<b>two</>\n<b>lines</>\n"),
             (
@@ -445,7 +488,7 @@ mod tests {
             "|-".repeat(2000),
             "|\n".repeat(2000)
         );
-        assert!(render(&wide).len() < 3_000_000);
+        assert!(render(&wide, Layout::default()).len() < 3_000_000);
     }
 
     #[test]
@@ -454,6 +497,45 @@ mod tests {
         assert_eq!(
             shown(table),
             "<b>name</> │ <b>n</>\n─────┼───\n你好 │ 1\n<c>a</>    │ 22\n"
+        );
+    }
+
+    #[test]
+    fn continuation_rows_keep_the_indent() {
+        for (markdown, expected) in [
+            ("one two three", "one two\nthree\n"),
+            ("- one two three", "• one two\n  three\n"),
+            ("10. one two three", "10. one\n    two\n    three\n"),
+            ("> one two three", "│ one two\n│ three\n"),
+            (
+                "- a\n  - one two three",
+                "• a\n  • one\n    two\n    three\n",
+            ),
+            ("```\nabcdef ghi\n```", "    abcdef\n     ghi\n"),
+            ("```\n\tabc\n```", "        ab\n    c\n"),
+            ("你好你好你好", "你好你好你\n好\n"),
+        ] {
+            assert_eq!(plain(markdown, 10), expected, "{markdown:?}");
+        }
+        assert_eq!(plain("> > > > a b", 6), "│ a b\n");
+    }
+
+    #[test]
+    fn styles_continue_on_the_next_row() {
+        let text = render("**one two** x", layout(Some(5), Palette::Colours));
+        assert_eq!(text, "\u{1b}[1mone\u{1b}[0m\n\u{1b}[1mtwo\u{1b}[0m x\n");
+    }
+
+    #[test]
+    fn palettes_change_styles_only() {
+        let markdown = "# T\n\n- **b** `c`\n\n> q\n";
+        assert_eq!(
+            render(markdown, layout(None, Palette::Attributes)),
+            "\u{1b}[1m\u{1b}[4mT\u{1b}[0m\n\n• \u{1b}[1mb\u{1b}[0m c\n\n\u{1b}[2m│ \u{1b}[0mq\n"
+        );
+        assert_eq!(
+            render(markdown, layout(None, Palette::Plain)),
+            "T\n\n• b c\n\n│ q\n"
         );
     }
 }
