@@ -26,7 +26,7 @@ const FENCE_LIMIT: usize = 64;
 const SLICE: usize = 4 << 10;
 
 /// Length up to which the pending text is parsed with each line, in bytes. A longer text is parsed
-/// after it has grown by a sixteenth of the excess.
+/// after it has grown by an eighth of the excess.
 const EAGER: usize = 256;
 
 /// Display style of a reply.
@@ -117,7 +117,7 @@ impl TextStream {
     fn markdown(&mut self, piece: &str) -> String {
         self.pending.push_str(piece);
         self.grown += piece.len();
-        let is_due = self.grown >= self.pending.len().saturating_sub(EAGER) / 16;
+        let is_due = self.grown >= self.pending.len().saturating_sub(EAGER) / 8;
         let mut out = if is_due && piece.contains('\n') {
             self.ready_blocks()
         } else {
@@ -491,8 +491,8 @@ mod tests {
         assert_eq!(stream.preview(), "tw\n");
     }
 
-    fn hostile_replies() -> impl Iterator<Item = String> {
-        let size = 256 << 10;
+    /// Returns malicious replies; those of one repeated unit are `size` bytes long.
+    fn hostile_replies(size: usize) -> impl Iterator<Item = String> {
         let flat = HOSTILE_MARKDOWN
             .into_iter()
             .map(move |unit| unit.repeat(size / unit.len()));
@@ -552,27 +552,28 @@ mod tests {
     /// Bytes after which a test looks at the preview.
     const SEEN: usize = 16 << 10;
 
-    /// Malicious replies, whole and in pieces.
+    /// Malicious replies, whole and in pieces, in layouts without and with little room.
     #[test]
     fn hostile_replies_are_shown_in_bounded_memory_and_time() {
+        let unwrapped = hostile_replies(4 * PENDING_LIMIT).map(|reply| (reply, None));
+        let narrow = [1, 2, 20].into_iter().flat_map(|width| {
+            hostile_replies(PENDING_LIMIT + SLICE).map(move |reply| (reply, Some(width)))
+        });
         let test =
             "terminal::render::stream::tests::hostile_replies_are_shown_in_bounded_memory_and_time";
-        check_bounded(test, hostile_replies(), |reply| {
-            for style in [Style::Lines, Style::Pieces] {
-                show_in_pieces(&reply, 7, style, Layout::default());
-            }
-            for (size, width) in [(7, None), (reply.len(), Some(1)), (50, Some(20))] {
-                let layout = Layout {
-                    width,
-                    ..Layout::default()
-                };
-                show_in_pieces(&reply, size, Style::Markdown, layout);
-            }
+        check_bounded(test, unwrapped.chain(narrow), |(reply, width)| {
             let layout = Layout {
-                width: Some(2),
+                width,
                 ..Layout::default()
             };
-            show_in_pieces(&reply, reply.len(), Style::Markdown, layout);
+            if width.is_some() {
+                show_in_pieces(&reply, 50, Style::Markdown, layout);
+                return;
+            }
+            for style in [Style::Markdown, Style::Lines, Style::Pieces] {
+                show_in_pieces(&reply, 7, style, layout);
+                show_in_pieces(&reply, reply.len(), style, layout);
+            }
         })
         .unwrap();
     }
