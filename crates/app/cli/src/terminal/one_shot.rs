@@ -96,7 +96,10 @@ impl Screen {
                 .filter(|width| *width > 0),
             palette: output::Palette::of_output(),
         };
-        let view = match (output::is_terminal(), renders_markdown && !output::is_dumb()) {
+        let view = match (
+            output::is_terminal(),
+            renders_markdown && !output::is_dumb(),
+        ) {
             (true, true) => View::terminal(Style::Markdown, layout, shows),
             (true, false) => View::terminal(Style::Pieces, layout, shows),
             (false, _) => View::whole(Style::Verbatim, shows),

@@ -8,8 +8,8 @@ use nanobot_runtime::types::TurnActivity;
 use nanobot_runtime::{TerminalEvent, TerminalProgress};
 
 use super::prompt::tool_line;
-use crate::output::Palette;
 use super::render::{DIM, Layout, Style, TextStream, diff, painted};
+use crate::output::Palette;
 
 /// Maximum number of rows of a change that are shown with its tool; `/diff` shows all.
 const CHANGE_ROWS: usize = 12;
@@ -45,7 +45,9 @@ pub(super) struct View {
 impl View {
     /// Returns a view for a terminal.
     pub(super) fn terminal(style: Style, layout: Layout, shows: TerminalProgress) -> Self {
-        let stream = shows.thoughts.then(|| TextStream::with_layout(style, layout));
+        let stream = shows
+            .thoughts
+            .then(|| TextStream::with_layout(style, layout));
         Self {
             stream,
             heading: Some("🐈 nanobot"),
@@ -145,7 +147,10 @@ impl View {
     /// Returns the beginning of a change.
     fn change(&self, change: &str) -> String {
         let layout = Layout {
-            width: self.layout.width.map(|width| width.saturating_sub(CHANGE_INDENT.len())),
+            width: self
+                .layout
+                .width
+                .map(|width| width.saturating_sub(CHANGE_INDENT.len())),
             ..self.layout
         };
         let rows = diff(change, layout, CHANGE_ROWS);
