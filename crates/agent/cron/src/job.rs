@@ -5,6 +5,7 @@
 
 use chrono::{DateTime, Utc};
 use nanobot_types::{DeliveryContext, DeliveryWish, JobId, Map, MessageId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ use crate::{Schedule, ScheduleError, zone_named};
 const HISTORY: usize = 20;
 
 /// Catch-up policy for times that passed while no gateway ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Catchup {
     /// Run once, for the latest of them.
@@ -28,7 +29,7 @@ pub enum Catchup {
 }
 
 /// Policy for a job that is due while its previous run is in progress.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
     /// Skip the run.

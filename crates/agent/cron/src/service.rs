@@ -19,6 +19,7 @@ use nanobot_types::{
     ChatAddress, Event, InboundMessage, JobId, MessageId, Origin, SessionKey, SessionKind,
 };
 use nanobot_watch::FileWatch;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -37,14 +38,14 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 const RUNNING_POLL: Duration = Duration::from_secs(5);
 
 /// The parts of the `cron` configuration that apply to running jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CronSettings {
     /// Catch-up policy for times that passed while no gateway ran.
     pub catchup: Catchup,
     /// Policy for a job that is due while its previous run is in progress.
     pub overlap: Overlap,
-    /// `true` if jobs may create jobs.
+    /// Lets jobs create jobs.
     pub jobs_may_add_jobs: bool,
     /// The shortest interval that the assistant may set, in seconds.
     pub min_interval_seconds: u32,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nanobot_bus::{Bus, BusError, Ledger, LedgerFilter, Queue};
 use nanobot_types::{ChatAddress, InboundMessage, Origin, SessionKey, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -18,10 +19,10 @@ pub const MAX_FILE_BYTES: u64 = 256 << 10;
 const MAX_OPEN: usize = 10_000;
 
 /// The configuration section `gateway.heartbeat`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HeartbeatSettings {
-    /// `true` if the gateway runs the heartbeat.
+    /// Runs the heartbeat in the gateway.
     pub enabled: bool,
     /// Interval between heartbeats, in seconds.
     pub interval_s: u64,

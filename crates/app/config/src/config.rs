@@ -28,6 +28,7 @@ pub struct Loader {
     environment: Environment,
     overrides: Vec<(String, String)>,
     may_be_missing: bool,
+    content: Option<Vec<u8>>,
 }
 
 impl Loader {
@@ -40,7 +41,15 @@ impl Loader {
             environment,
             overrides: Vec::new(),
             may_be_missing: false,
+            content: None,
         }
+    }
+
+    /// Uses this text in place of the content of the file, to check it before it is written.
+    #[must_use]
+    pub fn with_content(mut self, text: impl Into<Vec<u8>>) -> Self {
+        self.content = Some(text.into());
+        self
     }
 
     /// Adds a setting of the command line: a dotted key (any spelling) and its text, which is
@@ -72,7 +81,10 @@ impl Loader {
         let file = self.paths.config_file.clone();
         let mut shape = self.schema.into_root();
         let mut findings = Vec::new();
-        let original = read(&file)?;
+        let original = match self.content {
+            Some(content) => Some(content),
+            None => read(&file)?,
+        };
         if original.is_none() && self.paths.is_explicit() && !self.may_be_missing {
             return Err(ConfigError::Missing { path: file });
         }
@@ -159,6 +171,7 @@ impl Config {
             environment: self.environment.clone(),
             overrides: self.overrides.clone(),
             may_be_missing: !self.has_file(),
+            content: None,
         }
     }
 

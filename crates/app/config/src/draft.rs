@@ -68,7 +68,7 @@ impl ConfigDraft {
         self.set_at(&path, value)
     }
 
-    fn set_at(&mut self, path: &KeyPath, value: &Value) -> Result<(), ConfigError> {
+    pub(crate) fn set_at(&mut self, path: &KeyPath, value: &Value) -> Result<(), ConfigError> {
         if self.root.put(path.parts(), NEW, Node::from_value(value)) {
             return Ok(());
         }
@@ -105,6 +105,10 @@ impl ConfigDraft {
     pub fn remove(&mut self, key: &str) -> Result<bool, ConfigError> {
         let path = self.path(key)?;
         Ok(self.root.take(path.parts()).is_some())
+    }
+
+    pub(crate) fn remove_at(&mut self, path: &KeyPath) {
+        self.root.take(path.parts());
     }
 
     /// Returns the text that a save writes, secrets included.

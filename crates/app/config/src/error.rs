@@ -128,6 +128,14 @@ pub enum ConfigError {
         /// The existing key that was most likely meant.
         nearest: Option<String>,
     },
+    /// A key that cannot be changed as requested.
+    #[error("`{key}` was not changed: {reason}")]
+    NotSettable {
+        /// The key.
+        key: String,
+        /// Reason for the refusal (never a secret).
+        reason: String,
+    },
     /// The text is not a valid key path.
     #[error("`{key}` is not a key: {reason}")]
     BadKey {
@@ -188,7 +196,10 @@ impl ConfigError {
             Self::NestedReference { .. } => {
                 "Name one variable between the braces, and set it to the whole value.".to_owned()
             }
-            Self::UnknownKey { .. } => "`nanobot config show` lists the keys.".to_owned(),
+            Self::UnknownKey { .. } => "`nanobot config show` lists the keys, and docs/reference.md explains them.".to_owned(),
+            Self::NotSettable { key, .. } => {
+                format!("`nanobot config explain {key}` shows its type and the allowed values.")
+            }
             Self::BadKey { .. } => "Write keys with dots between them, as in agents.defaults.model.".to_owned(),
             Self::Defaults { .. } => "This is a mistake in the program; please report it.".to_owned(),
             Self::ChangedOnDisk { .. } => "Run the command again.".to_owned(),

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::facts::KeyFacts;
 use crate::key::{KeyPath, camel};
 use crate::{ConfigError, upstream};
 
@@ -108,6 +109,24 @@ impl Schema {
         Ok(self)
     }
 
+    /// Adds meanings, types and allowed values to the keys at `path` (`*` is any entry of a map),
+    /// from the JSON Schema of an object. Properties that are not registered keys are ignored.
+    #[must_use]
+    pub fn describe(mut self, path: &str, schema: &Value) -> Self {
+        self.root.at_pattern(path.split('.')).learn(schema);
+        self
+    }
+
+    /// Does the same for the entries of one kind of [`Schema::variants`].
+    #[must_use]
+    pub fn describe_kind(mut self, path: &str, kind: &str, schema: &Value) -> Self {
+        let entries = self.root.at_pattern(path.split('.')).entries();
+        if let Some(shape) = entries.kinds.get_mut(kind) {
+            shape.learn(schema);
+        }
+        self
+    }
+
     /// Declares names below a map that are spelled in camelCase and recognized in every spelling:
     /// the built-in providers.
     #[must_use]
@@ -171,17 +190,19 @@ pub(crate) struct KeyShape {
     empty_counts: bool,
     /// `true` if its name is chosen by the user and must match exactly.
     is_entry: bool,
+    /// The description that its section gives.
+    facts: Option<Box<KeyFacts>>,
 }
 
 /// Rules for the entries of a map.
 #[derive(Debug, Clone, Default)]
-struct Entries {
-    template: KeyShape,
+pub(crate) struct Entries {
+    pub(crate) template: KeyShape,
     /// `true` if an entry of unknown kind is accepted.
-    open: bool,
-    discriminator: Option<String>,
-    kinds: BTreeMap<String, KeyShape>,
-    names: BTreeSet<String>,
+    pub(crate) open: bool,
+    pub(crate) discriminator: Option<String>,
+    pub(crate) kinds: BTreeMap<String, KeyShape>,
+    pub(crate) names: BTreeSet<String>,
 }
 
 /// Result of looking up a key in the schema.
@@ -259,6 +280,17 @@ impl KeyShape {
         }
     }
 
+    /// Takes the descriptions of the keys below from the JSON Schema of an object.
+    fn learn(&mut self, schema: &Value) {
+        self.facts = Some(Box::new(KeyFacts::parse(schema)));
+        let properties = schema.get("properties").and_then(Value::as_object);
+        for (name, property) in properties.into_iter().flatten() {
+            if let Some(child) = self.children.get_mut(name) {
+                child.learn(property);
+            }
+        }
+    }
+
     fn merge(&mut self, other: Self) {
         for (name, child) in other.children {
             self.children
@@ -274,6 +306,9 @@ impl KeyShape {
         }
         if other.entries.is_some() {
             self.entries = other.entries;
+        }
+        if other.facts.is_some() {
+            self.facts = other.facts;
         }
         self.verbatim |= other.verbatim;
         self.empty_counts |= other.empty_counts;
@@ -295,6 +330,39 @@ impl KeyShape {
 
     pub(crate) fn at(&self, path: &[String]) -> Option<&Self> {
         path.iter().try_fold(self, |shape, part| shape.child(part))
+    }
+
+    /// Adds the keys of another shape, which takes precedence.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.merge(other.clone());
+    }
+
+    /// Returns the known keys directly below, without entries of maps that a file added.
+    pub(crate) fn registered(&self) -> impl Iterator<Item = (&String, &Self)> {
+        self.children.iter().filter(|(_, child)| !child.is_entry)
+    }
+
+    /// Returns the known keys directly below, with entries of maps.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&String, &Self)> {
+        self.children.iter()
+    }
+
+    /// Returns the rules for entries, if this is a map.
+    pub(crate) fn entry_rules(&self) -> Option<&Entries> {
+        self.entries.as_deref()
+    }
+
+    /// Returns meaning, type and allowed values: as described, or as the default shows them.
+    pub(crate) fn facts(&self) -> KeyFacts {
+        match (&self.facts, &self.default) {
+            (Some(facts), _) if !facts.types.is_empty() || self.default.is_none() => {
+                facts.as_ref().clone()
+            }
+            (facts, default) => KeyFacts {
+                meaning: facts.as_ref().and_then(|facts| facts.meaning.clone()),
+                ..KeyFacts::of_default(default.as_ref().unwrap_or(&Value::Null))
+            },
+        }
     }
 
     pub(crate) fn leaf_default(&self) -> Option<&Value> {
@@ -370,10 +438,14 @@ impl KeyShape {
 
     /// Returns the known key that was most likely meant.
     pub(crate) fn nearest(&self, written: &str) -> Option<String> {
-        let kinds = self.entries.iter().flat_map(|entries| entries.kinds.keys());
+        let chosen = self
+            .entries
+            .iter()
+            .flat_map(|entries| entries.kinds.keys().chain(&entries.names));
+        let read = self.children.iter().filter(|(_, child)| !child.later);
         crate::key::nearest(
             written,
-            self.children.keys().chain(kinds).map(String::as_str),
+            read.map(|(name, _)| name).chain(chosen).map(String::as_str),
         )
     }
 

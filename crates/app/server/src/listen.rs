@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Json, Response};
 use axum::routing::get;
 use nanobot_listen::{SeatLimits, host, http};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -25,10 +26,10 @@ const CONNECTION_LIMITS: SeatLimits = SeatLimits {
 const SHORT_TOKEN: usize = 16;
 
 /// Address and token of the endpoint.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServerConfig {
-    /// An IP address, or `localhost`.
+    /// Address to listen on: an IP address, or `localhost`.
     pub host: String,
     /// Port to listen on; 0 chooses a free one.
     pub port: u16,

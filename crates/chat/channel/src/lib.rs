@@ -241,6 +241,12 @@ pub trait ChannelFactory: Send + Sync + std::fmt::Debug {
     /// false.
     fn default_config(&self) -> Value;
 
+    /// Returns a JSON Schema whose `properties` describe the keys of the section: meaning
+    /// (`description`), type and allowed values. `None` leaves the keys without a description.
+    fn config_schema(&self) -> Option<Value> {
+        None
+    }
+
     /// Returns the values that `nanobot channels login` asks for, in this order; empty if none are
     /// needed. Two channels with the same [identity](Credential::is_identity) never run at the same
     /// time.

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use nanobot_channel::{ChannelName, Value};
+use schemars::JsonSchema;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -15,7 +16,7 @@ use crate::{AccessRules, ChannelsError, DirectRules};
 
 /// Policy for a message that the platform may or may not have received: the key `uncertain`.
 /// Without effect on platforms that drop repeated sends, because they leave no doubt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UncertainPolicy {
     /// Send it again, marked as a possible repetition.
@@ -28,12 +29,12 @@ pub enum UncertainPolicy {
 }
 
 /// Delivery settings: keys of `channels`, each of which a channel's own section may override.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeliverySettings {
-    /// `true` if progress (intermediate thoughts) is shown.
+    /// Shows progress: intermediate texts of a turn.
     pub send_progress: bool,
-    /// `true` if running tools are shown.
+    /// Shows running tools.
     pub send_tool_hints: bool,
     /// Number of retries of a part after the platform could not be reached.
     pub send_max_retries: u32,
@@ -205,6 +206,55 @@ impl ChannelSettings {
         "groupAllowFrom",
         "groups",
     ];
+
+    /// Returns the JSON Schema of the keys of a channel's section that every platform has.
+    #[must_use]
+    pub fn schema() -> Value {
+        let ids = |meaning: &str| json!({"description": meaning, "type": "array", "items": {"type": ["string", "integer"]}});
+        let mut schema = schemars::schema_for!(DeliverySettings).to_value();
+        let access = json!({
+            "enabled": {"description": "Runs the channel.", "type": "boolean"},
+            "kind": {
+                "description": "Platform of the channel, if the channel has another name.",
+                "type": "string"
+            },
+            "allowFrom": ids("Ids of the people who may talk to the assistant; `*` is everyone. An empty list admits no one."),
+            "dm": {"description": "Rules of direct chats.", "type": "object", "properties": {
+                "enabled": {"description": "Accepts direct chats.", "type": "boolean"},
+                "policy": {
+                    "description": "Policy for direct chats. Without the key, `allowFrom` decides; without that too, strangers are paired.",
+                    "oneOf": [
+                        {"const": "open", "description": "People that `allowFrom` admits; everyone if it is not set."},
+                        {"const": "allowlist", "description": "People in `dm.allowFrom`, or in `allowFrom` if that is not set."},
+                        {"const": "pairing", "description": "People in either list, and approved people; strangers get a code."}
+                    ]
+                },
+                "allowFrom": ids("Ids of the people who may use direct chats.")
+            }},
+            "groupPolicy": {
+                "description": "Messages of a group that are for the assistant.",
+                "oneOf": [
+                    {"const": "mention", "description": "Messages addressed to it: a mention, a reply to it, or a command for it."},
+                    {"const": "open", "description": "All messages that it sees."},
+                    {"const": "allowlist", "description": "All messages of the listed groups, and none of any other."}
+                ]
+            },
+            "groupRequireMention": {
+                "description": "Requires that messages of groups are addressed to the assistant, whatever the policy.",
+                "type": "boolean"
+            },
+            "groupAllowFrom": ids("Ids of listed groups. If any are listed, all others are ignored."),
+            "groups": {
+                "description": "Groups with rules of their own, by id: `policy` and `allowFrom`. They count as listed.",
+                "type": "object"
+            }
+        });
+        let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+        if let (Some(properties), Value::Object(access)) = (properties, access) {
+            properties.extend(access);
+        }
+        schema
+    }
 
     /// Reads the settings from a channel's section. Keys missing there fall back to the platform's
     /// defaults ([`nanobot_channel::ChannelFactory::default_config`]), and then to `shared`. `null`

@@ -9,6 +9,7 @@ use nanobot_channel::{ChannelError, Value};
 use nanobot_channel_kit::settings::Setting;
 use nanobot_channel_kit::{settings, wrong};
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::Secret;
 
@@ -56,6 +57,10 @@ impl Setting for ChannelList {
             ChannelEntry::Text(text) => text.as_str().into(),
         };
         self.0.iter().map(id).collect()
+    }
+
+    fn schema() -> Value {
+        json!({"type": "array", "items": {"type": ["string", "integer"]}})
     }
 }
 
@@ -137,10 +142,8 @@ impl DiscordConfig {
 
 #[cfg(test)]
 mod tests {
-    use nanobot_channel::ChannelFactory as _;
-    use serde_json::json;
-
     use super::*;
+    use nanobot_channel::ChannelFactory as _;
 
     #[test]
     fn section_accepts_both_spellings_and_unknown_keys() {

@@ -12,6 +12,7 @@ use nanobot_channel_kit::settings::Setting;
 use nanobot_channel_kit::{settings, wrong};
 use reqwest::Url;
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::Secret;
 use crate::authentication::Reporter;
@@ -66,6 +67,10 @@ impl Setting for PostAction {
             Self::Move => "move".into(),
         }
     }
+
+    fn schema() -> Value {
+        json!({"enum": ["delete", "move"]})
+    }
 }
 
 impl Setting for LoginMethod {
@@ -76,6 +81,10 @@ impl Setting for LoginMethod {
             Self::Password => "password".into(),
             Self::Oauth2 => "oauth2".into(),
         }
+    }
+
+    fn schema() -> Value {
+        json!({"enum": ["password", "oauth2"]})
     }
 }
 
@@ -88,8 +97,7 @@ settings! {
         enabled: bool = false;
         /// Confirms that the owner of the mailbox agreed; has to be `true`.
         consent_granted: bool = false;
-        /// The login method: `password`, or `oauth2` for access tokens, see
-        /// [above](#without-a-password).
+        /// The login method: `password`, or `oauth2` for access tokens.
         auth: LoginMethod = LoginMethod::Password;
         /// The URL of the token endpoint; known for Google and Microsoft.
         oauth_token_url: String = String::new();
@@ -397,8 +405,6 @@ impl EmailConfig {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn section(keys: &Value) -> Value {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nanobot_channel::{
     Channel, ChannelError, ChannelFactory, ChannelName, Credential, RawConfig, Value,
 };
-use nanobot_channel_kit::settings::default_section;
+use nanobot_channel_kit::settings::{default_section, section_schema};
 use nanobot_extract::Extract;
 
 use crate::{EmailChannel, EmailConfig};
@@ -69,6 +69,10 @@ impl ChannelFactory for EmailFactory {
             ("sendTimeoutS".to_owned(), SEND_TIMEOUT.into()),
         ]);
         section.into()
+    }
+
+    fn config_schema(&self) -> Option<Value> {
+        Some(section_schema(EmailConfig::keys()))
     }
 
     fn credentials(&self) -> &'static [Credential] {

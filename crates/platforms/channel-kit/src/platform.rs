@@ -15,7 +15,7 @@ use nanobot_channel::{
     Probe, RawConfig, Sent, StreamId, TextStyle, TurnEnds, Typing, Value, async_trait,
 };
 
-use crate::settings::{ConfigSection, default_section};
+use crate::settings::{ConfigSection, default_section, section_schema};
 use crate::{BackgroundWork, DraftBoard, DraftPlace, Quarantine, repeatable};
 
 /// Time for the notes at the end of a run; losing them does no harm.
@@ -310,6 +310,10 @@ impl<P: Platform> ChannelFactory for PlatformFactory<P> {
         let mut section = default_section(P::Config::keys());
         section.insert("groupPolicy".to_owned(), "mention".into());
         section.into()
+    }
+
+    fn config_schema(&self) -> Option<Value> {
+        Some(section_schema(P::Config::keys()))
     }
 
     fn credentials(&self) -> &'static [Credential] {

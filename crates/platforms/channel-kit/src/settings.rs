@@ -5,7 +5,10 @@
 //! of the documentation. A platform declares its section by [`settings!`](crate::settings!); checks
 //! of several keys together are ordinary code.
 
+use std::ops::RangeInclusive;
+
 use nanobot_channel::{ChannelError, Credential, Map, Value};
+use serde_json::json;
 
 use crate::section::camel_case;
 use crate::{Secret, wrong};
@@ -21,18 +24,27 @@ pub struct Key {
     pub help: String,
     /// The advice for an unreadable value.
     pub expected: &'static str,
+    /// The type and the allowed values, as JSON Schema.
+    pub schema: Value,
 }
 
 impl Key {
     /// Creates a key from the name of its field, for [`settings!`](crate::settings!).
     #[must_use]
-    pub fn new(field: &str, default: Value, help: &[&str], expected: &'static str) -> Self {
+    pub fn new(
+        field: &str,
+        default: Value,
+        help: &[&str],
+        expected: &'static str,
+        schema: Value,
+    ) -> Self {
         let help: Vec<&str> = help.iter().map(|line| line.trim()).collect();
         Self {
             name: camel_case(field),
             default,
             help: help.join(" ").trim_end_matches('.').to_owned(),
             expected,
+            schema,
         }
     }
 
@@ -54,6 +66,30 @@ impl Key {
 pub fn default_section(keys: Vec<Key>) -> Map {
     let entries = keys.into_iter().map(|key| (key.name, key.default));
     entries.collect()
+}
+
+/// Returns the JSON Schema of a section.
+#[must_use]
+pub fn section_schema(keys: Vec<Key>) -> Value {
+    let property = |key: Key| {
+        let mut schema = key.schema;
+        if let Some(members) = schema.as_object_mut() {
+            members.insert("description".to_owned(), format!("{}.", key.help).into());
+        }
+        (key.name, schema)
+    };
+    let properties: Map = keys.into_iter().map(property).collect();
+    json!({ "type": "object", "properties": properties })
+}
+
+/// Adds a range to the JSON Schema of a value, for [`settings!`](crate::settings!).
+#[must_use]
+pub fn bounded<T: Setting>(mut schema: Value, range: &RangeInclusive<T>) -> Value {
+    if let Some(members) = schema.as_object_mut() {
+        members.insert("minimum".to_owned(), range.start().shown());
+        members.insert("maximum".to_owned(), range.end().shown());
+    }
+    schema
 }
 
 /// Returns the table of the keys for the documentation.
@@ -108,30 +144,39 @@ pub trait Setting {
 
     /// Returns the value as a new configuration holds it. Secrets are left out.
     fn shown(&self) -> Value;
+
+    /// Returns the type and the allowed values as JSON Schema. By default any value is allowed.
+    fn schema() -> Value {
+        json!({})
+    }
 }
 
 macro_rules! setting {
-    ($($type:ty: $expected:literal;)+) => {$(
+    ($($type:ty: $expected:literal, $schema:tt;)+) => {$(
         impl Setting for $type {
             const EXPECTED: &'static str = $expected;
 
             fn shown(&self) -> Value {
                 nanobot_channel::Value::from(Clone::clone(self))
             }
+
+            fn schema() -> Value {
+                json!($schema)
+            }
         }
     )+};
 }
 
 setting! {
-    bool: "write true or false";
-    f64: "write a number of seconds";
-    u8: "write a whole number";
-    u16: "write a whole number";
-    u32: "write a whole number";
-    u64: "write a whole number";
-    usize: "write a whole number";
-    String: "write a text in quotes";
-    Vec<String>: "write a list of texts";
+    bool: "write true or false", {"type": "boolean"};
+    f64: "write a number of seconds", {"type": "number"};
+    u8: "write a whole number", {"type": "integer", "minimum": 0, "maximum": 255};
+    u16: "write a whole number", {"type": "integer", "minimum": 0, "maximum": 65535};
+    u32: "write a whole number", {"type": "integer", "minimum": 0};
+    u64: "write a whole number", {"type": "integer", "minimum": 0};
+    usize: "write a whole number", {"type": "integer", "minimum": 0};
+    String: "write a text in quotes", {"type": "string"};
+    Vec<String>: "write a list of texts", {"type": "array", "items": {"type": "string"}};
 }
 
 impl Setting for Secret {
@@ -139,6 +184,10 @@ impl Setting for Secret {
 
     fn shown(&self) -> Value {
         "".into()
+    }
+
+    fn schema() -> Value {
+        json!({"type": "string"})
     }
 }
 
@@ -148,6 +197,10 @@ impl Setting for std::path::PathBuf {
     fn shown(&self) -> Value {
         self.to_string_lossy().into()
     }
+
+    fn schema() -> Value {
+        json!({"type": "string"})
+    }
 }
 
 impl<T: Setting> Setting for Option<T> {
@@ -155,6 +208,10 @@ impl<T: Setting> Setting for Option<T> {
 
     fn shown(&self) -> Value {
         self.as_ref().map_or(Value::Null, Setting::shown)
+    }
+
+    fn schema() -> Value {
+        T::schema()
     }
 }
 
@@ -221,11 +278,14 @@ macro_rules! settings {
                 vec![$({
                     let _expected = <$type as $crate::settings::Setting>::EXPECTED;
                     $(let _expected = $expected;)?
+                    let _schema = <$type as $crate::settings::Setting>::schema();
+                    $(let _schema = $crate::settings::bounded::<$type>(_schema, &($range));)?
                     $crate::settings::Key::new(
                         stringify!($field),
                         $crate::settings::Setting::shown(&default.$field),
                         &[$($help),+],
                         _expected,
+                        _schema,
                     )
                 }),+]
             }
@@ -298,10 +358,8 @@ macro_rules! settings {
 
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
-    use serde_json::json;
-
     use super::*;
+    use serde::Deserialize;
 
     crate::settings! {
         /// The settings of a test.
@@ -338,6 +396,11 @@ mod tests {
                      | `pollTimeout` | `25` | Seconds of a poll |\n\
                      | `requestTimeout` | `30` | Seconds of an answer |\n";
         assert_eq!(markdown(&Settings::keys()), table);
+        let schema = section_schema(Settings::keys());
+        assert_eq!(
+            schema["properties"]["pollTimeout"],
+            json!({"description": "Seconds of a poll.", "type": "integer", "minimum": 0, "maximum": 50})
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ use nanobot_channel::{ChannelError, Value};
 use nanobot_channel_kit::settings::Setting;
 use nanobot_channel_kit::{settings, wrong};
 use serde::Deserialize;
+use serde_json::json;
 
 use crate::Secret;
 
@@ -36,6 +37,10 @@ impl Setting for Mode {
             Self::Webhook => "webhook".into(),
         }
     }
+
+    fn schema() -> Value {
+        json!({"enum": ["polling", "webhook"]})
+    }
 }
 
 settings! {
@@ -48,14 +53,14 @@ settings! {
         /// The bot's token, from @BotFather.
         token: Secret = Secret::default(),
             credential token "the bot's token, which @BotFather on Telegram gives for /newbot, or /token for a bot that exists";
-        /// How updates arrive: `polling` or `webhook`, see below.
+        /// How updates arrive: `polling`, or `webhook` through a public address.
         mode: Mode = Mode::default();
         /// `http://…`, `socks5://…`, or `socks5h://…`, which resolves names at the proxy; user and
         /// password go in front of the host. `""` disables all proxies. Without the key,
         /// `tools.web.proxy` applies, then the environment (`HTTPS_PROXY`). Hosts in `NO_PROXY` are
         /// reached directly.
         proxy: Option<Secret> = None;
-        /// The Bot API server, without `/bot<token>`; one of your own, see below.
+        /// The Bot API server, without `/bot<token>`.
         api_base: String = API_BASE.to_owned();
         /// Quotes the answered message in the reply.
         reply_to_message: bool = false;
@@ -174,10 +179,8 @@ impl TelegramConfig {
 
 #[cfg(test)]
 mod tests {
-    use nanobot_channel::ChannelFactory as _;
-    use serde_json::json;
-
     use super::*;
+    use nanobot_channel::ChannelFactory as _;
 
     #[test]
     fn section_accepts_defaults_and_unknown_keys() {

@@ -4,13 +4,14 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use nanobot_channel::{ChannelError, RawConfig, Value};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::Token;
 
 /// The keys of the section, without those that every channel has.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WebSocketConfig {
     /// The address to listen on.
@@ -20,16 +21,20 @@ pub struct WebSocketConfig {
     /// The path of upgrade requests.
     pub path: String,
     /// The token that clients have to show.
+    #[schemars(with = "String")]
     pub token: Token,
     /// Requires a token of clients. `false` is accepted on loopback only.
     pub websocket_requires_token: bool,
     /// Shows text while it is written.
     pub streaming: bool,
     /// The largest message a client may send, in bytes.
+    #[schemars(range(min = 1))]
     pub max_message_bytes: usize,
     /// Seconds of silence after which a client gets a ping.
+    #[schemars(range(min = 1))]
     pub ping_interval_s: u64,
-    /// Seconds that it has to answer.
+    /// Seconds that a client has to answer a ping.
+    #[schemars(range(min = 1))]
     pub ping_timeout_s: u64,
     /// Web origins that may connect, besides pages from this machine (`https://chat.example.org`).
     pub allowed_origins: Vec<String>,

@@ -21,6 +21,10 @@ impl ChannelFactory for WebSocketFactory {
         WebSocketConfig::default_section()
     }
 
+    fn config_schema(&self) -> Option<Value> {
+        Some(schemars::schema_for!(WebSocketConfig).to_value())
+    }
+
     fn credentials(&self) -> &'static [Credential] {
         const TOKEN: &[Credential] = &[Credential::secret(
             "token",

@@ -7,6 +7,7 @@
 use std::{fmt, path::PathBuf, sync::Arc};
 
 use nanobot_guard::{PathRules, SystemResolver, UrlGuard};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ToolsError;
@@ -15,7 +16,7 @@ use crate::ToolsError;
 const WORK_FOLDERS: &str = "work";
 
 /// `tools`: which tools are enabled, and what they may access.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ToolsConfig {
     /// `tools.web`.
@@ -24,10 +25,10 @@ pub struct ToolsConfig {
     pub exec: ExecConfig,
     /// `tools.file`.
     pub file: FileConfig,
-    /// `true` if file and shell tools are confined to the workspace.
+    /// Confines file and shell tools to the workspace.
     pub restrict_to_workspace: bool,
-    /// `true` if relative paths of tools start in a folder of the session, below `work/` in the
-    /// workspace, rather than in the workspace itself.
+    /// Starts relative paths of tools in a folder of the session, below `work/` in the workspace,
+    /// rather than in the workspace itself.
     pub session_folders: bool,
     /// Additional folders that confined tools may use; `~` is the home folder.
     pub allowed_paths: Vec<PathBuf>,
@@ -87,10 +88,10 @@ impl ToolsConfig {
 }
 
 /// `tools.file`: the file tools.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FileConfig {
-    /// `true` if the file tools are enabled.
+    /// Enables the file tools.
     pub enable: bool,
 }
 
@@ -101,13 +102,14 @@ impl Default for FileConfig {
 }
 
 /// `tools.exec`: the shell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExecConfig {
-    /// `true` if the shell tool is enabled.
+    /// Enables the shell tool.
     pub enable: bool,
     /// Timeout after which a command is killed, in seconds, at most 600; 0 lets a command run until
     /// its turn is stopped.
+    #[schemars(range(max = 600))]
     pub timeout: u64,
     /// Folders prepended to `PATH`.
     pub path_prepend: String,
@@ -139,10 +141,10 @@ impl Default for ExecConfig {
 }
 
 /// `tools.web`: searching and fetching.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WebConfig {
-    /// `true` if both web tools are enabled.
+    /// Enables both web tools.
     pub enable: bool,
     /// Proxy for both (`http://…`, `socks5://…`); empty for none. Without this key, the proxy
     /// variables of the environment apply.
@@ -168,10 +170,10 @@ impl Default for WebConfig {
 }
 
 /// `tools.web.fetch`: reading pages.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FetchConfig {
-    /// `true` if Jina's reader is tried first. It sees every URL that is fetched, so it is off by
+    /// Tries Jina's reader first. It sees every URL that is fetched, so it is off by
     /// default, unlike in the Python program.
     pub use_jina_reader: bool,
     /// Base URL of Jina's reader.
@@ -188,18 +190,20 @@ impl Default for FetchConfig {
 }
 
 /// `tools.web.search`: searching.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SearchConfig {
-    /// `brave`, `tavily`, `duckduckgo`, `searxng` or `jina`. Without the API key that it needs, or
-    /// without an address for SearXNG, DuckDuckGo is the fallback.
+    /// The search provider. Without the API key that it needs, or without an address for SearXNG,
+    /// DuckDuckGo is the fallback.
+    #[schemars(extend("enum" = ["brave", "tavily", "duckduckgo", "searxng", "jina"]))]
     pub provider: String,
     /// API key of the provider; if empty, `BRAVE_API_KEY`, `TAVILY_API_KEY` or `JINA_API_KEY` is
     /// read.
     pub api_key: ApiKey,
     /// Base URL of SearXNG; if empty, `SEARXNG_BASE_URL` is read.
     pub base_url: String,
-    /// Default number of results, from 1 to 10.
+    /// Default number of results.
+    #[schemars(range(min = 1, max = 10))]
     pub max_results: u32,
     /// Timeout of a search, in seconds.
     pub timeout: u64,
@@ -221,16 +225,16 @@ impl Default for SearchConfig {
 }
 
 /// `tools.web.search.endpoints`: full URLs of the search providers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SearchEndpoints {
-    /// Brave's web search.
+    /// URL of Brave's web search.
     pub brave: String,
-    /// Tavily's search.
+    /// URL of Tavily's search.
     pub tavily: String,
-    /// Jina's search.
+    /// URL of Jina's search.
     pub jina: String,
-    /// DuckDuckGo's HTML page for browsers without scripts.
+    /// URL of DuckDuckGo's HTML page for browsers without scripts.
     pub duckduckgo: String,
 }
 
@@ -246,7 +250,7 @@ impl Default for SearchEndpoints {
 }
 
 /// An API key that is redacted in `Debug` output.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct ApiKey(String);
 

@@ -16,6 +16,7 @@ use nanobot_cron::{
 use nanobot_session::{Entry, ReadFrom, SessionStore, TurnEnd, TurnOutcome};
 use nanobot_tool::{Tool, Typed};
 use nanobot_types::{MessageId, SessionKey};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::RuntimeError;
@@ -25,10 +26,10 @@ use crate::assembly::settings::AgentDefaults;
 const MAX_ENTRIES: usize = 10_000;
 
 /// `cron`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct CronConfig {
-    /// Set when a gateway runs jobs and the assistant can create them.
+    /// Runs jobs in the gateway, and lets the assistant create them.
     pub(crate) enabled: bool,
     /// The assistant's time zone, as an IANA name; the host's by default.
     pub(crate) timezone: Option<String>,

@@ -2,13 +2,16 @@
 
 use std::path::PathBuf;
 
-use nanobot_channels::DeliverySettings;
+use nanobot_channels::{ChannelSettings, DeliverySettings};
 use nanobot_config::{Config, ConfigError, Environment, Loader, Paths, Schema};
 use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_memory::MemorySettings;
 use nanobot_server::ServerConfig;
 use nanobot_tools::ToolsConfig;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use crate::assembly::channels::{LIFECYCLE_NOTICES, shared_keys};
 use crate::assembly::cron::CronConfig;
@@ -79,25 +82,21 @@ const EMPTY_IS_NONE: [&str; 6] = [
 pub(super) fn schema(extensions: &Extensions) -> Result<Schema, ConfigError> {
     let known_providers = nanobot_providers::TABLE.iter().map(|spec| spec.name);
     let schema = Schema::new()
-        .section("agents.defaults", &AgentDefaults::default())?
         .map("providers", &ProviderSection::template())?
-        .names("providers", known_providers)
-        .section("channels", &DeliverySettings::default())?
-        .variants("channels", "kind", channel_sections(extensions))?
-        .section(
-            &format!("channels.{LIFECYCLE_NOTICES}"),
-            &LifecycleNotices::default(),
-        )?
-        .section("tools", &ToolsConfig::default())?
-        .section("gateway", &ServerConfig::default())?
-        .section("gateway.heartbeat", &HeartbeatSettings::default())?
-        .section("sessions", &SessionsConfig::default())?
-        .section("skills", &SkillsConfig::default())?
-        .section("transcription", &TranscriptionConfig::default())?
-        .section("memory", &MemorySettings::default())?
-        .section("cron", &CronConfig::default())?
-        .section("logs", &LogSettings::default())?
-        .section("retention", &RetentionSettings::default())?;
+        .describe("providers.*", &json_schema::<ProviderSection>())
+        .names("providers", known_providers);
+    let schema = with_channels(schema, extensions)?;
+    let schema = section::<AgentDefaults>(schema, "agents.defaults")?;
+    let schema = section::<ToolsConfig>(schema, "tools")?;
+    let schema = section::<ServerConfig>(schema, "gateway")?;
+    let schema = section::<HeartbeatSettings>(schema, "gateway.heartbeat")?;
+    let schema = section::<SessionsConfig>(schema, "sessions")?;
+    let schema = section::<SkillsConfig>(schema, "skills")?;
+    let schema = section::<TranscriptionConfig>(schema, "transcription")?;
+    let schema = section::<MemorySettings>(schema, "memory")?;
+    let schema = section::<CronConfig>(schema, "cron")?;
+    let schema = section::<LogSettings>(schema, "logs")?;
+    let schema = section::<RetentionSettings>(schema, "retention")?;
     let mut schema = schema.empty_counts("tools.web.proxy");
     for factory in &extensions.providers {
         let key = format!("providers.{}", factory.name());
@@ -108,6 +107,57 @@ pub(super) fn schema(extensions: &Extensions) -> Result<Schema, ConfigError> {
     }))
 }
 
+/// Adds a section with its defaults and the descriptions of its keys.
+fn section<T: Default + Serialize + JsonSchema>(
+    schema: Schema,
+    path: &str,
+) -> Result<Schema, ConfigError> {
+    Ok(schema
+        .section(path, &T::default())?
+        .describe(path, &json_schema::<T>()))
+}
+
+/// Returns the JSON Schema of a section. The documentation of a field is its description.
+fn json_schema<T: JsonSchema>() -> Value {
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    settings
+        .into_generator()
+        .into_root_schema_for::<T>()
+        .to_value()
+}
+
+/// Adds the section `channels`: the keys of all channels, and those of each platform.
+fn with_channels(schema: Schema, extensions: &Extensions) -> Result<Schema, ConfigError> {
+    let shared = channel_keys().into_iter().collect::<Map<_, _>>();
+    let schema = section::<DeliverySettings>(schema, "channels")?
+        .variants("channels", "kind", channel_sections(extensions))?
+        .section("channels.*", &shared)?
+        .describe("channels.*", &ChannelSettings::schema());
+    let schema = extensions
+        .channels
+        .factories()
+        .filter_map(|factory| Some((factory.kind(), factory.config_schema()?)))
+        .fold(schema, |schema, (kind, keys)| {
+            schema.describe_kind("channels", kind, &keys)
+        });
+    section::<LifecycleNotices>(schema, &format!("channels.{LIFECYCLE_NOTICES}"))
+}
+
+/// Returns the keys that every channel has, with the values of a section without them.
+fn channel_keys() -> Vec<(String, Value)> {
+    let default = |key: &str| match key {
+        // The keys of `groups` are group ids, so any key is allowed.
+        "groups" => json!({}),
+        "dm" => json!({ "enabled": null, "policy": null, "allowFrom": null }),
+        _ => Value::Null,
+    };
+    shared_keys()
+        .into_iter()
+        .map(|key| (key.clone(), default(&key)))
+        .collect()
+}
+
 /// Returns the sections of the platforms. Each includes the keys that every channel has, so that
 /// these count as known.
 fn channel_sections(extensions: &Extensions) -> Vec<(&'static str, Value)> {
@@ -116,13 +166,7 @@ fn channel_sections(extensions: &Extensions) -> Vec<(&'static str, Value)> {
         .iter_mut()
         .filter_map(|(_, section)| section.as_object_mut())
     {
-        for key in shared_keys() {
-            let default = match key.as_str() {
-                // The keys of `groups` are group ids, so any key is allowed.
-                "groups" => json!({}),
-                "dm" => json!({ "enabled": null, "policy": null, "allowFrom": null }),
-                _ => Value::Null,
-            };
+        for (key, default) in channel_keys() {
             section.entry(key).or_insert(default);
         }
     }

@@ -15,6 +15,7 @@ use nanobot_providers::{
     select,
 };
 use nanobot_tools::WebConfig;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::assembly::extensions::Extensions;
@@ -26,11 +27,14 @@ const TOTAL_VARIABLE: &str = "NANOBOT_LLM_TIMEOUT_S";
 const IDLE_VARIABLE: &str = "NANOBOT_STREAM_IDLE_TIMEOUT_S";
 
 /// `providers.<name>`.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ProviderSection {
+    /// The API key. Without it, the vendor's own environment variable is read.
     api_key: Option<String>,
+    /// The base URL of the API; without it, the vendor's own.
     api_base: Option<String>,
+    /// Additional headers of each request.
     extra_headers: Option<BTreeMap<String, String>>,
 }
 

@@ -5,55 +5,62 @@ use std::path::PathBuf;
 use nanobot_agent_core::TurnOptions;
 use nanobot_provider::Generation;
 use nanobot_session::Durability;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `agents.defaults`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentDefaults {
-    /// The user's folder. In the default, `~/.nanobot` means the home, wherever that is.
+    /// The user's folder: memory, sessions, skills, prompt files. `~/.nanobot` means the home,
+    /// wherever that is.
     pub workspace: String,
-    /// The model.
+    /// The model, optionally with its provider (`anthropic/claude-opus-4-5`).
     pub model: String,
-    /// Its provider, or `auto`.
+    /// The provider of the model, by its name under `providers`; `auto` selects it by the model.
     pub provider: String,
     /// Maximum tokens of one response.
+    #[schemars(range(min = 1))]
     pub max_tokens: u32,
     /// Context window of the model, in tokens; 0 is no limit. If it is not set, the model's known
     /// window is used.
     pub context_window_tokens: i64,
     /// Number of messages after which a conversation is summarised, if no token window is set.
     pub memory_window: Option<u32>,
-    /// Set when messages that do not fit into the window are summarised into memory.
+    /// Summarises messages that do not fit into the window into memory.
     pub consolidate: bool,
     /// Sampling temperature.
-    pub temperature: f32,
+    #[schemars(range(min = 0.0, max = 2.0))]
+    pub temperature: f64,
     /// Maximum number of model calls in one turn.
+    #[schemars(range(min = 1))]
     pub max_tool_iterations: u32,
-    /// `low`, `medium`, `high`, or not set.
+    /// Effort of reasoning models, such as `low`, `medium` or `high`. Without the key, the vendor
+    /// decides.
     pub reasoning_effort: Option<String>,
     /// Maximum characters of a tool result that the model reads.
+    #[schemars(range(min = 1))]
     pub max_tool_result_chars: usize,
     /// Maximum number of concurrent turns; 0 is no limit.
     pub max_concurrent_turns: usize,
     /// Maximum number of concurrent subagents, over all sessions; 0 removes the `spawn` tool.
     pub max_concurrent_subagents: usize,
     /// Maximum number of model calls of one subagent.
+    #[schemars(range(min = 1))]
     pub max_subagent_iterations: u32,
-    /// Set when pure tools of one response run in parallel.
+    /// Runs pure tools of one response in parallel.
     pub parallel_tools: bool,
-    /// Set when tool calls that a model writes into its text are run.
+    /// Runs tool calls that a model writes into its text.
     pub parse_calls_from_text: bool,
-    /// The time zone of jobs if `cron.timezone` is not set.
+    /// The time zone of jobs, as an IANA name, if `cron.timezone` is not set.
     pub timezone: Option<String>,
-    /// Set when the severity of a failed result is put before its text.
+    /// Puts the severity of a failed result before its text.
     pub include_severity: bool,
-    /// Set when old results are left out of requests in the middle of a turn that exceeds its
-    /// budget.
+    /// Leaves old results out of requests in the middle of a turn that exceeds its budget.
     pub compact_after_tools: bool,
     /// Name of the assistant.
     pub bot_name: String,
-    /// Disabled skills; the same as `skills.disabled`.
+    /// Names of disabled skills; the same as `skills.disabled`.
     pub disabled_skills: Vec<String>,
 }
 
@@ -111,38 +118,39 @@ impl AgentDefaults {
     pub(crate) fn generation(&self) -> Generation {
         Generation {
             max_tokens: self.max_tokens.max(1),
-            temperature: Some(self.temperature),
+            temperature: Some(self.temperature as f32),
             reasoning_effort: self.reasoning_effort.clone(),
         }
     }
 }
 
 /// `sessions`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct SessionsConfig {
     /// Durability of an accepted message and a recorded step: `disk` survives a power cut, `os` a
     /// crash of the process.
+    #[schemars(with = "String", extend("enum" = ["disk", "os"]))]
     pub durability: Durability,
 }
 
 /// `skills`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct SkillsConfig {
     /// Read-only folders of skills, in addition to the workspace's own.
     pub library_dirs: Vec<PathBuf>,
-    /// Skills of the workspace that may be in every prompt.
+    /// Names of skills of the workspace that may be in every prompt.
     pub always: Vec<String>,
-    /// Disabled skills, wherever they are.
+    /// Names of disabled skills, wherever they are.
     pub disabled: Vec<String>,
 }
 
 /// `channels.lifecycleNotices`: chats that are notified of channels that are down.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LifecycleNotices {
-    /// Chats as `channel:chat`. Empty sends no notices.
+    /// Chats that are notified, as `channel:chat`. An empty list sends no notices.
     #[serde(alias = "tell")]
     pub tell: Vec<String>,
     /// Minutes that a channel is down before a notice is sent.
@@ -160,21 +168,22 @@ impl Default for LifecycleNotices {
 }
 
 /// `retention`: days after which data is removed; 0 keeps it for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RetentionSettings {
-    /// Settled messages in the ledger, which also serve to recognise duplicates.
+    /// Days that settled messages stay in the ledger, which also serve to recognise duplicates; 0
+    /// keeps them for ever.
     pub ledger_days: u32,
-    /// Files that came with messages.
+    /// Days that files of messages are kept; 0 keeps them for ever.
     pub media_days: u32,
-    /// Rotated logs.
+    /// Days that rotated logs are kept; 0 keeps them for ever.
     pub log_days: u32,
-    /// Sessions that subagents worked in.
+    /// Days that sessions of subagents are kept; 0 keeps them for ever.
     pub subagent_days: u32,
-    /// Results of tools that were too long for a prompt.
+    /// Days that results of tools that were too long for a prompt are kept; 0 keeps them for ever.
     pub tool_result_days: u32,
-    /// Stored prompts of sessions. A session without its stored prompt misses the prompt cache
-    /// once.
+    /// Days that stored prompts of sessions are kept; 0 keeps them for ever. A session without its
+    /// stored prompt misses the prompt cache once.
     pub prompt_days: u32,
 }
 

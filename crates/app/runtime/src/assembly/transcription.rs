@@ -12,16 +12,17 @@ use async_trait::async_trait;
 use nanobot_channel::{MediaRef, TranscribeError, Transcriber};
 use nanobot_config::Config;
 use nanobot_providers::{Speech, SpeechError, SpeechSettings, SpeechTimeouts};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::RuntimeError;
 use crate::assembly::model;
 
 /// `transcription`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct TranscriptionConfig {
-    /// Set when recordings are transcribed.
+    /// Transcribes recordings.
     enabled: bool,
     /// The vendor; by default the first with a key that supports transcription.
     provider: Option<String>,
@@ -31,9 +32,11 @@ pub(crate) struct TranscriptionConfig {
     language: Option<String>,
     /// The base URL, if it is not that of the vendor's models.
     api_base: Option<String>,
-    /// Maximum duration of a recording, in seconds, from 1 to 600.
+    /// Maximum duration of a recording, in seconds.
+    #[schemars(range(min = 1, max = 600))]
     max_duration_sec: u32,
-    /// Maximum size of a recording, in MB, from 1 to 100.
+    /// Maximum size of a recording, in MB.
+    #[schemars(range(min = 1, max = 100))]
     max_upload_mb: u32,
 }
 
