@@ -13,6 +13,7 @@ mod bounded_memory;
 mod channels;
 #[cfg(unix)]
 mod commands;
+mod config_keys;
 mod configuration;
 mod consolidation;
 mod conversation;

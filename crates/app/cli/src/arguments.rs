@@ -81,7 +81,7 @@ pub(crate) enum Command {
     /// Show the state of channels, test one, or set its credentials
     #[command(subcommand)]
     Channels(ChannelsCommand),
-    /// Show the configuration and where each value comes from
+    /// Show, explain and change the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
 }

@@ -56,6 +56,7 @@ pub use gateway::{Gateway, GatewayEnd};
 pub use operator::channel_login::{ChannelLogin, PendingKey};
 pub use operator::channel_status::{ChannelReport, Probed, channels_status};
 pub use operator::channel_test::{ChannelTest, TestOutcome};
+pub use operator::config_edit::{EffectTime, check_edit};
 pub use operator::doctor;
 pub use operator::inbox::Inbox;
 pub use operator::onboard::{OnboardMode, OnboardPlan, OnboardReport, onboard, plan_onboarding};

@@ -378,17 +378,17 @@ fn explanation_lists_every_layer_without_secrets() {
     };
     assert_eq!(
         explanation_of("agents.defaults.model"),
-        "agents.defaults.model = \"n\"\n  set by     environment variable NANOBOT_AGENTS__DEFAULTS__MODEL\n  default    \"anthropic/claude-opus-4-5\"\n  overrides  \"m\" from ~/config.json:3:27"
+        "agents.defaults.model = \"n\"\n  type       text\n  set by     environment variable NANOBOT_AGENTS__DEFAULTS__MODEL\n  default    \"anthropic/claude-opus-4-5\"\n  overrides  \"m\" from ~/config.json:3:27"
     );
     assert_eq!(
         explanation_of("providers.openai"),
-        "providers.openai.apiBase = null\n  set by     built-in default\n  default    null\n  blank      ~/config.json:2:45 (counts as absent)\n\
-         providers.openai.apiKey = \"***\"\n  set by     ~/config.json:2:28\n  default    \"\"\n\
-         providers.openai.extraHeaders = null\n  set by     built-in default\n  default    null"
+        "providers.openai.apiBase = (not set)\n  type       any\n  set by     built-in default\n  default    (not set)\n  blank      ~/config.json:2:45 (counts as absent)\n\
+         providers.openai.apiKey = \"***\"\n  type       text\n  set by     ~/config.json:2:28\n  default    \"\"\n\
+         providers.openai.extraHeaders = (not set)\n  type       any\n  set by     built-in default\n  default    (not set)"
     );
     assert_eq!(
         explanation_of("agents.defaults.bot_name"),
-        "agents.defaults.botName = \"Bo\"\n  set by     ~/config.json:3:41\n  default    (not set)\n  note       kept, but not read by this version"
+        "agents.defaults.botName = \"Bo\"\n  type       any\n  set by     ~/config.json:3:41\n  default    (not set)\n  note       kept, but not read by this version"
     );
     let error = config.explain("agents.defaults.maxToken").unwrap_err();
     assert_eq!(

@@ -6,6 +6,7 @@
 
 mod corpus;
 mod home;
+mod keys;
 mod layers;
 mod reports;
 mod saving;

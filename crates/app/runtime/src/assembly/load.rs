@@ -208,6 +208,14 @@ mod tests {
         );
     }
 
+    #[test]
+    fn every_key_has_a_meaning() {
+        assert_eq!(
+            defaults().config().keys_without_meaning(),
+            Vec::<String>::new()
+        );
+    }
+
     /// Returns every known key as one value; `leaf` maps each default.
     fn every_key(leaf: &impl Fn(&Value) -> Value) -> Value {
         fn filled(value: &Value, leaf: &impl Fn(&Value) -> Value) -> Value {

@@ -175,6 +175,30 @@ pub struct ProviderStatus {
     pub state: String,
 }
 
+/// Checks the configured provider as a start does. Connects to nothing. Without a provider there is
+/// nothing to check.
+pub(crate) fn check(runtime: &Runtime) -> Result<(), RuntimeError> {
+    let config = runtime.config();
+    let defaults: AgentDefaults = config.section("agents.defaults")?;
+    if let Some((factory, model)) = runtime.extensions().selected_provider(&defaults) {
+        return plugged_in(config, &**factory, model).map(drop);
+    }
+    match Sections::read(config)?.select(&defaults, runtime.extensions()) {
+        Ok(selection) => configured(config, &defaults, &selection, clients(config)?).map(drop),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Checks that a section of `providers` can be read, and that its key can be sent.
+pub(crate) fn check_section(config: &Config, name: &str) -> Result<(), RuntimeError> {
+    let section: ProviderSection = config.section(&format!("providers.{name}"))?;
+    let parsed = section.api_key.as_deref().map(ApiKey::parse).transpose();
+    parsed.map(drop).map_err(|source| RuntimeError::Key {
+        section: name.to_owned(),
+        source,
+    })
+}
+
 /// Returns the providers that have something configured, for `status`.
 pub(crate) fn providers(config: &Config) -> Result<Vec<ProviderStatus>, RuntimeError> {
     let sections = Sections::read(config)?;
@@ -367,17 +391,19 @@ struct SectionEntry {
     name: String,
     key: Option<ApiKey>,
     base: Option<String>,
+    /// `true` if the section cannot be read, for example because a variable is not set.
+    is_broken: bool,
 }
 
 impl Sections {
-    /// Reads all sections. One that cannot be read (for example because a variable is not set)
-    /// counts as empty: only the chosen one has to be valid.
+    /// Reads all sections. One that cannot be read counts as empty: only the chosen one has to be
+    /// valid.
     fn read(config: &Config) -> Result<Self, ConfigError> {
         let mut entries = Vec::new();
         for name in config.names("providers")? {
-            let section: ProviderSection = config
-                .section(&format!("providers.{name}"))
-                .unwrap_or_default();
+            let read = config.section::<ProviderSection>(&format!("providers.{name}"));
+            let is_broken = read.is_err();
+            let section = read.unwrap_or_default();
             let key = section
                 .api_key
                 .as_deref()
@@ -387,6 +413,7 @@ impl Sections {
                 key: key.or_else(|| environment_key(config, &name)),
                 name,
                 base,
+                is_broken,
             });
         }
         for spec in TABLE.iter().filter(|spec| {
@@ -403,18 +430,36 @@ impl Sections {
                     name: spec.name.to_owned(),
                     key: Some(key),
                     base: None,
+                    is_broken: false,
                 });
             }
         }
         Ok(Self { entries })
     }
 
-    /// Selects a shipped provider. Sections of plugged-in providers are left out: a base address
-    /// in one of them does not make it an OpenAI-compatible server.
+    /// Selects a shipped provider. If none has a key, a section that cannot be read is selected, so
+    /// that its error is reported and the user is not told that there is no key.
     fn select(
         &self,
         defaults: &AgentDefaults,
         extensions: &Extensions,
+    ) -> Result<Selection, SelectError> {
+        let selected = self.select_from(defaults, extensions, false);
+        match selected {
+            Err(SelectError::NotConfigured { .. }) => {
+                self.select_from(defaults, extensions, true).or(selected)
+            }
+            _ => selected,
+        }
+    }
+
+    /// Selects among the sections with a key. Sections of plugged-in providers are left out: a base address
+    /// in one of them does not make it an OpenAI-compatible server.
+    fn select_from(
+        &self,
+        defaults: &AgentDefaults,
+        extensions: &Extensions,
+        with_broken: bool,
     ) -> Result<Selection, SelectError> {
         let is_plugged_in = |name: &str| {
             extensions
@@ -428,7 +473,7 @@ impl Sections {
             .filter(|entry| !is_plugged_in(&entry.name))
             .map(|entry| Section {
                 name: &entry.name,
-                has_key: entry.key.is_some(),
+                has_key: entry.key.is_some() || (with_broken && entry.is_broken),
                 key_prefix: entry.key.as_ref().map(ApiKey::prefix).unwrap_or_default(),
                 api_base: entry.base.as_deref(),
             })

@@ -55,6 +55,17 @@ impl Runtime {
         self.extensions.clone()
     }
 
+    /// Loads the configuration with this text in place of the file, to check it before it is
+    /// written.
+    pub(crate) fn with_file_text(&self, text: &str) -> Result<Self, ConfigError> {
+        let schema = load::schema(&self.extensions)?;
+        let loader = self.config.loader(schema).with_content(text);
+        Ok(Self {
+            config: Arc::new(loader.load()?),
+            extensions: self.extensions.clone(),
+        })
+    }
+
     /// Reads the configuration again, from the same place and with the same parts.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use nanobot_config::Config;
 use nanobot_control::{ControlClient, GatewayInfo};
 use nanobot_cron::{Jobs, format_time};
 use nanobot_heartbeat::HeartbeatSettings;
+use nanobot_server::ServerConfig;
 use nanobot_tools::ToolsConfig;
 use serde::Serialize;
 
@@ -144,6 +145,8 @@ impl Status {
             .map(|list| list.len())
             .unwrap_or_default();
         let tools: ToolsConfig = config.section("tools")?;
+        let _: ServerConfig = config.section("gateway")?;
+        model::check(runtime)?;
         let (gateway, running, gateway_fault) = match remote::connect(config).await {
             Ok(gateway) => {
                 let running = RunningChannels::of(gateway.as_ref()).await;

@@ -3,8 +3,11 @@
 use nanobot_config::Config;
 use nanobot_control::ControlClient;
 use nanobot_server::{HealthServer, ServerConfig};
+use serde_json::Value;
 
 use super::{FindingLevel, FindingList};
+use crate::Runtime;
+use crate::assembly::channels::configured_channels;
 use crate::error::chain;
 use crate::operator::remote;
 
@@ -46,6 +49,74 @@ pub(super) async fn examine(list: &mut FindingList, config: &Config) {
             error.remedy().unwrap_or_default(),
         ),
     }
+}
+
+/// A configured address on which the gateway listens.
+struct Listener {
+    /// Key of its port.
+    key: String,
+    host: String,
+    port: u64,
+}
+
+/// Reports two parts of the gateway that listen on the same address.
+pub(super) fn examine_ports(list: &mut FindingList, runtime: &Runtime) {
+    let listeners = listeners(runtime);
+    for (index, first) in listeners.iter().enumerate() {
+        for second in listeners.iter().skip(index + 1) {
+            if first.port == second.port && do_overlap(&first.host, &second.host) {
+                list.fault(
+                    "gateway.ports",
+                    format!(
+                        "{} and {} are both {}: only one of them can listen",
+                        first.key, second.key, first.port
+                    ),
+                    format!("Set {} to a free port.", second.key),
+                );
+            }
+        }
+    }
+}
+
+/// Returns the addresses of the endpoint and of enabled channels. Port 0 never collides.
+fn listeners(runtime: &Runtime) -> Vec<Listener> {
+    let mut listeners = Vec::new();
+    if let Ok(ServerConfig { host, port, .. }) = runtime.config().section("gateway") {
+        listeners.push(Listener {
+            key: "gateway.port".to_owned(),
+            host,
+            port: port.into(),
+        });
+    }
+    let configured = configured_channels(runtime).unwrap_or_default();
+    for channel in configured.iter().filter(|channel| channel.is_enabled) {
+        let text = |key: &str| channel.raw.section.get(key).and_then(Value::as_str);
+        let (host, port) = match (channel.kind.as_str(), text("mode")) {
+            ("websocket", _) => ("host", "port"),
+            ("telegram", Some("webhook")) => ("webhookListenHost", "webhookListenPort"),
+            _ => continue,
+        };
+        if let Some(number) = channel.raw.section.get(port).and_then(Value::as_u64) {
+            listeners.push(Listener {
+                key: format!("channels.{}.{port}", channel.name),
+                host: text(host).unwrap_or("127.0.0.1").to_owned(),
+                port: number,
+            });
+        }
+    }
+    listeners.retain(|listener| listener.port != 0);
+    listeners
+}
+
+/// `true` if two hosts share an address: they are equal, or one of them is every address.
+fn do_overlap(first: &str, second: &str) -> bool {
+    let address = |host: &str| match host.trim() {
+        "localhost" => "127.0.0.1".to_owned(),
+        other => other.to_owned(),
+    };
+    let (first, second) = (address(first), address(second));
+    let is_any = |host: &str| matches!(host, "0.0.0.0" | "::");
+    first == second || is_any(&first) || is_any(&second)
 }
 
 async fn check_running(list: &mut FindingList, client: &ControlClient) {

@@ -87,6 +87,7 @@ pub async fn examine(program: &RuntimeBuilder, doctor: DoctorOptions) -> Diagnos
     models::examine(&mut list, &runtime).await;
     channels::examine(&mut list, &runtime).await;
     gateway::examine(&mut list, config).await;
+    gateway::examine_ports(&mut list, &runtime);
     machine::examine(&mut list, config);
     Diagnosis {
         findings: list.findings,
