@@ -67,7 +67,7 @@ impl Config {
         }
         let is_hidden = is_secret(resolved.path.parts());
         let value = parsed(&resolved, text, is_hidden).map_err(refused)?;
-        self.edit(resolved, Some(value), is_hidden)
+        self.edit(&resolved, Some(&value), is_hidden)
     }
 
     /// Prepares to remove a key, or a whole section, from the file.
@@ -84,21 +84,21 @@ impl Config {
             });
         }
         let is_hidden = is_secret(resolved.path.parts());
-        self.edit(resolved, None, is_hidden)
+        self.edit(&resolved, None, is_hidden)
     }
 
     fn edit(
         &self,
-        resolved: ResolvedKey,
-        new: Option<Value>,
+        resolved: &ResolvedKey,
+        new: Option<&Value>,
         is_secret: bool,
     ) -> Result<ConfigEdit, ConfigError> {
         let ResolvedKey { path, shape, .. } = resolved;
         let hidden = |value: &Value| redacted(path.parts(), value);
         let mut draft = self.draft();
-        match &new {
-            Some(value) => draft.set_at(&path, value)?,
-            None => draft.remove_at(&path),
+        match new {
+            Some(value) => draft.set_at(path, value)?,
+            None => draft.remove_at(path),
         }
         let stronger = |origin: &ValueOrigin| {
             matches!(
@@ -112,10 +112,10 @@ impl Config {
                 .root
                 .at(path.parts())
                 .map(|node| hidden(&node.to_value())),
-            new: new.as_ref().map(hidden),
+            new: new.map(hidden),
             default: shape.defaults().as_ref().map(hidden),
             is_secret,
-            overridden_by: Some(self.origin_of(&path)).filter(stronger),
+            overridden_by: Some(self.origin_of(path)).filter(stronger),
             draft,
         })
     }
