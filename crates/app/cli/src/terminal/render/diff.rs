@@ -22,7 +22,7 @@ pub(crate) fn diff(text: &str, layout: Layout, most: usize) -> String {
         let line = styled_line(line, is_in_hunk);
         let rows = match layout.width {
             Some(width) => wrap::by_columns(line.as_str(), width.max(1)),
-            None => vec![0..line.as_str().len()],
+            None => wrap::unbroken(line.as_str()),
         };
         if rows.len() > most - shown {
             hidden += 1;

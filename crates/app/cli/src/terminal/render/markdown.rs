@@ -381,7 +381,7 @@ impl Renderer {
         let rows = match self.room() {
             Some(room) if self.in_code => wrap::by_columns(text, room),
             Some(room) => wrap::by_words(text, room),
-            None => vec![0..text.len()],
+            None => wrap::unbroken(text),
         };
         for row in rows {
             let start = self.out.len();

@@ -23,6 +23,11 @@ pub(super) fn width(text: &str) -> usize {
     text.graphemes(true).map(|cluster| cluster.width()).sum()
 }
 
+/// Returns a line as its only row.
+pub(super) fn unbroken(text: &str) -> Vec<Range<usize>> {
+    std::iter::once(0..text.len()).collect()
+}
+
 /// Returns the rows of a line that is broken anywhere, at least one. A cluster that is wider than a
 /// row has one of its own.
 pub(super) fn by_columns(text: &str, columns: usize) -> Vec<Range<usize>> {
@@ -150,14 +155,10 @@ fn is_break(before: &str, after: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn rows<'a>(
-        text: &'a str,
-        columns: usize,
-        wrap: fn(&str, usize) -> Vec<Range<usize>>,
-    ) -> Vec<&'a str> {
+    fn rows(text: &str, columns: usize, wrap: fn(&str, usize) -> Vec<Range<usize>>) -> Vec<&str> {
         wrap(text, columns)
             .into_iter()
-            .map(|row| &text[row])
+            .map(|row| text.get(row).unwrap())
             .collect()
     }
 
