@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use nanobot_types::{ModelId, ProviderName, json};
+use nanobot_types::{ModelId, ProviderName};
 use reqwest::Url;
-use serde_json::Value;
 
-use crate::{HttpClients, body};
+use crate::{HttpClients, body, list};
 
 /// Time limit for all servers together.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -43,6 +42,18 @@ pub async fn discover_within(
     http: &HttpClients,
     timeout: Duration,
 ) -> Option<LocalServer> {
+    discover_all(servers, http, timeout)
+        .await
+        .into_iter()
+        .next()
+}
+
+/// Returns all servers that respond like a model server, in list order, within a time limit.
+pub async fn discover_all(
+    servers: &[(&str, u16)],
+    http: &HttpClients,
+    timeout: Duration,
+) -> Vec<LocalServer> {
     let probes = servers.iter().map(|(provider, port)| async move {
         tokio::time::timeout(timeout, probe(provider, *port, http))
             .await
@@ -53,7 +64,7 @@ pub async fn discover_within(
         .await
         .into_iter()
         .flatten()
-        .next()
+        .collect()
 }
 
 async fn probe(provider: &str, port: u16, http: &HttpClients) -> Option<LocalServer> {
@@ -63,18 +74,10 @@ async fn probe(provider: &str, port: u16, http: &HttpClients) -> Option<LocalSer
     if !response.status().is_success() {
         return None;
     }
-    let models: Value = json::from_slice(&body::document(response).await.ok()?).ok()?;
-    let models = models
-        .get("data")?
-        .as_array()?
-        .iter()
-        .filter_map(|model| model.get("id")?.as_str());
-    let model = models
-        .into_iter()
-        .find(|model| !model.to_lowercase().contains("embed"))?;
+    let models = list::names(&body::document(response).await.ok()?)?;
     Some(LocalServer {
         provider: provider.into(),
         api_base,
-        model: model.into(),
+        model: models.first()?.as_str().into(),
     })
 }

@@ -143,7 +143,7 @@ pub fn build(
     })
 }
 
-fn faults(spec: &'static ProviderSpec, settings: &ProviderSettings) -> ErrorClassifier {
+pub(crate) fn faults(spec: &'static ProviderSpec, settings: &ProviderSettings) -> ErrorClassifier {
     ErrorClassifier {
         key: settings.api_key.clone(),
         key_hint: spec.key_hint,

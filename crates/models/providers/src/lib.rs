@@ -21,6 +21,7 @@ mod fault;
 #[doc(hidden)]
 pub mod fuzz;
 mod key;
+mod list;
 mod openai;
 mod refusal;
 mod render;
@@ -30,12 +31,14 @@ mod table;
 pub use cache_view::render;
 pub use client::{HttpClients, ProxyError};
 pub use demo::Demo;
-pub use discover::{LOCAL_SERVERS, LocalServer, discover_local, discover_within};
+pub use discover::{LOCAL_SERVERS, LocalServer, discover_all, discover_local, discover_within};
 pub use factory::{BuildError, ClientConnection, ProviderSettings, build};
 pub use key::{ApiKey, KeyError};
+pub use list::{ListError, list_models};
 pub use render::RenderedMessages;
 pub use speech::{Speech, SpeechError, SpeechSettings, SpeechTimeouts};
 pub use table::{
     CUSTOM, DEMO, ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, Section,
-    SelectError, Selection, TABLE, WireProtocol, context_window, select, wire_model,
+    SelectError, Selection, TABLE, WireProtocol, context_window, preferred, select, suggestion,
+    usable_names, wire_model,
 };

@@ -9,7 +9,7 @@ mod window;
 mod wire_model;
 
 pub use entries::{CUSTOM, DEMO, TABLE};
-pub use select::{Section, SelectError, Selection, select};
+pub use select::{Section, SelectError, Selection, preferred, select, suggestion, usable_names};
 pub use window::context_window;
 pub use wire_model::wire_model;
 
@@ -130,6 +130,10 @@ pub struct ProviderSpec {
     pub wire: WireProtocol,
     /// Rule for model names.
     pub model: ModelRule,
+    /// The model to use if the configuration names none; `None` if the vendor has no such model.
+    pub default_model: Option<&'static str>,
+    /// `true` if its list of models needs no key, so that the list does not check one.
+    pub public_list: bool,
     /// Differences of its API.
     pub quirks: Quirks,
     /// Advice for a rejected key; may be empty.

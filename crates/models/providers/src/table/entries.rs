@@ -16,6 +16,8 @@ const VENDOR: ProviderSpec = ProviderSpec {
     kind: ProviderKind::Vendor,
     wire: WireProtocol::OpenAi,
     model: STRIP,
+    default_model: None,
+    public_list: false,
     quirks: Quirks::NONE,
     key_hint: "",
 };
@@ -57,6 +59,7 @@ pub const DEMO: ProviderSpec = ProviderSpec {
     kind: ProviderKind::Direct,
     wire: WireProtocol::Demo,
     model: ModelRule::Verbatim,
+    default_model: Some("demo"),
     ..VENDOR
 };
 
@@ -82,6 +85,8 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "openrouter",
         label: "OpenRouter",
         keywords: &["openrouter"],
+        default_model: Some("anthropic/claude-opus-4.5"),
+        public_list: true,
         environment: &["OPENROUTER_API_KEY"],
         base: Some("https://openrouter.ai/api/v1"),
         key_prefix: "sk-or-",
@@ -99,6 +104,8 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "aihubmix",
         label: "AiHubMix",
         keywords: &["aihubmix"],
+        public_list: true,
+        default_model: Some("claude-opus-4-5"),
         base: Some("https://aihubmix.com/v1"),
         base_marker: "aihubmix",
         model: ModelRule::LastSegment,
@@ -108,6 +115,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "siliconflow",
         label: "SiliconFlow",
         keywords: &["siliconflow"],
+        default_model: Some("deepseek-ai/DeepSeek-V3"),
         base: Some("https://api.siliconflow.cn/v1"),
         base_marker: "siliconflow",
         quirks: THINKING_FLAG,
@@ -154,6 +162,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "anthropic",
         label: "Anthropic",
         keywords: &["anthropic", "claude"],
+        default_model: Some("claude-opus-4-5"),
         environment: &["ANTHROPIC_API_KEY"],
         base: Some("https://api.anthropic.com"),
         wire: WireProtocol::Anthropic,
@@ -163,6 +172,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "openai",
         label: "OpenAI",
         keywords: &["openai", "gpt", "chatgpt"],
+        default_model: Some("gpt-4.1"),
         environment: &["OPENAI_API_KEY"],
         base: Some("https://api.openai.com/v1"),
         quirks: Quirks {
@@ -200,6 +210,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "deepseek",
         label: "DeepSeek",
         keywords: &["deepseek"],
+        default_model: Some("deepseek-chat"),
         environment: &["DEEPSEEK_API_KEY"],
         base: Some("https://api.deepseek.com"),
         quirks: THINKING_TYPE,
@@ -209,6 +220,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "gemini",
         label: "Gemini",
         keywords: &["gemini"],
+        default_model: Some("gemini-2.5-flash"),
         environment: &["GEMINI_API_KEY"],
         base: Some("https://generativelanguage.googleapis.com/v1beta/openai"),
         ..VENDOR
@@ -217,6 +229,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "zhipu",
         label: "Zhipu AI",
         keywords: &["zhipu", "glm", "zai"],
+        default_model: Some("glm-4.6"),
         environment: &["ZAI_API_KEY", "ZHIPUAI_API_KEY"],
         base: Some("https://open.bigmodel.cn/api/paas/v4"),
         model: ModelRule::StripOwn(&["zai"]),
@@ -227,6 +240,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "dashscope",
         label: "DashScope",
         keywords: &["qwen", "dashscope"],
+        default_model: Some("qwen-plus"),
         environment: &["DASHSCOPE_API_KEY"],
         base: Some("https://dashscope.aliyuncs.com/compatible-mode/v1"),
         quirks: THINKING_FLAG,
@@ -236,6 +250,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "moonshot",
         label: "Moonshot",
         keywords: &["moonshot", "kimi"],
+        default_model: Some("kimi-k2.5"),
         environment: &["MOONSHOT_API_KEY"],
         base: Some("https://api.moonshot.ai/v1"),
         quirks: Quirks {
@@ -249,6 +264,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "minimax",
         label: "MiniMax",
         keywords: &["minimax"],
+        default_model: Some("MiniMax-M2"),
         environment: &["MINIMAX_API_KEY"],
         base: Some("https://api.minimax.io/v1"),
         quirks: Quirks {
@@ -277,6 +293,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "groq",
         label: "Groq",
         keywords: &["groq"],
+        default_model: Some("llama-3.3-70b-versatile"),
         environment: &["GROQ_API_KEY"],
         base: Some("https://api.groq.com/openai/v1"),
         quirks: Quirks {
@@ -306,6 +323,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "opencode",
         label: "OpenCode Zen",
         keywords: &["opencode", "opencode-zen"],
+        public_list: true,
         base: Some("https://opencode.ai/zen/v1"),
         base_marker: "opencode.ai/zen/v1",
         model: ModelRule::StripOwn(&["opencode_zen"]),
@@ -315,6 +333,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "opencode_go",
         label: "OpenCode Go",
         keywords: &["opencode-go"],
+        public_list: true,
         base: Some("https://opencode.ai/zen/go/v1"),
         base_marker: "opencode.ai/zen/go",
         ..GATEWAY
@@ -323,6 +342,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "huggingface",
         label: "Hugging Face",
         keywords: &["huggingface"],
+        public_list: true,
         environment: &["HF_TOKEN"],
         base: Some("https://router.huggingface.co/v1"),
         key_prefix: "hf_",
@@ -340,6 +360,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "novita",
         label: "Novita",
         keywords: &["novita"],
+        public_list: true,
         base: Some("https://api.novita.ai/openai"),
         base_marker: "novita",
         ..GATEWAY
@@ -357,6 +378,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "kimi_coding",
         label: "Kimi Coding",
         keywords: &["kimi-coding"],
+        default_model: Some("kimi-for-coding"),
         base: Some("https://api.kimi.com/coding/v1"),
         wire: WireProtocol::Anthropic,
         ..VENDOR
@@ -365,6 +387,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "minimax_anthropic",
         label: "MiniMax (Anthropic)",
         keywords: &["minimax-anthropic"],
+        default_model: Some("MiniMax-M2"),
         base: Some("https://api.minimax.io/anthropic"),
         wire: WireProtocol::Anthropic,
         ..VENDOR
@@ -373,6 +396,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "mistral",
         label: "Mistral",
         keywords: &["mistral", "magistral", "codestral", "devstral"],
+        default_model: Some("mistral-large-latest"),
         environment: &["MISTRAL_API_KEY"],
         base: Some("https://api.mistral.ai/v1"),
         quirks: Quirks {
@@ -449,6 +473,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "nvidia",
         label: "NVIDIA",
         keywords: &["nvidia"],
+        public_list: true,
         environment: &["NVIDIA_API_KEY"],
         base: Some("https://integrate.api.nvidia.com/v1"),
         key_prefix: "nvapi-",

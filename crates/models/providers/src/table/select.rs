@@ -9,6 +9,12 @@ use nanobot_types::ProviderName;
 use super::{CUSTOM, ProviderKind, ProviderSpec, TABLE, WireProtocol, fold_name};
 use crate::{ApiKey, ProviderSettings};
 
+/// Providers that are preferred if several have a key and no model is named.
+const FIRST: [&str; 3] = ["anthropic", "openai", "openrouter"];
+
+/// Likeness from which a name is suggested for a mistyped one.
+const SIMILAR: f64 = 0.85;
+
 /// The parts of a provider's configuration that matter for the selection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Section<'a> {
@@ -54,10 +60,19 @@ pub struct Selection {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectError {
     /// `agents.defaults.provider` is not a known name.
-    #[error("there is no provider {name:?}; known are {}", known_names())]
+    #[error("there is no provider {name:?}{}", alternatives(name))]
     UnknownProvider {
         /// The configured name.
         name: String,
+    },
+    /// No model is named, and nothing is configured that could choose one.
+    #[error("no model is configured, and no key is set")]
+    Nothing,
+    /// No model is named, and the provider has no usual one.
+    #[error("no model is named, and {label} has no usual one: set agents.defaults.model")]
+    NoModel {
+        /// The vendor's display name.
+        label: String,
     },
     /// No usable provider is configured.
     #[error("no provider is configured for the model {model:?}: set providers.{example}.apiKey")]
@@ -69,13 +84,64 @@ pub enum SelectError {
     },
 }
 
-fn known_names() -> String {
-    let names: Vec<&str> = TABLE
+fn alternatives(name: &str) -> String {
+    match suggestion(name) {
+        Some(near) => format!("; did you mean {near:?}?"),
+        None => format!("; known are {}", usable_names().join(", ")),
+    }
+}
+
+/// Returns the names of the providers that this program can use for chats.
+#[must_use]
+pub fn usable_names() -> Vec<&'static str> {
+    let is_usable = |spec: &&ProviderSpec| {
+        spec.kind != ProviderKind::Speech && !matches!(spec.wire, WireProtocol::Unsupported(_))
+    };
+    TABLE
         .iter()
-        .filter(|spec| spec.kind != ProviderKind::Speech)
+        .filter(is_usable)
         .map(|spec| spec.name)
-        .collect();
-    names.join(", ")
+        .collect()
+}
+
+/// Returns the usable provider whose name resembles a mistyped one.
+#[must_use]
+pub fn suggestion(name: &str) -> Option<&'static str> {
+    let written = fold_name(name);
+    let likeness = |known: &str| strsim::jaro_winkler(&written, &fold_name(known));
+    usable_names()
+        .into_iter()
+        .map(|known| (likeness(known), known))
+        .filter(|(likeness, _)| *likeness >= SIMILAR)
+        .max_by(|(left, _), (right, _)| left.total_cmp(right))
+        .map(|(_, known)| known)
+}
+
+/// Returns all providers that could answer with these sections if no model is named, the preferred
+/// first: Anthropic, OpenAI and OpenRouter, then other vendors and gateways with a key in the order
+/// of the table, then servers whose address is configured.
+#[must_use]
+pub fn preferred(sections: &[Section<'_>]) -> Vec<Selection> {
+    let choice = Selector { sections };
+    let rows = || FIRST.iter().filter_map(|name| ProviderSpec::find(name));
+    let others = || TABLE.iter().filter(|spec| !FIRST.contains(&spec.name));
+    let has_vendor_key = |spec: &&ProviderSpec| {
+        matches!(spec.kind, ProviderKind::Vendor | ProviderKind::Gateway)
+            && !matches!(spec.wire, WireProtocol::Unsupported(_))
+            && choice.has_key(spec)
+    };
+    let is_server = |spec: &&ProviderSpec| match spec.kind {
+        ProviderKind::Local => choice.has_address(spec),
+        ProviderKind::Direct => choice.has_address(spec) || choice.has_key(spec),
+        _ => false,
+    };
+    let keyed = rows().chain(others()).filter(has_vendor_key);
+    let servers = others().filter(is_server);
+    keyed
+        .chain(servers)
+        .map(|spec| choice.selection(spec))
+        .chain(choice.own_sections().map(own))
+        .collect()
 }
 
 /// Selects the provider for a model; `provider` is a name, or `auto`.
@@ -419,6 +485,63 @@ mod tests {
             error.to_string().contains("providers.anthropic.apiKey"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn mistyped_provider_gets_a_usable_suggestion() {
+        for (name, expected) in [
+            ("opnai", Some("openai")),
+            ("antropic", Some("anthropic")),
+            ("Open-Router", Some("openrouter")),
+            ("zzz", None),
+        ] {
+            assert_eq!(suggestion(name), expected, "{name}");
+        }
+        let error = select("x", "opnai", &[]).unwrap_err().to_string();
+        assert_eq!(error, "there is no provider \"opnai\"; did you mean \"openai\"?");
+        let error = select("x", "zzz", &[]).unwrap_err().to_string();
+        assert!(error.contains("anthropic, openai, deepseek"), "{error}");
+        for unusable in ["bedrock", "github_copilot", "openai_codex", "assemblyai"] {
+            assert!(!error.contains(unusable), "{error}");
+        }
+    }
+
+    #[test]
+    fn providers_without_a_model_have_a_stated_order() {
+        let sections = [
+            at("my-box", "http://box/v1"),
+            at("ollama", "http://localhost:11434"),
+            keyed("groq"),
+            keyed("openrouter"),
+            keyed("assemblyai"),
+            keyed("bedrock"),
+            keyed("openai"),
+            keyed("anthropic"),
+        ];
+        let names: Vec<String> = preferred(&sections)
+            .iter()
+            .map(|selection| selection.name.to_string())
+            .collect();
+        assert_eq!(
+            names,
+            ["anthropic", "openai", "openrouter", "groq", "ollama", "my-box"]
+        );
+        assert!(preferred(&[]).is_empty());
+    }
+
+    #[test]
+    fn default_model_belongs_to_its_own_vendor() {
+        for spec in TABLE {
+            let Some(model) = spec.default_model else {
+                continue;
+            };
+            let wired = crate::wire_model(spec, model);
+            assert_eq!(wired, model, "{} sends its default unchanged", spec.name);
+            if spec.kind == ProviderKind::Vendor {
+                let others = select(model, "auto", &[keyed(spec.name)]).unwrap();
+                assert_eq!(others.name.as_str(), spec.name);
+            }
+        }
     }
 
     #[test]
