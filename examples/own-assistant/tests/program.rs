@@ -136,10 +136,12 @@ fn the_example_is_short() {
 }
 
 #[test]
-fn onboard_writes_the_sections_of_own_parts() {
+fn onboard_fills_in_the_sections_of_own_parts() {
     let home = tempfile::tempdir().unwrap();
-    let prepared = output(home.path(), &["onboard"]);
     let file = home.path().join(".nanobot/config.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, r#"{"channels": {"relay": {"enabled": false}}}"#).unwrap();
+    let prepared = output(home.path(), &["onboard"]);
     let config = std::fs::read_to_string(file).expect(&prepared);
     let config: Value = serde_json::from_str(&config).unwrap();
     let relay = config.pointer("/channels/relay").unwrap();

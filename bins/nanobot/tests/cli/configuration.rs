@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, assert_says};
+use crate::support::{Home, assert_says, finish};
 
 #[tokio::test]
 async fn config_path_is_printed_even_for_a_broken_file() {
@@ -129,9 +129,15 @@ async fn onboard_creates_a_home_and_refresh_keeps_settings() {
     assert_says(&made.stdout, &["✓ Wrote", "nanobot agent"]);
     assert!(home.workspace().join("AGENTS.md").is_file());
     let config: Value = serde_json::from_str(&home.read("config.json")).unwrap();
-    assert_eq!(config["tools"]["restrictToWorkspace"], json!(true));
+    assert_eq!(
+        config,
+        json!({"agents": {"defaults": {}}, "providers": {}, "channels": {}}),
+        "a new file has no defaults"
+    );
 
-    home.configure(&json!({"agents": {"defaults": {"model": "mine"}}, "notes": "kept"}));
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "mine"}}, "notes": "kept", "channels": {"telegram": {"enabled": false}},
+    }));
     let refreshed = home.run(&["onboard", "--refresh"]).await;
     assert_eq!(refreshed.code, 0, "{}", refreshed.stderr);
     let config: Value = serde_json::from_str(&home.read("config.json")).unwrap();
@@ -139,6 +145,8 @@ async fn onboard_creates_a_home_and_refresh_keeps_settings() {
         (&config["agents"]["defaults"]["model"], &config["notes"]),
         (&json!("mine"), &json!("kept"))
     );
+    assert_eq!(config["channels"]["telegram"]["token"], json!(""));
+    assert_eq!(config["tools"], Value::Null, "no section is added");
     assert_eq!(
         home.names(".")
             .iter()
@@ -150,6 +158,68 @@ async fn onboard_creates_a_home_and_refresh_keeps_settings() {
     let replaced = home.run(&["onboard", "--overwrite"]).await;
     assert_eq!(replaced.code, 0, "{}", replaced.stderr);
     assert!(!home.read("config.json").contains("mine"));
+}
+
+#[tokio::test]
+async fn overwrite_replaces_a_file_that_is_not_json() {
+    let home = Home::new();
+    home.write("config.json", "this is not JSON");
+    let refused = home.run(&["onboard"]).await;
+    assert_eq!(refused.code, 2, "{refused:?}");
+    let replaced = home.run(&["onboard", "--overwrite"]).await;
+    assert_eq!(replaced.code, 0, "{replaced:?}");
+    serde_json::from_str::<Value>(&home.read("config.json")).unwrap();
+    let backups: Vec<String> = home
+        .names(".")
+        .into_iter()
+        .filter(|name| name.starts_with("config.json.bak-"))
+        .collect();
+    assert_eq!(backups.len(), 1, "{backups:?}");
+    assert_eq!(home.read(&backups[0]), "this is not JSON");
+}
+
+#[tokio::test]
+async fn configuration_alone_is_not_reported_as_an_older_home() {
+    let home = Home::new();
+    home.configure(&json!({"agents": {"defaults": {"temperature": 0.2}}}));
+    let run = home.run(&["agent", "--demo", "-m", "hello"]).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(!run.stderr.contains("sessions:"), "{}", run.stderr);
+    assert!(
+        !home
+            .names(".")
+            .iter()
+            .any(|name| name.starts_with("config.json.bak-")),
+        "{:?}",
+        home.names(".")
+    );
+}
+
+#[tokio::test]
+async fn unnamed_model_is_that_of_the_vendor_with_a_key() {
+    let home = Home::new();
+    let status = async |variables: &[(&str, &str)]| {
+        let mut program = home.program();
+        program.arg("status");
+        program.envs(variables.iter().copied());
+        finish(program, b"").await.stdout
+    };
+    let openai = ("OPENAI_API_KEY", "sk-0123456789abcdef");
+    let gemini = ("GEMINI_API_KEY", "AIza0123456789abcdef");
+    assert_says(&status(&[openai]).await, &["gpt-4.1 (openai, by default)"]);
+    assert_says(
+        &status(&[gemini]).await,
+        &["gemini-2.5-flash (gemini, by default)"],
+    );
+    assert_says(
+        &status(&[gemini, openai]).await,
+        &["gpt-4.1 (openai, by default; also set up: gemini)"],
+    );
+    home.configure(&json!({"providers": {"deepseek": {"apiKey": "sk-0123456789abcdef"}}}));
+    assert_says(
+        &status(&[openai]).await,
+        &["deepseek-chat (deepseek, by default; also set up: openai)"],
+    );
 }
 
 #[tokio::test]

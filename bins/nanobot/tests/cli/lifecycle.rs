@@ -96,6 +96,49 @@ async fn log_following_continues_after_a_restart() {
     assert_eq!(gateway.end().await.1, Some(0));
 }
 
+/// Runs the program with a `systemctl` that is this script.
+#[cfg(target_os = "linux")]
+async fn with_systemctl(home: &Home, script: &str, arguments: &[&str]) -> crate::support::Run {
+    use std::os::unix::fs::PermissionsExt as _;
+    home.write("programs/systemctl", &format!("#!/bin/sh\n{script}\n"));
+    let file = home.path().join("programs/systemctl");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let mut program = home.program();
+    program
+        .args(arguments)
+        .env("PATH", home.path().join("programs"));
+    crate::support::finish(program, b"").await
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn service_installation_fails_with_its_manager() {
+    let home = Home::with_model("http://127.0.0.1:1/v1");
+    let script = "echo 'no medium found' >&2; exit 1";
+    let failed = with_systemctl(&home, script, &["gateway", "install-service"]).await;
+    assert_eq!(failed.code, 1, "{failed:?}");
+    assert_says(
+        &failed.stderr,
+        &[
+            "`systemctl --user daemon-reload` did not work (no medium found)",
+            "then `systemctl --user enable --now nanobot.service`",
+        ],
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn service_preview_names_missing_variables() {
+    let home = Home::new();
+    home.configure(&serde_json::json!({"providers": {"openai": {"apiKey": "${OPENAI_API_KEY}"}}}));
+    let shown = home.run(&["gateway", "install-service", "--dry-run"]).await;
+    assert_eq!(shown.code, 0, "{shown:?}");
+    assert_says(
+        &shown.stderr,
+        &["takes OPENAI_API_KEY from the environment"],
+    );
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn service_is_previewed_installed_and_removed() {
@@ -121,15 +164,20 @@ async fn service_is_previewed_installed_and_removed() {
         .unwrap()
         .join(".config/systemd/user/nanobot.service");
     assert!(!unit.exists(), "a dry run writes nothing");
+    assert!(
+        !shown.stdout.contains("network-online.target"),
+        "user managers have no such target"
+    );
+    assert_says(&shown.stdout, &["RestartPreventExitStatus=2"]);
 
-    let installed = home.run(&["gateway", "install-service"]).await;
+    let installed = with_systemctl(&home, "exit 0", &["gateway", "install-service"]).await;
     assert_eq!(installed.code, 0, "{installed:?}");
     assert!(
         shown
             .stdout
             .contains(&std::fs::read_to_string(&unit).unwrap())
     );
-    let removed = home.run(&["gateway", "uninstall-service"]).await;
+    let removed = with_systemctl(&home, "exit 0", &["gateway", "uninstall-service"]).await;
     assert_eq!((removed.code, unit.exists()), (0, false), "{removed:?}");
     let again = home.run(&["gateway", "uninstall-service"]).await;
     assert_says(&again.stdout, &["There is no service"]);

@@ -442,20 +442,73 @@ async fn signals_restore_the_terminal() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn setup_asks_and_writes_at_the_end() {
+    let model = ModelServer::with_key("key-of-ann", []).await.unwrap();
+    let home = Home::new();
+    let mut screen = Screen::open(&home, &["onboard"]);
+    screen.wait_for("Which provider answers?");
+    screen.wait_for("(Enter skips): ");
+    screen.type_in("custom\r");
+    screen.wait_for("Address");
+    screen.type_in(&format!("{}\r", model.base_url()));
+    screen.wait_for("(it is not shown): ");
+    screen.type_in("wrong\r");
+    screen.wait_for("It does not work");
+    screen.wait_for("Keep it anyway? [y/N] ");
+    screen.type_in("\r");
+    screen.wait_for("(it is not shown): ");
+    screen.type_in("key-of-ann\r");
+    screen.wait_for("It works.");
+    screen.wait_for("1. scripted-model (default)");
+    screen.wait_for("(Enter takes scripted-model): ");
+    screen.type_in("\r");
+    screen.wait_for("What shall I call you? ");
+    screen.type_in("Ann\r");
+    screen.wait_for("Your time zone");
+    screen.type_in("Asia/Tokyo\r");
+    screen.wait_for("Which chat platform?");
+    screen.wait_for("(Enter skips): ");
+    screen.type_in("\r");
+    screen.wait_for("as a service? [y/N] ");
+    screen.type_in("\r");
+    screen.wait_for("Write this? [Y/n] ");
+    assert_eq!(home.names("."), Vec::<String>::new(), "nothing yet");
+    screen.type_in("\r");
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+    assert!(!screen.text.contains("key-of-ann"), "{}", screen.text);
+    assert!(screen.is_in_first_mode(), "{}", screen.text);
+    let config: serde_json::Value = serde_json::from_str(&home.read("config.json")).unwrap();
+    assert_eq!(
+        config,
+        json!({
+            "agents": {"defaults": {"provider": "custom", "model": "scripted-model", "timezone": "Asia/Tokyo"}},
+            "providers": {"custom": {"apiKey": "key-of-ann", "apiBase": model.base_url()}},
+            "channels": {},
+        })
+    );
+    assert_says(
+        &home.read("workspace/USER.md"),
+        &["- Name: Ann\n", "- Time zone: Asia/Tokyo\n"],
+    );
+}
+
 #[test]
-fn existing_configuration_is_replaced_only_after_consent() {
-    for (answer, keeps) in [("\r", true), ("n\r", true), ("y\r", false)] {
+fn interrupted_setup_leaves_everything_as_it_was() {
+    for (key, code) in [("\u{3}", 130), ("\u{4}", 1)] {
         let home = Home::new();
-        home.configure(&json!({"agents": {"defaults": {"model": "mine"}}}));
+        home.configure(&json!({"agents": {"defaults": {"temperature": 0.2}}}));
+        let before = (home.names("."), home.read("config.json"));
         let mut screen = Screen::open(&home, &["onboard"]);
-        screen.wait_for("Replace it by the defaults?");
-        screen.type_in(answer);
-        assert_eq!(screen.end(), Some(0), "{}", screen.text);
-        assert_eq!(
-            home.read("config.json").contains("mine"),
-            keeps,
-            "{answer:?}"
-        );
+        screen.wait_for("Which provider answers?");
+        screen.wait_for("(Enter skips): ");
+        screen.type_in("openai\r");
+        screen.wait_for("(it is not shown): ");
+        screen.type_in(key);
+        screen.wait_for("Nothing was written.");
+        assert_eq!(screen.end(), Some(code), "{}", screen.text);
+        assert!(screen.is_in_first_mode(), "{}", screen.text);
+        assert_eq!((home.names("."), home.read("config.json")), before);
     }
 }
 

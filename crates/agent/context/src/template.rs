@@ -64,6 +64,45 @@ pub fn sync_templates(workspace: &Path) -> Result<Vec<PathBuf>, ContextError> {
     Ok(created)
 }
 
+/// Name of the file about the user.
+const PROFILE: &str = "USER.md";
+
+/// `true` if the file about the user is missing or still its template. Blocks on disk I/O.
+#[must_use]
+pub fn is_profile_open(workspace: &Path) -> bool {
+    match std::fs::read_to_string(workspace.join(PROFILE)) {
+        Ok(content) => is_untouched(PROFILE, &content),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// Writes the user's name and time zone into the file about the user, if that is still its
+/// template. Returns `true` if it was written. Blocks on disk I/O.
+///
+/// # Errors
+/// Returns [`ContextError::Create`] if the file cannot be written.
+pub fn fill_profile(
+    workspace: &Path,
+    name: Option<&str>,
+    zone: &str,
+) -> Result<bool, ContextError> {
+    let path = workspace.join(PROFILE);
+    let content = std::fs::read_to_string(&path).unwrap_or_default();
+    if !is_untouched(PROFILE, &content) {
+        return Ok(false);
+    }
+    let filled: String = content
+        .lines()
+        .map(|line| match (line, name) {
+            ("- Name:", Some(name)) => format!("{line} {name}\n"),
+            ("- Time zone:", _) => format!("{line} {zone}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    std::fs::write(&path, filled).map_err(|source| ContextError::Create { path, source })?;
+    Ok(true)
+}
+
 /// `true` if the content of a file is still that of its template.
 pub(crate) fn is_untouched(name: &str, content: &str) -> bool {
     let template = TEMPLATES.iter().find(|(template, _)| *template == name);

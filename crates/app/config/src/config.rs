@@ -29,6 +29,7 @@ pub struct Loader {
     overrides: Vec<(String, String)>,
     may_be_missing: bool,
     content: Option<Vec<u8>>,
+    replaces_file: bool,
 }
 
 impl Loader {
@@ -42,6 +43,7 @@ impl Loader {
             overrides: Vec::new(),
             may_be_missing: false,
             content: None,
+            replaces_file: false,
         }
     }
 
@@ -68,6 +70,14 @@ impl Loader {
         self
     }
 
+    /// Treats the content of the file as empty, for callers that are about to replace it. A save
+    /// still keeps a backup of it.
+    #[must_use]
+    pub fn replaces_file(mut self) -> Self {
+        self.replaces_file = true;
+        self
+    }
+
     /// Reads the file and merges defaults < file < environment < command line.
     ///
     /// A missing file means defaults, unless it was named explicitly and has to exist. Nothing is
@@ -88,7 +98,7 @@ impl Loader {
         if original.is_none() && self.paths.is_explicit() && !self.may_be_missing {
             return Err(ConfigError::Missing { path: file });
         }
-        let root = match original.as_deref() {
+        let root = match original.as_deref().filter(|_| !self.replaces_file) {
             Some(bytes) => match document::parse(&file, bytes)? {
                 ConfigDocument::Object(node) => Some(node),
                 ConfigDocument::Empty => {
@@ -172,6 +182,7 @@ impl Config {
             overrides: self.overrides.clone(),
             may_be_missing: !self.has_file(),
             content: None,
+            replaces_file: false,
         }
     }
 
@@ -298,11 +309,32 @@ impl Config {
         draft::back_up(&self.paths.config_file, self.original.as_deref(), now)
     }
 
-    /// Returns `true` if there is a configuration file but this program has no state next to it
-    /// yet: the time for an [`ImportReport`](crate::ImportReport).
+    /// Returns `true` if the home has files of the Python program and this program has no state in
+    /// it yet: the time for an [`ImportReport`](crate::ImportReport). A configuration file alone
+    /// may have been written for this program.
     #[must_use]
     pub fn is_first_run(&self) -> bool {
-        self.has_file() && !self.paths.state_db.exists()
+        self.has_file() && !self.paths.state_db.exists() && self.has_earlier_files()
+    }
+
+    fn has_earlier_files(&self) -> bool {
+        let workspace = self
+            .workspace()
+            .unwrap_or_else(|_| self.paths.default_workspace.clone());
+        let in_workspace =
+            ["sessions", "memory", "AGENTS.md", "SOUL.md", "cron"].map(|name| workspace.join(name));
+        let data = &self.paths.data_dir;
+        let in_home = [
+            data.join("cron"),
+            data.join("bridge"),
+            data.join("sessions"),
+            self.paths.legacy_sessions.clone(),
+            self.paths.history.clone(),
+        ];
+        in_workspace
+            .iter()
+            .chain(&in_home)
+            .any(|path| path.exists())
     }
 
     fn extraction(&self, key: &str) -> Result<Extraction<'_>, ConfigError> {

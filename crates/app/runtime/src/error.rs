@@ -10,7 +10,7 @@ use nanobot_config::ConfigError;
 use nanobot_context::ContextError;
 use nanobot_control::ControlError;
 use nanobot_provider::ProviderConfigError;
-use nanobot_providers::{BuildError, KeyError, ProxyError, SelectError};
+use nanobot_providers::{BuildError, KeyError, ListError, ProxyError, SelectError};
 use nanobot_server::ServerError;
 use nanobot_state::StateError;
 use nanobot_tools::ToolsError;
@@ -28,6 +28,15 @@ pub enum RuntimeError {
     /// The configuration names an unknown provider.
     #[error("agents.defaults.provider")]
     Provider(#[from] SelectError),
+    /// No model is named, and the provider does not list its models.
+    #[error("no model is named, and {provider} does not list its models")]
+    Listing {
+        /// The provider.
+        provider: String,
+        /// The cause.
+        #[source]
+        source: ListError,
+    },
     /// A plugged-in provider refuses its section.
     #[error("providers.{name}")]
     PluggedIn {
@@ -143,6 +152,9 @@ impl RuntimeError {
                  `nanobot agent --demo` works without one."
                     .to_owned(),
             ),
+            Self::Listing { provider, .. } => Some(format!(
+                "Start the server of {provider}, or name the model: `nanobot onboard` or agents.defaults.model."
+            )),
             Self::Workspace { path, .. } => Some(format!(
                 "Make {} a folder that you can read and write, or choose another with --workspace or \
                  agents.defaults.workspace.",

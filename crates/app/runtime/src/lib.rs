@@ -59,10 +59,16 @@ pub use operator::channel_test::{ChannelTest, TestOutcome};
 pub use operator::config_edit::{EffectTime, check_edit};
 pub use operator::doctor;
 pub use operator::inbox::Inbox;
-pub use operator::onboard::{OnboardMode, OnboardPlan, OnboardReport, onboard, plan_onboarding};
+pub use operator::onboard::{
+    OnboardMode, OnboardPlan, OnboardReport, has_open_profile, onboard, plan_onboarding,
+};
 pub use operator::remote::RemoteGateway;
 pub use operator::replay::replay_options;
 pub use operator::session_editor::session_editor;
+pub use operator::setup::{
+    OfferedProvider, ProviderAnswer, ProviderTrial, SetupChoices, configured_provider,
+    offered_servers, offered_vendors, platforms, try_provider,
+};
 pub use operator::status::Status;
 pub use terminal::{Terminal, TerminalOptions, TerminalProgress, TerminalReply, ask};
 

@@ -175,9 +175,15 @@ mod tests {
         );
         let deep = "[".repeat(1 << 16);
         let table: &[(&str, Option<usize>)] = &[
-            (r#"{"data":[{"id":"a"},{"id":"text-embed-1"},{"id":7},{},null]}"#, Some(1)),
+            (
+                r#"{"data":[{"id":"a"},{"id":"text-embed-1"},{"id":7},{},null]}"#,
+                Some(1),
+            ),
             (r#"[{"id":"models/gemini-x"}]"#, Some(1)),
-            (r#"{"data":[{"id":"a\u001b[2Jb"},{"id":""},{"id":"a\nb"},{"id":"\u202eb"}]}"#, Some(0)),
+            (
+                r#"{"data":[{"id":"a\u001b[2Jb"},{"id":""},{"id":"a\nb"},{"id":"\u202eb"}]}"#,
+                Some(0),
+            ),
             (&long, Some(0)),
             (&many, Some(MODEL_LIMIT)),
             (&deep, None),

@@ -189,7 +189,32 @@ async fn set_up(
     mut login: ChannelLogin,
     probe: bool,
 ) -> Result<(), CommandFailure> {
-    ask_for_credentials(name, &mut login).await?;
+    ask_and_check(name, &mut login, probe).await?;
+    discover_key(name, &mut login, probe).await?;
+    let (file, backup) = login.save(runtime)?;
+    output::line(&format!(
+        "Written to {}: channel {name} is on.",
+        file.display()
+    ))?;
+    if let Some(backup) = backup {
+        output::line(&format!("The file as it was: {}", backup.display()))?;
+    }
+    output::line(
+        "A gateway that runs takes it up by itself; otherwise start one with `nanobot gateway`.",
+    )?;
+    Ok(())
+}
+
+/// Asks for the credentials of a channel and, with `probe`, checks them. Writes nothing.
+///
+/// # Errors
+/// Returns an error if a credential is missing, or the platform does not accept them.
+pub(super) async fn ask_and_check(
+    name: &str,
+    login: &mut ChannelLogin,
+    probe: bool,
+) -> Result<(), CommandFailure> {
+    ask_for_credentials(name, login).await?;
     if probe && !login.credentials().is_empty() {
         match login.probe().await {
             Ok(Some(account)) => {
@@ -208,18 +233,6 @@ async fn set_up(
             }
         }
     }
-    discover_key(name, &mut login, probe).await?;
-    let (file, backup) = login.save(runtime)?;
-    output::line(&format!(
-        "Written to {}: channel {name} is on.",
-        file.display()
-    ))?;
-    if let Some(backup) = backup {
-        output::line(&format!("The file as it was: {}", backup.display()))?;
-    }
-    output::line(
-        "A gateway that runs takes it up by itself; otherwise start one with `nanobot gateway`.",
-    )?;
     Ok(())
 }
 

@@ -154,12 +154,21 @@ fn format_log(log: &[Version]) -> String {
             "{:>5}  {at}  {}  {size}  {}",
             version.number,
             sanitize(&version.file),
-            sanitize(&version.reason.to_string())
+            sanitize(&reason(version))
         );
         text.push_str(&line);
         text.push('\n');
     }
     text
+}
+
+/// Returns the reason of a version. A file's first version without another reason is what was
+/// there, usually the template, and no change.
+fn reason(version: &Version) -> String {
+    match (&version.reason, version.before) {
+        (Reason::Found, None) => "first recorded version".to_owned(),
+        (reason, _) => reason.to_string(),
+    }
 }
 
 fn format_version(format_hits: &VersionText) -> String {
@@ -169,7 +178,7 @@ fn format_version(format_hits: &VersionText) -> String {
         version.number,
         sanitize(&version.file),
         version.at.format("%Y-%m-%d %H:%M:%S %:z"),
-        sanitize(&version.reason.to_string())
+        sanitize(&reason(version))
     );
     match format_hits.difference() {
         Some(difference) => format_version.push_str(&sanitize(&difference)),

@@ -28,13 +28,21 @@ fn is_farewell(line: &str) -> bool {
 fn model_notice(model: &ModelChoice) -> Option<String> {
     match &model.source {
         ModelSource::Configured | ModelSource::Gateway | ModelSource::Nobody { .. } => None,
+        ModelSource::Default { others } if others.is_empty() => None,
+        ModelSource::Default { others } => Some(format!(
+            "No model is named, and several providers are set up. {} is used before {}: the configuration comes \
+             before the environment, and Anthropic, OpenAI and OpenRouter before the others. `nanobot onboard` \
+             chooses another.",
+            model.provider,
+            others.join(", ")
+        )),
         ModelSource::Local { base } => Some(format!(
             "No model is configured; using {} at {base}.",
             model.model
         )),
         ModelSource::Demo { why } => Some(format!(
             "Demo model: {why}. It understands a handful of requests and runs real tools, but it is no language \
-             model.\nAdd a key with `nanobot onboard` and providers.<name>.apiKey in the configuration, or start a \
+             model.\n`nanobot onboard` asks for a provider and its key (providers.<name>.apiKey); or start a \
              local model server (Ollama, LM Studio, vLLM, llama.cpp)."
         )),
     }

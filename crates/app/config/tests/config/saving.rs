@@ -3,10 +3,10 @@
 use std::fs;
 
 use chrono::{DateTime, TimeZone as _, Utc};
-use nanobot_config::{ConfigError, SavedConfig};
+use nanobot_config::{ConfigError, Loader, SavedConfig};
 use serde_json::json;
 
-use crate::home::Home;
+use crate::home::{Home, schema};
 
 fn noon() -> DateTime<Utc> {
     Utc.with_ymd_and_hms(2026, 3, 16, 12, 0, 0).unwrap()
@@ -159,6 +159,11 @@ fn new_names_keep_their_spelling() {
 fn first_run_lasts_until_state_exists() {
     let home = Home::with("{}");
     let config = home.load().unwrap();
+    assert!(
+        !config.is_first_run(),
+        "a file alone is not a home of the Python program"
+    );
+    fs::create_dir_all(home.paths().data_dir.join("cron")).unwrap();
     assert!(config.is_first_run());
     let backup = config.back_up(noon()).unwrap().unwrap();
     assert_eq!(fs::read_to_string(backup).unwrap(), "{}");
@@ -167,6 +172,23 @@ fn first_run_lasts_until_state_exists() {
     let nobody = Home::empty().load().unwrap();
     assert!(!nobody.is_first_run());
     assert_eq!(nobody.back_up(noon()).unwrap(), None);
+}
+
+#[test]
+fn replaced_file_is_kept_as_a_backup() {
+    let home = Home::with("this is not JSON");
+    assert!(home.load().is_err());
+    let loader = Loader::new(schema(), home.paths(), home.environment());
+    let config = loader.replaces_file().load().unwrap();
+    let saved = config.draft().save(noon()).unwrap();
+    let SavedConfig::Written {
+        backup: Some(backup),
+    } = saved
+    else {
+        panic!("{saved:?}");
+    };
+    assert_eq!(fs::read_to_string(backup).unwrap(), "this is not JSON");
+    assert_eq!(fs::read_to_string(home.file()).unwrap().trim(), "{}");
 }
 
 #[test]

@@ -34,6 +34,8 @@ pub struct LoadOptions {
     pub overrides: Vec<(String, String)>,
     /// Set when the file named by `config` may be missing because it is about to be written.
     pub may_be_missing: bool,
+    /// Set when the content of the file does not matter because it is about to be replaced.
+    pub replaces_file: bool,
 }
 
 /// Installs ring as the TLS crypto provider of this process. Call it once before anything connects;
@@ -57,6 +59,9 @@ pub(super) fn load(
     let mut loader = Loader::new(schema(extensions)?, paths, environment);
     if options.may_be_missing {
         loader = loader.may_be_missing();
+    }
+    if options.replaces_file {
+        loader = loader.replaces_file();
     }
     if let Some(workspace) = &options.workspace {
         loader = loader.with_override("agents.defaults.workspace", workspace);

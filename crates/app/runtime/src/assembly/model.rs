@@ -10,9 +10,9 @@ use nanobot_provider::{
     Candidate, ProviderFactory, ProviderRouter, RawProviderConfig, RetryPolicy,
 };
 use nanobot_providers::{
-    ApiKey, ClientConnection, DEMO, HttpClients, LOCAL_SERVERS, LocalServer, ProviderKind,
-    ProviderSettings, ProviderSpec, Section, SelectError, Selection, TABLE, build, discover_local,
-    select,
+    ApiKey, CUSTOM, ClientConnection, DEMO, HttpClients, LOCAL_SERVERS, ListError, LocalServer,
+    ProviderKind, ProviderSettings, ProviderSpec, Section, SelectError, Selection, TABLE, build,
+    discover_local, list_models, preferred, select,
 };
 use nanobot_tools::WebConfig;
 use schemars::JsonSchema;
@@ -58,6 +58,11 @@ impl fmt::Debug for ProviderSection {
 pub enum ModelSource {
     /// The configuration names it.
     Configured,
+    /// The configuration names no model: the usual one of the preferred provider.
+    Default {
+        /// The other providers that could answer.
+        others: Vec<String>,
+    },
     /// Nothing is configured, and a server on this machine answered.
     Local {
         /// Its address.
@@ -106,6 +111,9 @@ impl fmt::Display for ModelChoice {
         match &self.source {
             ModelSource::Gateway => f.write_str(&self.model),
             ModelSource::Configured => write!(f, "{} ({})", self.model, self.provider),
+            ModelSource::Default { .. } => {
+                write!(f, "{} ({}, by default)", self.model, self.provider)
+            }
             ModelSource::Local { base } => {
                 write!(
                     f,
@@ -152,16 +160,19 @@ pub(crate) fn describe(runtime: &Runtime) -> Result<String, RuntimeError> {
     if let Some((factory, model)) = runtime.extensions().selected_provider(&defaults) {
         return Ok(format!("{model} ({})", factory.name()));
     }
+    let named = match defaults.model.as_str() {
+        "" => "no model is named",
+        model => model,
+    };
     Ok(
-        match Sections::read(config)?.select(&defaults, runtime.extensions()) {
-            Ok(selection) => format!("{} ({})", defaults.model, selection.name),
-            Err(SelectError::NotConfigured { .. }) => {
+        match Sections::read(config)?.choose(&defaults, runtime.extensions()) {
+            Ok(chosen) => chosen.to_string(),
+            Err(SelectError::NotConfigured { .. } | SelectError::Nothing) => {
                 format!(
-                    "{} (no key is set: `nanobot agent` looks for a local server, else shows the demo)",
-                    defaults.model
+                    "{named} (no key is set: `nanobot agent` looks for a local server, else shows the demo)"
                 )
             }
-            Err(error) => format!("{} ({error})", defaults.model),
+            Err(error) => format!("{named} ({error})"),
         },
     )
 }
@@ -254,9 +265,11 @@ async fn choose_real(runtime: &Runtime) -> Result<Result<ModelChoice, SelectErro
         return plugged_in(config, &**factory, model).map(Ok);
     }
     let http = clients(config)?;
-    let why = match Sections::read(config)?.select(&defaults, runtime.extensions()) {
-        Ok(selection) => return configured(config, &defaults, &selection, http).map(Ok),
-        Err(error @ SelectError::UnknownProvider { .. }) => return Err(error.into()),
+    let why = match Sections::read(config)?.choose(&defaults, runtime.extensions()) {
+        Ok(chosen) => return configured(config, chosen, http).await.map(Ok),
+        Err(error @ (SelectError::UnknownProvider { .. } | SelectError::NoModel { .. })) => {
+            return Err(error.into());
+        }
         Err(error) => error,
     };
     match discover_local(LOCAL_SERVERS, &http).await {
@@ -297,19 +310,28 @@ pub(crate) fn clients(config: &Config) -> Result<Arc<HttpClients>, RuntimeError>
     Ok(Arc::new(HttpClients::new(web.proxy.as_deref())?))
 }
 
-fn configured(
+async fn configured(
     config: &Config,
-    defaults: &AgentDefaults,
-    selection: &Selection,
+    chosen: ChosenProvider,
     http: Arc<HttpClients>,
 ) -> Result<ModelChoice, RuntimeError> {
+    let selection = &chosen.selection;
     let settings = Sections::settings(config, selection)?;
-    let connection = build(selection, &settings, &defaults.model, http)?;
-    let source = match selection.spec.name == DEMO.name {
-        true => ModelSource::Demo {
+    let model = match chosen.model {
+        Some(model) => model,
+        None => first_model(selection, &settings, &http).await?,
+    };
+    let connection = build(selection, &settings, &model, http)?;
+    let source = if selection.spec.name == DEMO.name {
+        ModelSource::Demo {
             why: "the configuration names it".to_owned(),
-        },
-        false => ModelSource::Configured,
+        }
+    } else if chosen.is_default {
+        ModelSource::Default {
+            others: chosen.others,
+        }
+    } else {
+        ModelSource::Configured
     };
     Ok(ModelChoice {
         provider: selection.name.to_string(),
@@ -319,8 +341,22 @@ fn configured(
     })
 }
 
+/// Asks a server of the user for its models.
+async fn first_model(
+    selection: &Selection,
+    settings: &ProviderSettings,
+    http: &Arc<HttpClients>,
+) -> Result<String, RuntimeError> {
+    let listed = list_models(selection, settings, http).await;
+    let first = listed.and_then(|models| models.into_iter().next().ok_or(ListError::Unlisted));
+    first.map_err(|source| RuntimeError::Listing {
+        provider: selection.name.to_string(),
+        source,
+    })
+}
+
 fn local(found: &LocalServer, http: Arc<HttpClients>) -> Result<ModelChoice, RuntimeError> {
-    let spec = ProviderSpec::find(found.provider.as_str()).unwrap_or(&nanobot_providers::CUSTOM);
+    let spec = ProviderSpec::find(found.provider.as_str()).unwrap_or(&CUSTOM);
     let selection = Selection {
         name: found.provider.clone(),
         spec,
@@ -359,6 +395,15 @@ fn demo_choice(config: &Config, why: String) -> Result<ModelChoice, RuntimeError
     })
 }
 
+/// Returns the name of the provider that would answer, and its model if it is known.
+pub(crate) fn configured_provider(runtime: &Runtime) -> Option<(String, Option<String>)> {
+    let config = runtime.config();
+    let defaults: AgentDefaults = config.section("agents.defaults").ok()?;
+    let sections = Sections::read(config).ok()?;
+    let chosen = sections.choose(&defaults, runtime.extensions()).ok()?;
+    Some((chosen.selection.name.to_string(), chosen.model))
+}
+
 /// `true` if there is an API key for a vendor.
 pub(crate) fn has_key(config: &Config, vendor: &str) -> bool {
     let spec = ProviderSpec::find(vendor);
@@ -373,7 +418,7 @@ pub(crate) fn settings_of(
     config: &Config,
     vendor: &str,
 ) -> Result<(Selection, ProviderSettings), RuntimeError> {
-    let spec = ProviderSpec::find(vendor).unwrap_or(&nanobot_providers::CUSTOM);
+    let spec = ProviderSpec::find(vendor).unwrap_or(&CUSTOM);
     let selection = Selection {
         name: vendor.into(),
         spec,
@@ -393,6 +438,33 @@ struct SectionEntry {
     base: Option<String>,
     /// `true` if the section cannot be read, for example because a variable is not set.
     is_broken: bool,
+    /// `true` if the configuration has nothing of it, only the environment.
+    is_from_environment: bool,
+}
+
+/// A provider, and the model to ask it for.
+struct ChosenProvider {
+    selection: Selection,
+    /// `None` if the server has to be asked for its models.
+    model: Option<String>,
+    is_default: bool,
+    /// The other providers that could answer, if none is named.
+    others: Vec<String>,
+}
+
+impl fmt::Display for ChosenProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.selection.name;
+        match &self.model {
+            Some(model) if self.is_default => write!(f, "{model} ({name}, by default")?,
+            Some(model) => write!(f, "{model} ({name}")?,
+            None => write!(f, "the first model that {name} lists ({name}, by default")?,
+        }
+        if !self.others.is_empty() {
+            write!(f, "; also set up: {}", self.others.join(", "))?;
+        }
+        f.write_str(")")
+    }
 }
 
 impl Sections {
@@ -410,6 +482,7 @@ impl Sections {
                 .and_then(|text| ApiKey::parse(text).ok().flatten());
             let base = section.api_base.filter(|base| !base.trim().is_empty());
             entries.push(SectionEntry {
+                is_from_environment: key.is_none() && base.is_none(),
                 key: key.or_else(|| environment_key(config, &name)),
                 name,
                 base,
@@ -431,54 +504,107 @@ impl Sections {
                     key: Some(key),
                     base: None,
                     is_broken: false,
+                    is_from_environment: true,
                 });
             }
         }
         Ok(Self { entries })
     }
 
-    /// Selects a shipped provider. If none has a key, a section that cannot be read is selected, so
-    /// that its error is reported and the user is not told that there is no key.
-    fn select(
+    /// Chooses a shipped provider and its model.
+    ///
+    /// If no model is named, what the configuration sets up comes before keys of the environment,
+    /// and [`preferred`] orders each of them. A provider whose model is not known comes last.
+    ///
+    /// If none has a key, a section that cannot be read is chosen, so that its error is reported
+    /// and the user is not told that there is no key.
+    fn choose(
         &self,
         defaults: &AgentDefaults,
         extensions: &Extensions,
-    ) -> Result<Selection, SelectError> {
-        let selected = self.select_from(defaults, extensions, false);
-        match selected {
-            Err(SelectError::NotConfigured { .. }) => {
-                self.select_from(defaults, extensions, true).or(selected)
+    ) -> Result<ChosenProvider, SelectError> {
+        let chosen = self.choose_from(defaults, extensions, false);
+        match chosen {
+            Err(SelectError::NotConfigured { .. } | SelectError::Nothing) => {
+                self.choose_from(defaults, extensions, true).or(chosen)
             }
-            _ => selected,
+            _ => chosen,
         }
     }
 
-    /// Selects among the sections with a key. Sections of plugged-in providers are left out: a base address
-    /// in one of them does not make it an OpenAI-compatible server.
-    fn select_from(
+    fn choose_from(
         &self,
         defaults: &AgentDefaults,
         extensions: &Extensions,
         with_broken: bool,
-    ) -> Result<Selection, SelectError> {
+    ) -> Result<ChosenProvider, SelectError> {
+        let is_automatic = matches!(defaults.provider.as_str(), "" | "auto");
+        let all = self.shipped(extensions, None, with_broken);
+        if !defaults.model.is_empty() {
+            return Ok(ChosenProvider {
+                selection: select(&defaults.model, &defaults.provider, &all)?,
+                model: Some(defaults.model.clone()),
+                is_default: false,
+                others: Vec::new(),
+            });
+        }
+        let candidates = if is_automatic {
+            let mut found = preferred(&self.shipped(extensions, Some(false), with_broken));
+            found.extend(preferred(&self.shipped(
+                extensions,
+                Some(true),
+                with_broken,
+            )));
+            found
+        } else {
+            vec![select("", &defaults.provider, &all)?]
+        };
+        let first = candidates.first().ok_or(SelectError::Nothing)?;
+        let chosen = candidates
+            .iter()
+            .find(|candidate| candidate.spec.default_model.is_some() || lists_own_models(candidate))
+            .ok_or_else(|| SelectError::NoModel {
+                label: first.spec.label.to_owned(),
+            })?;
+        let others = candidates
+            .iter()
+            .filter(|candidate| candidate.name != chosen.name)
+            .map(|candidate| candidate.name.to_string())
+            .collect();
+        Ok(ChosenProvider {
+            selection: chosen.clone(),
+            model: chosen.spec.default_model.map(str::to_owned),
+            is_default: true,
+            others,
+        })
+    }
+
+    /// Returns the sections of shipped providers, optionally only those from the environment or
+    /// only the others. Those of plugged-in providers are left out: a base address in one of them
+    /// does not make it an OpenAI-compatible server.
+    fn shipped<'a>(
+        &'a self,
+        extensions: &Extensions,
+        is_from_environment: Option<bool>,
+        with_broken: bool,
+    ) -> Vec<Section<'a>> {
         let is_plugged_in = |name: &str| {
             extensions
                 .providers
                 .iter()
                 .any(|known| known.name() == name)
         };
-        let sections: Vec<Section<'_>> = self
-            .entries
+        self.entries
             .iter()
             .filter(|entry| !is_plugged_in(&entry.name))
+            .filter(|entry| is_from_environment.is_none_or(|is| entry.is_from_environment == is))
             .map(|entry| Section {
                 name: &entry.name,
                 has_key: entry.key.is_some() || (with_broken && entry.is_broken),
                 key_prefix: entry.key.as_ref().map(ApiKey::prefix).unwrap_or_default(),
                 api_base: entry.base.as_deref(),
             })
-            .collect();
-        select(&defaults.model, &defaults.provider, &sections)
+            .collect()
     }
 
     /// Returns the settings of the chosen provider.
@@ -509,6 +635,11 @@ impl Sections {
             extra_headers: section.extra_headers.unwrap_or_default(),
         })
     }
+}
+
+/// `true` for a server of the user, which has the models that the user put there.
+fn lists_own_models(selection: &Selection) -> bool {
+    selection.spec.kind == ProviderKind::Local || selection.spec.name == CUSTOM.name
 }
 
 /// Returns the API key in the vendor's own environment variable.

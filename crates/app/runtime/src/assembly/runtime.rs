@@ -149,6 +149,13 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Ignores the content of the configuration file, which is about to be replaced.
+    #[must_use]
+    pub fn replaces_file(mut self) -> Self {
+        self.load.replaces_file = true;
+        self
+    }
+
     /// Accepts that the named configuration file does not exist, because it is about to be written.
     #[must_use]
     pub fn may_be_missing(mut self) -> Self {

@@ -15,7 +15,8 @@ pub struct AgentDefaults {
     /// The user's folder: memory, sessions, skills, prompt files. `~/.nanobot` means the home,
     /// wherever that is.
     pub workspace: String,
-    /// The model, optionally with its provider (`anthropic/claude-opus-4-5`).
+    /// The model, optionally with its provider (`anthropic/claude-opus-4-5`). If it is empty, the
+    /// usual model of the vendor whose key is set.
     pub model: String,
     /// The provider of the model, by its name under `providers`; `auto` selects it by the model.
     pub provider: String,
@@ -68,7 +69,7 @@ impl Default for AgentDefaults {
     fn default() -> Self {
         Self {
             workspace: "~/.nanobot/workspace".to_owned(),
-            model: "anthropic/claude-opus-4-5".to_owned(),
+            model: String::new(),
             provider: "auto".to_owned(),
             max_tokens: 8192,
             context_window_tokens: 65_536,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nanobot_channel::{Channel, ChannelError, Credential, SetupTask};
-use nanobot_config::SavedConfig;
+use nanobot_config::{ConfigDraft, SavedConfig};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -188,6 +188,16 @@ impl ChannelLogin {
     pub fn save(&self, runtime: &Runtime) -> Result<(PathBuf, Option<PathBuf>), RuntimeError> {
         let config = runtime.config();
         let mut draft = config.draft();
+        self.apply(&mut draft)?;
+        let backup = match draft.save(chrono::Utc::now())? {
+            SavedConfig::Written { backup } => backup,
+            _ => None,
+        };
+        Ok((config.paths().config_file.clone(), backup))
+    }
+
+    /// Puts the credentials into a draft and enables the channel there.
+    pub(super) fn apply(&self, draft: &mut ConfigDraft) -> Result<(), RuntimeError> {
         let key = |key: &str| format!("channels.{}.{key}", self.configured.name);
         if self.is_new_kind {
             draft.set(&key("kind"), &Value::from(self.configured.kind.as_str()))?;
@@ -198,10 +208,6 @@ impl ChannelLogin {
                 draft.set(&key(changed), value)?;
             }
         }
-        let backup = match draft.save(chrono::Utc::now())? {
-            SavedConfig::Written { backup } => backup,
-            _ => None,
-        };
-        Ok((config.paths().config_file.clone(), backup))
+        Ok(())
     }
 }

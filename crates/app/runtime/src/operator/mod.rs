@@ -10,4 +10,5 @@ pub(crate) mod onboard;
 pub(crate) mod remote;
 pub(crate) mod replay;
 pub(crate) mod session_editor;
+pub(crate) mod setup;
 pub(crate) mod status;

@@ -4,19 +4,23 @@ use std::fmt;
 use std::path::PathBuf;
 
 use nanobot_config::{Config, ImportReport, SavedConfig};
+use nanobot_context::fill_profile;
 use serde_json::{Value, json};
 
 use crate::assembly::assistant;
 use crate::assembly::extensions::Extensions;
 use crate::assembly::first_run::FirstRun;
 use crate::assembly::older_tasks::OlderTasks;
-use crate::assembly::settings::AgentDefaults;
-use crate::{Runtime, RuntimeError};
+use crate::{Runtime, RuntimeError, SetupChoices};
+
+/// Sections of a new file, in this order: a user sees where things go.
+const SKELETON: [&str; 3] = ["agents.defaults", "providers", "channels"];
 
 /// Handling of an existing configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnboardMode {
-    /// Keep every value and add missing keys.
+    /// Keep every value, write older keys as today's, and add the missing keys of the channels that
+    /// the file has.
     Refresh,
     /// Start with the defaults; the old file is kept as a backup.
     Overwrite,
@@ -43,7 +47,10 @@ impl fmt::Display for OnboardPlan {
                 writeln!(f, "  {tasks}")?;
             }
             writeln!(f)?;
-            write!(f, "Missing keys would be added; the file is copied first.")?;
+            write!(
+                f,
+                "Missing keys of its channels would be added; the file is copied first."
+            )?;
         } else {
             write!(f, "{} would be created.", self.report.config_file.display())?;
         }
@@ -86,8 +93,11 @@ pub fn plan_onboarding(config: &Config) -> Result<OnboardPlan, RuntimeError> {
     })
 }
 
-/// Writes the configuration and prepares the workspace that it names. On the first run on a home of
-/// the Python program, calls `on_first_run` with the findings before that.
+/// Writes the configuration with these choices, and prepares the workspace that it names. On the
+/// first run on a home of the Python program, calls `on_first_run` with the findings before that.
+///
+/// Decision: a new file has the empty sections that users fill in, and the choices. Defaults are
+/// not written: they would hide later improvements, and `nanobot config` lists them.
 ///
 /// # Errors
 /// Returns [`RuntimeError::Config`] if the file cannot be written, [`RuntimeError::Workspace`] if
@@ -95,6 +105,7 @@ pub fn plan_onboarding(config: &Config) -> Result<OnboardPlan, RuntimeError> {
 pub async fn onboard(
     runtime: &Runtime,
     mode: OnboardMode,
+    choices: &SetupChoices,
     on_first_run: impl FnOnce(&FirstRun),
 ) -> Result<OnboardReport, RuntimeError> {
     let config = runtime.config();
@@ -107,12 +118,27 @@ pub async fn onboard(
             draft.remove(&key)?;
         }
     }
-    for (key, value) in defaults(runtime.extensions()) {
-        draft.fill(&key, &value)?;
+    if mode == OnboardMode::Overwrite || !config.has_file() {
+        for section in SKELETON {
+            draft.fill(section, &json!({}))?;
+        }
+    } else {
+        for (key, section) in channel_keys(&draft.text(), runtime.extensions()) {
+            draft.fill(&key, &section)?;
+        }
     }
+    choices.apply(&mut draft)?;
     let saved = draft.save(chrono::Utc::now())?;
-    let workspace = config.workspace()?;
+    let workspace = match mode {
+        // The file does not name the workspace any more.
+        OnboardMode::Overwrite => runtime.reload()?.config().workspace()?,
+        OnboardMode::Refresh => config.workspace()?,
+    };
     let created = assistant::prepare(&workspace)?;
+    if choices.user.is_some() || choices.zone.is_some() {
+        let zone = choices.zone.clone().unwrap_or_else(host_zone_name);
+        fill_profile(&workspace, choices.user.as_deref(), &zone)?;
+    }
     let (written, backup) = match saved {
         SavedConfig::Written { backup } => (true, backup),
         _ => (false, None),
@@ -134,28 +160,34 @@ fn root_keys(text: &str) -> Vec<String> {
     }
 }
 
-/// Returns the keys of a new configuration: those that users usually change.
-fn defaults(extensions: &Extensions) -> Vec<(String, Value)> {
-    let agent = AgentDefaults::default();
-    let mut sections = vec![
-        (
-            "agents.defaults".to_owned(),
-            json!({
-                "model": agent.model, "provider": agent.provider, "maxTokens": agent.max_tokens,
-                "temperature": 0.1, "maxToolIterations": agent.max_tool_iterations,
-            }),
-        ),
-        ("providers.anthropic".to_owned(), json!({ "apiKey": "" })),
-        ("providers.openai".to_owned(), json!({ "apiKey": "" })),
-        ("providers.openrouter".to_owned(), json!({ "apiKey": "" })),
-        ("tools".to_owned(), json!({ "restrictToWorkspace": true })),
-    ];
-    let channels = extensions
-        .channel_defaults()
-        .into_iter()
-        .map(|(kind, section)| (format!("channels.{kind}"), without_nulls(section)));
-    sections.extend(channels);
-    sections
+/// Returns the sections of the channels in a file, with the defaults of their platforms. The Python
+/// program does the same, and its users read there which keys a channel has.
+fn channel_keys(text: &str, extensions: &Extensions) -> Vec<(String, Value)> {
+    let file: Value = serde_json::from_str(text).unwrap_or_default();
+    let channels = file.get("channels").and_then(Value::as_object);
+    let defaults = extensions.channel_defaults();
+    let section = |(name, written): (&String, &Value)| {
+        let kind = written
+            .as_object()?
+            .get("kind")
+            .and_then(Value::as_str)
+            .unwrap_or(name);
+        let (_, section) = defaults.iter().find(|(known, _)| *known == kind)?;
+        Some((format!("channels.{name}"), without_nulls(section.clone())))
+    };
+    channels.into_iter().flatten().filter_map(section).collect()
+}
+
+/// `true` if `USER.md` is missing or still its template, so that answers may be written into it.
+///
+/// # Errors
+/// Returns [`RuntimeError::Config`] if the workspace setting cannot be read.
+pub fn has_open_profile(config: &Config) -> Result<bool, RuntimeError> {
+    Ok(nanobot_context::is_profile_open(&config.workspace()?))
+}
+
+fn host_zone_name() -> String {
+    nanobot_cron::host_zone().name().to_owned()
 }
 
 /// Removes keys whose default is null: as an empty list, `allowFrom` would lock everyone out.

@@ -498,7 +498,10 @@ mod tests {
             assert_eq!(suggestion(name), expected, "{name}");
         }
         let error = select("x", "opnai", &[]).unwrap_err().to_string();
-        assert_eq!(error, "there is no provider \"opnai\"; did you mean \"openai\"?");
+        assert_eq!(
+            error,
+            "there is no provider \"opnai\"; did you mean \"openai\"?"
+        );
         let error = select("x", "zzz", &[]).unwrap_err().to_string();
         assert!(error.contains("anthropic, openai, deepseek"), "{error}");
         for unusable in ["bedrock", "github_copilot", "openai_codex", "assemblyai"] {
@@ -524,7 +527,14 @@ mod tests {
             .collect();
         assert_eq!(
             names,
-            ["anthropic", "openai", "openrouter", "groq", "ollama", "my-box"]
+            [
+                "anthropic",
+                "openai",
+                "openrouter",
+                "groq",
+                "ollama",
+                "my-box"
+            ]
         );
         assert!(preferred(&[]).is_empty());
     }

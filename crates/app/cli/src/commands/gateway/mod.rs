@@ -86,6 +86,14 @@ pub(crate) fn gateway(
     }
 }
 
+/// Installs the gateway as a service of this user.
+///
+/// # Errors
+/// Returns an error if the service cannot be written, or its manager refuses it.
+pub(crate) fn install_service(program: &RuntimeBuilder) -> Result<ExitCode, CommandFailure> {
+    service::install(program, false)
+}
+
 fn run(program: &RuntimeBuilder, arguments: &GatewayArguments) -> Result<ExitCode, CommandFailure> {
     let program = with_port(program.clone(), arguments.port);
     let detail = if arguments.verbose {

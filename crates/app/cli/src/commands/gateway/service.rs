@@ -2,7 +2,7 @@
 //!
 //! Decision: a user service instead of a system service: it needs no root, owns nothing that the
 //! user does not own, and reads the user's home. The service manager is controlled through its own
-//! program. If that fails, the remaining commands are shown to the user.
+//! program. If that fails, the command fails and shows the remaining commands to the user.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use std::process::{Command, ExitCode};
 use nanobot_config::Config;
 use nanobot_runtime::RuntimeBuilder;
 
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, USAGE};
 use crate::output;
 
 /// Name of the systemd unit.
@@ -36,8 +36,11 @@ struct Service {
 
 pub(super) fn install(program: &RuntimeBuilder, dry_run: bool) -> Result<ExitCode, CommandFailure> {
     let service = service(program)?;
+    let runtime = program.build()?;
+    let config = runtime.config();
     if dry_run {
         output::line(&format!("# {}\n{}", service.file.display(), service.text))?;
+        warn_of_variables(config, &service);
         return show(&service.start);
     }
     let written = service.file.parent().map_or(Ok(()), fs::create_dir_all);
@@ -45,8 +48,14 @@ pub(super) fn install(program: &RuntimeBuilder, dry_run: bool) -> Result<ExitCod
         .and_then(|()| fs::write(&service.file, &service.text))
         .map_err(|error| unwritable(&service.file, &error))?;
     output::line(&format!("Wrote {}", service.file.display()))?;
-    let runtime = program.build()?;
-    let config = runtime.config();
+    warn_of_variables(config, &service);
+    run_all(&service.start)?;
+    output::line(service.hint)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Names the variables that the configuration needs and that a service does not inherit.
+fn warn_of_variables(config: &Config, service: &Service) {
     let text = fs::read_to_string(&config.paths().config_file).unwrap_or_default();
     for name in variables(&text) {
         output::note(&format!(
@@ -54,9 +63,6 @@ pub(super) fn install(program: &RuntimeBuilder, dry_run: bool) -> Result<ExitCod
             service.variable_hint
         ));
     }
-    run_all(&service.start)?;
-    output::line(service.hint)?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the variables that a text refers to as `${NAME}`.
@@ -85,10 +91,11 @@ pub(super) fn uninstall(
         output::line(&format!("There is no service: {}", service.file.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    run_all(&service.stop)?;
+    // The file is removed even if the manager does not answer: it must not start again.
+    let stopped = run_all(&service.stop);
     fs::remove_file(&service.file).map_err(|error| unwritable(&service.file, &error))?;
     output::line(&format!("Removed {}", service.file.display()))?;
-    Ok(ExitCode::SUCCESS)
+    stopped.map(|()| ExitCode::SUCCESS)
 }
 
 fn unwritable(file: &Path, error: &std::io::Error) -> CommandFailure {
@@ -105,9 +112,9 @@ fn show(commands: &[Vec<String>]) -> Result<ExitCode, CommandFailure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs the commands of the service manager. A command that fails is shown to the user instead.
+/// Runs the commands of the service manager, up to the first that fails.
 fn run_all(commands: &[Vec<String>]) -> Result<(), CommandFailure> {
-    for command in commands {
+    for (index, command) in commands.iter().enumerate() {
         let Some((program, arguments)) = command.split_first() else {
             continue;
         };
@@ -117,9 +124,21 @@ fn run_all(commands: &[Vec<String>]) -> Result<(), CommandFailure> {
             Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
             Err(error) => error.to_string(),
         };
-        output::note(&format!(
-            "`{}` did not work ({why}). Run it yourself when you are logged in.",
-            command.join(" ")
+        let rest: Vec<String> = commands
+            .iter()
+            .skip(index)
+            .map(|left| format!("`{}`", left.join(" ")))
+            .collect();
+        return Err(CommandFailure::new(
+            format!(
+                "`{}` did not work ({})",
+                command.join(" "),
+                output::sanitize(&why)
+            ),
+            format!(
+                "Run it yourself when you are logged in: {}.",
+                rest.join(", then ")
+            ),
         ));
     }
     Ok(())
@@ -192,10 +211,12 @@ fn systemd(
             systemd_assignment(&format!("NANOBOT_HOME={value}"))
         )
     });
+    // No network target: user managers have none, and channels reconnect by themselves. An
+    // unusable configuration does not become usable by a restart.
     let text = format!(
-        "[Unit]\nDescription=nanobot gateway\nAfter=network-online.target\nWants=network-online.target\n\n\
-         [Service]\nType=exec\nExecStart={}\n{environment}Restart=on-failure\nRestartSec=5\nTimeoutStopSec=60\n\
-         NoNewPrivileges=true\nUMask=0077\n\n[Install]\nWantedBy=default.target\n",
+        "[Unit]\nDescription=nanobot gateway\n\n\
+         [Service]\nType=exec\nExecStart={}\n{environment}Restart=on-failure\nRestartSec=5\n\
+         RestartPreventExitStatus={USAGE}\nTimeoutStopSec=60\nNoNewPrivileges=true\nUMask=0077\n\n[Install]\nWantedBy=default.target\n",
         quoted.join(" ")
     );
     let systemctl = |rest: &[&str]| to_strings(&[&["systemctl", "--user"], rest].concat());
