@@ -59,10 +59,13 @@ async fn jobs_are_managed_without_a_gateway() {
     );
     for (arguments, part) in [
         (["--cron", "61 * * * *"], "is not a valid minute"),
-        (["--at", "2020-01-01T00:00"], "would never run"),
+        (["--at", "2020-01-01T00:00"], "has passed: it is now"),
         (["--at", "soon"], "is not a time"),
         (["--every", "0"], "at least one second"),
         (["--every", "-5"], "at least one second"),
+        (["--in", "-5m"], "at least one second"),
+        (["--in", "a while"], "is not an interval"),
+        (["--cron", "0 9 30 2 *"], "would never run"),
     ] {
         let refused = home
             .run(
@@ -73,7 +76,7 @@ async fn jobs_are_managed_without_a_gateway() {
                 .concat(),
             )
             .await;
-        assert_eq!(refused.code, 1, "{arguments:?}");
+        assert_eq!(refused.code, 2, "{arguments:?}");
         assert_says(&refused.stderr, &[part, "try: "]);
     }
     let empty = home.run(&["cron", "add", "-m", " ", "--every", "60"]).await;
@@ -118,11 +121,14 @@ async fn cron_add_prints_next_run_zone_and_limitations() {
     let added = home.run(&add).await;
     assert_says(
         &added.stdout,
-        &["Next run: Thu 2099-01-01 09:00 Asia/Tokyo."],
+        &["Next run: Thu 2099-01-01 09:00 Asia/Tokyo. Its answer is not sent."],
     );
     assert_says(
         &added.stderr,
-        &["Its answer is not sent", "No gateway runs now"],
+        &[
+            "`--deliver` with `--channel` and `--to`",
+            "No gateway runs now",
+        ],
     );
     assert!(!added.stderr.contains("It runs every"), "{}", added.stderr);
     let often = home
@@ -144,7 +150,7 @@ async fn cron_add_prints_next_run_zone_and_limitations() {
     let long = home
         .run(&["cron", "add", "-m", &"x".repeat(8001), "--every", "1h"])
         .await;
-    assert_eq!(long.code, 1);
+    assert_eq!(long.code, 2);
     assert_says(
         &long.stderr,
         &["the message of a job has at most 8000 characters", "try: "],
@@ -159,6 +165,7 @@ async fn cron_add_prints_next_run_zone_and_limitations() {
         )
         .await;
     assert_eq!(delivered.code, 0, "{}", delivered.stderr);
+    assert_says(&delivered.stdout, &["Its answer goes to pigeons:1."]);
     assert_says(
         &delivered.stderr,
         &[
@@ -166,6 +173,41 @@ async fn cron_add_prints_next_run_zone_and_limitations() {
             "No gateway runs now",
         ],
     );
+}
+
+#[tokio::test]
+async fn cron_add_accepts_times_in_words() {
+    let home = Home::new();
+    home.configure(&json!({"cron": {"timezone": "Asia/Tokyo"}}));
+    let to_terminal = ["--deliver", "--channel", "cli", "--to", "direct"];
+    for (option, value, kind) in [
+        ("--every", "10m", "every"),
+        ("--in", "20m", "at"),
+        ("--at", "tomorrow 9:00", "at"),
+    ] {
+        let add = ["cron", "add", "-m", "call", option, value];
+        let added = home.run(&[&add[..], &to_terminal].concat()).await;
+        assert_eq!(added.code, 0, "{option}: {}", added.stderr);
+        assert_says(&added.stdout, &["Its answer goes to cli:direct."]);
+        assert!(
+            !added.stderr.contains("No channel called"),
+            "{}",
+            added.stderr
+        );
+        let jobs: Value = serde_json::from_str(&home.read("cron/jobs.json")).unwrap();
+        let last = jobs["jobs"].as_array().unwrap().last().unwrap().clone();
+        assert_eq!(last["schedule"]["kind"], kind, "{value}");
+    }
+    assert_says(
+        &home.run(&["cron", "list"]).await.stdout,
+        &[
+            "every 600 s",
+            " 09:00 Asia/Tokyo",
+            "Its answer goes to cli:direct.",
+        ],
+    );
+    let both = ["cron", "add", "-m", "call", "--in", "20m", "--at", "18:00"];
+    assert_eq!(home.run(&both).await.code, 2);
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod expression;
 mod interval;
 mod job;
 mod manage;
+mod moment;
 mod plan;
 mod schedule;
 mod service;
@@ -21,7 +22,7 @@ pub use job::{
     Catchup, Job, JobSchedule, JobState, Jobs, Overlap, Payload, RunRecord, RunStatus, RunningJob,
     format_time,
 };
-pub use manage::time_in;
+pub use moment::{due_time, time_after, time_in};
 pub use schedule::{CronExpression, Schedule, ScheduleError};
 pub use service::{Clock, CronParts, CronService, CronSettings, RunOutcomes, SystemClock};
 pub use store::{CronError, JobStore, MAX_MESSAGE_CHARS};

@@ -1,19 +1,11 @@
 //! Operations on jobs for the user and the assistant.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
+use chrono::{DateTime, Utc};
 
 use crate::job::{Job, RunningJob};
 use crate::store::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS};
-use crate::zone::{Zone, instant_of};
+use crate::zone::Zone;
 use crate::{CronError, JobStore, ScheduleError};
-
-/// Accepted formats of local times.
-const CLOCKS: [&str; 4] = [
-    "%Y-%m-%dT%H:%M:%S%.f",
-    "%Y-%m-%dT%H:%M",
-    "%Y-%m-%d %H:%M:%S%.f",
-    "%Y-%m-%d %H:%M",
-];
 
 impl JobStore {
     /// Adds a job that has a future due time, and returns it as stored. Blocks.
@@ -119,34 +111,4 @@ impl JobStore {
 
 fn unknown(id: &str) -> CronError {
     CronError::Unknown { id: id.into() }
-}
-
-/// Parses a time in ISO 8601. A time without an offset is local in `zone`, and a date alone means
-/// its midnight.
-///
-/// # Errors
-/// Returns [`ScheduleError::Time`] if the text is not a time.
-pub fn time_in(text: &str, zone: Zone) -> Result<DateTime<Utc>, ScheduleError> {
-    let text = text.trim();
-    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
-        return Ok(at.to_utc());
-    }
-    // ISO 8601 allows leaving out the seconds.
-    let with_offset = |format| DateTime::parse_from_str(text, &format!("{format}%#z")).ok();
-    if let Some(at) = CLOCKS.into_iter().find_map(with_offset) {
-        return Ok(at.to_utc());
-    }
-    let clock = CLOCKS
-        .into_iter()
-        .find_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
-    let date = || {
-        NaiveDate::parse_from_str(text, "%Y-%m-%d")
-            .ok()
-            .map(|date| date.and_time(NaiveTime::MIN))
-    };
-    let unreadable = || ScheduleError::Time {
-        text: text.to_owned(),
-    };
-    let civil = clock.or_else(date).ok_or_else(unreadable)?;
-    instant_of(civil, zone).ok_or_else(unreadable)
 }

@@ -42,10 +42,34 @@ pub enum ScheduleError {
         allowed: u32,
     },
     /// The text is not a time.
-    #[error("'{text}' is not a time; write it like 2026-12-24T18:00")]
+    #[error(
+        "'{text}' is not a time; write it like 18:00, tomorrow 9:00, in 20m, or 2026-12-24T18:00"
+    )]
     Time {
         /// The text as written.
         text: String,
+    },
+    /// The time is not in the future.
+    #[error("{at} has passed: it is now {now}")]
+    Past {
+        /// The time, for people.
+        at: String,
+        /// The current time, for people.
+        now: String,
+    },
+    /// The clock shows the time twice, because it is set back between.
+    #[error(
+        "the clock of {zone} shows '{text}' twice, because it is set back then; write {first} or {second}"
+    )]
+    Ambiguous {
+        /// The text as written.
+        text: String,
+        /// The time zone.
+        zone: String,
+        /// The first time, in RFC 3339.
+        first: String,
+        /// The second time, in RFC 3339.
+        second: String,
     },
     /// The schedule has no due time in the future.
     #[error("it would never run: it has no time in the future")]

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::job::{Job, JobSchedule, Payload, RunStatus};
 use crate::zone::{Zone, zone_named};
 use crate::{
-    Clock, CronError, CronSettings, JobStore, Schedule, ScheduleError, interval_seconds, time_in,
+    Clock, CronError, CronSettings, JobStore, Schedule, ScheduleError, due_time, interval_seconds,
 };
 
 /// Length of a job's name, which is the beginning of its message, in characters.
@@ -98,7 +98,7 @@ pub struct CronArguments {
     /// IANA zone
     #[serde(default)]
     tz: Option<String>,
-    /// Local time as 2026-12-24T18:00
+    /// Local time as 2026-12-24T18:00, or `in 20m`
     #[serde(default)]
     at: Option<String>,
     #[serde(default, alias = "id")]
@@ -233,6 +233,7 @@ impl CronTool {
             .as_deref()
             .filter(|name| !name.is_empty())
             .map_or(Ok(self.zone), zone_named)?;
+        let now = self.clock.now();
         let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
         if let Some(seconds) = arguments.every_seconds {
             return Ok(JobSchedule::every_seconds(seconds));
@@ -241,7 +242,7 @@ impl CronTool {
             return Ok(JobSchedule::cron(expression.trim(), zone));
         }
         if let Some(at) = given(&arguments.at) {
-            return Ok(JobSchedule::at(time_in(&at, zone)?));
+            return Ok(JobSchedule::at(due_time(&at, now, zone)?));
         }
         let text = given(&arguments.schedule).unwrap_or_default();
         if text.trim_start().to_ascii_lowercase().starts_with("every") {
@@ -250,7 +251,7 @@ impl CronTool {
         if Schedule::cron(&text, zone).is_ok() {
             return Ok(JobSchedule::cron(text.trim(), zone));
         }
-        Ok(JobSchedule::at(time_in(&text, zone)?))
+        Ok(JobSchedule::at(due_time(&text, now, zone)?))
     }
 
     /// Rejects a schedule that runs too often, because each run is a turn of a model.

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 use nanobot_runtime::jobs::{
-    CronError, Job, JobSchedule, Payload, RunStatus, Zone, format_time, interval_seconds, time_in,
-    zone_named,
+    CronError, Job, JobSchedule, Payload, RunStatus, Zone, due_time, format_time, interval_seconds,
+    time_after, zone_named,
 };
+use nanobot_runtime::types::TERMINAL_CHANNEL;
 use nanobot_runtime::{JobScheduling, RemoteGateway, Runtime, RuntimeBuilder, channels_status};
 
 use super::block_on;
@@ -60,7 +61,7 @@ pub(crate) enum CronCommand {
 
 /// Options of `cron add`.
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("when").required(true).args(["every", "cron", "at"]))]
+#[command(group = clap::ArgGroup::new("when").required(true).args(["every", "cron", "at", "within"]))]
 pub(crate) struct CronAddArguments {
     /// Instruction for the assistant at each run
     #[arg(short, long, value_name = "TEXT")]
@@ -68,11 +69,11 @@ pub(crate) struct CronAddArguments {
     /// Name of the job [default: the beginning of its message]
     #[arg(short, long)]
     name: Option<String>,
-    /// Interval in seconds, or as 30m, 1h, "2 days"
+    /// Interval: 10m, 1h, "2 days", or seconds
     #[arg(
         short,
         long,
-        value_name = "SECONDS",
+        value_name = "INTERVAL",
         allow_negative_numbers = true,
         conflicts_with = "tz"
     )]
@@ -83,9 +84,18 @@ pub(crate) struct CronAddArguments {
     /// IANA time zone [default: `cron.timezone`, else that of this computer]
     #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
-    /// Run once, at this local time: 2026-12-24T18:00
+    /// Run once, at this local time: 18:00, "tomorrow 9:00", 2026-12-24T18:00
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
+    /// Run once, after this time: 20m, 2h, "3 days"
+    #[arg(
+        id = "within",
+        long = "in",
+        value_name = "INTERVAL",
+        allow_negative_numbers = true,
+        conflicts_with = "tz"
+    )]
+    within: Option<String>,
     /// Send the answer to `--channel` and `--to`
     #[arg(short, long, requires = "to", requires = "channel")]
     deliver: bool,
@@ -118,13 +128,14 @@ pub(crate) fn cron(
         CronCommand::Add(arguments) => {
             let (job, zone) = job(arguments, now, zone)?;
             let hints = hints(&runtime, &job, now, zone)?;
-            let job = store.add(job, now, zone).map_err(|error| failed(&error))?;
+            let job = store.add(job, now, zone).map_err(|error| refused(&error))?;
             hints.iter().for_each(|hint| output::note(hint));
             format!(
-                "Created job '{}' (id: {}). {}\n",
+                "Created job '{}' (id: {}). {} {}\n",
                 sanitize(&job.name),
                 job.id,
-                next(&job, zone)
+                next(&job, zone),
+                delivery(&job)
             )
         }
         CronCommand::List { all } => format_list(&scheduling, all)?,
@@ -132,10 +143,11 @@ pub(crate) fn cron(
             let job = find(&scheduling, &id)?;
             let json = crate::commands::json(&job).unwrap_or_default();
             format!(
-                "{}: {}\n{}\n{}\n",
+                "{}: {}\n{} {}\n{}\n",
                 job.id,
                 job.schedule.describe(zone),
                 next(&job, zone),
+                delivery(&job),
                 sanitize(&json)
             )
         }
@@ -181,6 +193,7 @@ fn job(
         cron,
         tz,
         at,
+        within,
         deliver,
         to,
         channel,
@@ -197,16 +210,14 @@ fn job(
     let zone = tz
         .as_deref()
         .map_or(Ok(home), zone_named)
-        .map_err(|error| failed(&error.into()))?;
-    let when = match (every, cron, at) {
-        (Some(words), _, _) => JobSchedule::every_seconds(
-            interval_seconds(&words).map_err(|error| failed(&error.into()))?,
-        ),
-        (_, Some(expression), _) => JobSchedule::cron(expression.trim(), zone),
-        (_, _, at) => JobSchedule::at(
-            time_in(&at.unwrap_or_default(), zone).map_err(|error| failed(&error.into()))?,
-        ),
+        .map_err(|error| refused(&error.into()))?;
+    let when = match (every, cron, within, at) {
+        (Some(interval), ..) => interval_seconds(&interval).map(JobSchedule::every_seconds),
+        (_, Some(expression), ..) => Ok(JobSchedule::cron(expression.trim(), zone)),
+        (_, _, Some(interval), _) => time_after(&interval, now).map(JobSchedule::at),
+        (.., at) => due_time(&at.unwrap_or_default(), now, zone).map(JobSchedule::at),
     };
+    let when = when.map_err(|error| refused(&error.into()))?;
     let name = name.unwrap_or_else(|| message.chars().take(NAME_LENGTH).collect());
     let payload = Payload {
         message,
@@ -252,14 +263,16 @@ fn hints(
     let channel = job.payload.channel.as_deref().unwrap_or_default();
     if !job.payload.deliver {
         hints.push(
-            "Its answer is not sent; `--deliver` with `--channel` and `--to` sends it to a chat."
+            "`--deliver` with `--channel` and `--to` sends the answer to a chat, `--channel cli --to direct` to the terminal."
                 .to_owned(),
         );
-    } else if channels.is_some_and(|known| {
-        !known
-            .iter()
-            .any(|one| one.enabled && one.name.as_str() == channel)
-    }) {
+    } else if channel != TERMINAL_CHANNEL
+        && channels.is_some_and(|known| {
+            !known
+                .iter()
+                .any(|one| one.enabled && one.name.as_str() == channel)
+        })
+    {
         hints.push(format!(
             "No channel called `{}` is enabled here: its answer will not arrive.",
             sanitize(channel)
@@ -275,6 +288,21 @@ fn hints(
         )),
     }
     Ok(hints)
+}
+
+/// Returns a sentence about the chat that receives the answers of a job.
+fn delivery(job: &Job) -> String {
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    if !job.payload.deliver {
+        return "Its answer is not sent.".to_owned();
+    }
+    let channel = given(&job.payload.channel).unwrap_or_else(|| TERMINAL_CHANNEL.to_owned());
+    let chat = given(&job.payload.to).unwrap_or_else(|| "direct".to_owned());
+    format!(
+        "Its answer goes to {}:{}.",
+        sanitize(&channel),
+        sanitize(&chat)
+    )
 }
 
 fn find(scheduling: &JobScheduling, id: &str) -> Result<Job, CommandFailure> {
@@ -299,9 +327,10 @@ fn format_list(scheduling: &JobScheduling, all: bool) -> Result<String, CommandF
     let line = |job: &&Job| {
         let (id, name, zone) = (&job.id, sanitize(&job.name), scheduling.zone);
         format!(
-            "{id}  {name}\n          {}. {}\n",
+            "{id}  {name}\n          {}. {} {}\n",
             sanitize(&job.schedule.describe(zone)),
-            next(job, zone)
+            next(job, zone),
+            delivery(job)
         )
     };
     Ok(shown.iter().map(line).collect())
@@ -343,6 +372,22 @@ fn history(job: &Job, zone: Zone) -> String {
         format!("{at}  {status} ({seconds} s){why}\n")
     });
     lines.collect()
+}
+
+/// Returns the failure of a command whose values are invalid, with the exit code for wrong usage.
+fn refused(error: &CronError) -> CommandFailure {
+    let failure = failed(error);
+    match (error, failure) {
+        (
+            CronError::Schedule(_) | CronError::TooLong { .. },
+            CommandFailure::Said { what, remedy, .. },
+        ) => CommandFailure::Said {
+            what,
+            remedy,
+            code: USAGE,
+        },
+        (_, failure) => failure,
+    }
 }
 
 fn failed(error: &CronError) -> CommandFailure {
