@@ -6,6 +6,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::gateway::Running;
+use crate::prompt::Screen;
 use crate::support::{Home, assert_says, finish, until};
 
 #[tokio::test]
@@ -63,7 +64,7 @@ async fn jobs_are_managed_without_a_gateway() {
         (["--at", "soon"], "is not a time"),
         (["--every", "0"], "at least one second"),
         (["--every", "-5"], "at least one second"),
-        (["--in", "-5m"], "at least one second"),
+        (["--in", "-5"], "at least one second"),
         (["--in", "a while"], "is not an interval"),
         (["--cron", "0 9 30 2 *"], "would never run"),
     ] {
@@ -347,4 +348,88 @@ async fn reminder_is_sent_to_its_chat_and_adds_no_job() {
     assert_eq!(jobs()[0]["enabled"], json!(true));
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
+}
+
+fn jobs_of(home: &Home) -> Value {
+    serde_json::from_str::<Value>(&home.read("cron/jobs.json")).unwrap()["jobs"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prompt_fires_reminders_for_the_terminal_only() {
+    let model = ModelServer::answering(|request| {
+        let is_due = request.last_user_text().contains("[Scheduled task]");
+        let has_called = request.messages().last().unwrap()["role"] == "tool";
+        match (is_due, has_called) {
+            (true, _) => Reply::text("Drink water!"),
+            (false, false) => Reply::call(
+                "cron",
+                &json!({"action": "add", "message": "drink", "at": "in 1s"}),
+            ),
+            (false, true) => Reply::text("I will."),
+        }
+    });
+    let model = model.await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let add = ["cron", "add", "-m", "call", "--in", "1s", "--deliver"];
+    let added = home
+        .run(&[&add[..], &["--channel", "telegram", "--to", "7"]].concat())
+        .await;
+    assert_eq!(added.code, 0, "{}", added.stderr);
+    let mut screen = Screen::open(&home, &["agent"]);
+    screen.wait_for("You: ");
+    screen.type_in("remind me to drink\r");
+    screen.wait_for("It fires while this prompt is open");
+    screen.wait_for("Drink water!");
+    until("the run is over", async || {
+        jobs_of(&home).as_array().unwrap().len() == 1
+    })
+    .await;
+    screen.type_in("exit\r");
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+    let left = &jobs_of(&home)[0];
+    assert_eq!(
+        (&left["enabled"], &left["payload"]["channel"]),
+        (&json!(true), &json!("telegram"))
+    );
+    let told = model.requests().iter().any(|request| {
+        let texts = request.messages().iter().map(ToString::to_string);
+        texts
+            .collect::<String>()
+            .contains("(or its service) fires it")
+    });
+    assert!(told, "the model is told who fires the job");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn result_that_no_terminal_showed_is_shown_at_the_next_prompt() {
+    let model = ModelServer::answering(|_| Reply::text("Drink water!"))
+        .await
+        .unwrap();
+    let home = Home::with_model(&model.base_url());
+    let add = ["cron", "add", "-m", "drink", "--in", "1s", "--deliver"];
+    let added = home
+        .run(&[&add[..], &["--channel", "cli", "--to", "direct"]].concat())
+        .await;
+    assert_eq!(added.code, 0, "{}", added.stderr);
+    let gateway = Running::start(&home).await;
+    until("the result is kept", async || {
+        home.names("cron")
+            .iter()
+            .any(|name| name == "jobs.json.unseen")
+    })
+    .await;
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    for expected in [true, false] {
+        let mut screen = Screen::open(&home, &["agent"]);
+        screen.wait_for("You: ");
+        if expected {
+            screen.wait_for("Result of a job at ");
+            screen.wait_for("Drink water!");
+        }
+        screen.type_in("exit\r");
+        assert_eq!(screen.end(), Some(0), "{}", screen.text);
+        let has_shown = screen.text.contains("Drink water!");
+        assert_eq!(has_shown, expected, "{}", screen.text);
+    }
 }

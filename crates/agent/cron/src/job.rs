@@ -131,6 +131,9 @@ pub struct RunningJob {
     /// The id of its message, once that is in the ledger.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<MessageId>,
+    /// `true` if the ledger with the message ends with its process.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_memory: bool,
 }
 
 /// A finished run.

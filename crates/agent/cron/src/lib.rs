@@ -6,6 +6,7 @@
 //! on. The crate knows nothing of configuration files or models.
 
 mod expression;
+mod host;
 mod interval;
 mod job;
 mod manage;
@@ -15,8 +16,10 @@ mod schedule;
 mod service;
 mod store;
 mod tool;
+mod unseen;
 mod zone;
 
+pub use host::JobHost;
 pub use interval::interval_seconds;
 pub use job::{
     Catchup, Job, JobSchedule, JobState, Jobs, Overlap, Payload, RunRecord, RunStatus, RunningJob,
@@ -27,4 +30,5 @@ pub use schedule::{CronExpression, Schedule, ScheduleError};
 pub use service::{Clock, CronParts, CronService, CronSettings, RunOutcomes, SystemClock};
 pub use store::{CronError, JobStore, MAX_MESSAGE_CHARS};
 pub use tool::{CronArguments, CronTool, SessionOwners};
+pub use unseen::{UnseenResult, job_of_turn};
 pub use zone::{Zone, host_zone, zone_named};

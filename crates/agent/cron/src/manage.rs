@@ -103,6 +103,7 @@ impl JobStore {
                 at_ms: now,
                 fired_at_ms: now,
                 message: None,
+                in_memory: false,
             });
             Ok(job.clone())
         })?

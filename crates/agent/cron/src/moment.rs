@@ -4,7 +4,7 @@
 //! is an error in [`due_time`], because an hour is too much to guess.
 
 use chrono::{
-    DateTime, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc,
+    DateTime, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone as _, Utc,
 };
 
 use crate::job::format_time;

@@ -8,7 +8,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::job::{Catchup, Job, Jobs, Overlap, RunRecord, RunStatus, RunningJob};
 use crate::zone::Zone;
-use crate::{CronSettings, Schedule};
+use crate::{CronSettings, JobHost, Schedule};
 
 /// Maximum delay of a run that does not count as missed.
 const ON_TIME: TimeDelta = TimeDelta::minutes(1);
@@ -19,11 +19,17 @@ const MAX_RUNS_AT_ONCE: usize = 24;
 /// Maximum number of missed times that are enumerated.
 const MAX_MISSED: usize = 100_000;
 
-/// Enters jobs that are due at `now` as running, and computes their next due times. `zone` is the
-/// assistant's time zone.
-pub(crate) fn begin_due(jobs: &mut Jobs, now: DateTime<Utc>, settings: CronSettings, zone: Zone) {
+/// Enters jobs of `host` that are due at `now` as running, and computes their next due times. `zone`
+/// is the assistant's time zone.
+pub(crate) fn begin_due(
+    jobs: &mut Jobs,
+    host: &JobHost,
+    now: DateTime<Utc>,
+    settings: CronSettings,
+    zone: Zone,
+) {
     jobs.iter_mut()
-        .filter(|job| job.enabled)
+        .filter(|job| job.enabled && host.can_fire(job))
         .for_each(|job| begin(job, now, settings, zone));
 }
 
@@ -137,6 +143,7 @@ fn run(job: &mut Job, at: DateTime<Utc>, now: DateTime<Utc>) {
         at_ms: at.timestamp_millis(),
         fired_at_ms: now.timestamp_millis(),
         message: None,
+        in_memory: false,
     };
     job.state.running.push(running);
 }

@@ -6,6 +6,10 @@
 //! published again, which is safe because the bus deduplicates by id. A run ends with its turn and
 //! with all subagents that the turn started.
 //!
+//! One process fires jobs at a time. A prompt begins only the runs that it can show, and ends its own
+//! runs only: those of a gateway are unknown to its ledger. Its messages end with it, so the next
+//! process publishes those again whose turns have not ended.
+//!
 //! There is no polling while idle: the service sleeps until a job is due, the file changes, or a
 //! message of a job is settled.
 
@@ -25,17 +29,22 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
-use crate::job::{Catchup, Job, Jobs, Overlap, RunRecord, RunStatus};
+use crate::host::FiringRight;
+use crate::job::{Catchup, Job, Jobs, Overlap, RunRecord, RunStatus, RunningJob};
 use crate::plan::begin_due;
 use crate::store::StoreStamp;
+use crate::unseen::message_id;
 use crate::zone::Zone;
-use crate::{CronError, JobStore};
+use crate::{CronError, JobHost, JobStore};
 
 /// Maximum sleep before a due time, so that a changed clock or a suspended computer is noticed.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// Interval between checks for the end of runs, in case no event reports it. Also the delay before
 /// a failed step is retried.
 const RUNNING_POLL: Duration = Duration::from_secs(5);
+/// Interval between attempts to become the process that fires jobs, and between checks of a prompt
+/// for a gateway.
+const HOST_POLL: Duration = Duration::from_secs(2);
 
 /// The parts of the `cron` configuration that apply to running jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -104,6 +113,8 @@ pub struct CronParts {
     pub settings: CronSettings,
     /// The assistant's time zone.
     pub zone: Zone,
+    /// The process of the service.
+    pub host: JobHost,
 }
 
 /// Service that runs jobs when they are due.
@@ -116,6 +127,8 @@ pub struct CronService {
     idle: Option<Idle>,
     /// The next due time, in milliseconds since 1970, as of the last tick.
     next_due: Option<i64>,
+    /// Set while another process waits to fire jobs: no more runs begin.
+    is_yielding: bool,
 }
 
 #[derive(Debug)]
@@ -134,17 +147,18 @@ impl CronService {
             seen: None,
             idle: None,
             next_due: None,
+            is_yielding: false,
         }
     }
 
-    /// Runs jobs until `end` is cancelled. An error is logged, and the step retried. `watch`
-    /// reports changes of the file, `events` reports settled messages.
+    /// Runs jobs until `end` is cancelled, while no other process does. An error is logged, and the
+    /// step retried. `watch` reports changes of the file, `events` reports settled messages.
     pub async fn run(mut self, watch: FileWatch, events: EventFeed, end: CancellationToken) {
         let mut changes = watch.follow(self.parts.store.path());
         let mut events = events.subscribe();
-        let mut failing = false;
+        let (mut failing, mut right) = (false, FiringRight::default());
         while !end.is_cancelled() {
-            let outcome = self.tick().await;
+            let outcome = self.step(&mut right).await;
             if let Err(error) = &outcome
                 && !failing
             {
@@ -157,12 +171,12 @@ impl CronService {
             let is_changed = async {
                 // The watch reports this service's own changes too; they leave the file with the
                 // stamp in `seen`.
-                while self.parts.store.stamp() == self.seen {
+                while self.parts.store.stamp() == self.seen || !right.is_held() {
                     changes.changed().await;
                 }
             };
             let is_due = async {
-                match self.pause() {
+                match self.pause(right.is_held()) {
                     Some(pause) => tokio::time::sleep(pause).await,
                     None => std::future::pending().await,
                 }
@@ -174,6 +188,64 @@ impl CronService {
                 () = run_ended(&mut events) => {}
             }
         }
+        if self.parts.host.is_prompt() && right.is_held() {
+            self.is_yielding = true;
+            self.idle = None;
+            if let Err(error) = self.tick().await {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "cannot record the ends of jobs");
+            }
+        }
+    }
+
+    /// Does everything that is due now if this process has or gets the right to fire jobs. A prompt
+    /// gives it up to a gateway after its own runs have ended.
+    async fn step(&mut self, right: &mut FiringRight) -> Result<(), CronError> {
+        let (store, host) = (&self.parts.store, &self.parts.host);
+        if !right.is_held() {
+            if !right.acquire(store, host)? {
+                return Ok(());
+            }
+            self.is_yielding = false;
+            self.adopt().await?;
+        } else if host.is_prompt() {
+            self.is_yielding = store.is_gateway_present()?;
+        }
+        self.tick().await?;
+        if self.is_yielding && !self.has_own_runs().await? {
+            right.release();
+        }
+        Ok(())
+    }
+
+    /// Takes over the runs of a prompt that ended: those whose turn has not succeeded are published
+    /// again.
+    async fn adopt(&mut self) -> Result<(), CronError> {
+        let store = self.parts.store.clone();
+        let now = self.parts.clock.now();
+        let jobs = blocking(&store, JobStore::read).await?;
+        let mut ended = self.ended(jobs, |running| running.in_memory).await;
+        ended.retain(|end| end.outcome.is_ok());
+        self.idle = None;
+        blocking(&store, move |store| {
+            store.edit(|jobs| {
+                ended.into_iter().for_each(|end| finish(jobs, end, now));
+                jobs.iter_mut()
+                    .flat_map(|job| &mut job.state.running)
+                    .filter(|running| running.in_memory)
+                    .for_each(|running| {
+                        running.message = None;
+                        running.in_memory = false;
+                    });
+            })
+        })
+        .await
+    }
+
+    async fn has_own_runs(&self) -> Result<bool, CronError> {
+        let jobs = blocking(&self.parts.store, JobStore::read).await?;
+        let is_own = |job: &Job| job.state.running.iter().any(|running| running.in_memory);
+        Ok(jobs.iter().any(is_own))
     }
 
     /// Does everything that is due now.
@@ -196,14 +268,22 @@ impl CronService {
             return Ok(());
         }
         (self.seen, self.idle, self.next_due) = (stamp, None, None);
-        let ended = self.ended(blocking(&store, JobStore::read).await?).await;
+        let jobs = blocking(&store, JobStore::read).await?;
+        let is_prompt = self.parts.host.is_prompt();
+        let ended = self
+            .ended(jobs, |running| running.in_memory == is_prompt)
+            .await;
         let (settings, zone) = (self.parts.settings, self.parts.zone);
+        let (host, is_yielding) = (self.parts.host.clone(), self.is_yielding);
         let ((started, jobs), stamp) = blocking(&store, move |store| {
             store.edit_and_stamp(|jobs| {
                 ended.into_iter().for_each(|end| finish(jobs, end, now));
-                let old = unpublished(jobs);
-                begin_due(jobs, now, settings, zone);
-                let mut started = unpublished(jobs);
+                if is_yielding {
+                    return (Vec::new(), jobs.clone());
+                }
+                let old = unpublished(jobs, &host);
+                begin_due(jobs, &host, now, settings, zone);
+                let mut started = unpublished(jobs, &host);
                 started.retain(|(_, at)| !old.iter().any(|(_, known)| known == at));
                 let started = started.into_iter().map(|(job, at)| (job, at, true));
                 (
@@ -221,7 +301,7 @@ impl CronService {
         let is_ahead = |due: &i64| *due > now.timestamp_millis();
         let dues = jobs
             .iter()
-            .filter(|job| job.enabled)
+            .filter(|job| job.enabled && self.parts.host.can_fire(job))
             .filter_map(|job| job.state.next_run_at_ms);
         self.next_due = dues.filter(is_ahead).min();
         if started.is_empty() && jobs.iter().all(|job| job.state.running.is_empty()) {
@@ -234,9 +314,12 @@ impl CronService {
         self.publish(started, now).await
     }
 
-    /// Returns the time until the next tick; `None` if only a change of the file or an event can
+    /// Returns the time until the next step; `None` if only a change of the file or an event can
     /// require one.
-    fn pause(&self) -> Option<Duration> {
+    fn pause(&self, is_firing: bool) -> Option<Duration> {
+        if !is_firing {
+            return Some(HOST_POLL);
+        }
         let left = self.next_due.map(|due| {
             let left = due.saturating_sub(self.parts.clock.now().timestamp_millis());
             Duration::from_millis(u64::try_from(left).unwrap_or(0)).min(MAX_PAUSE)
@@ -244,13 +327,24 @@ impl CronService {
         let is_idle = self.idle.is_some();
         left.into_iter()
             .chain((!is_idle).then_some(RUNNING_POLL))
+            .chain(self.parts.host.is_prompt().then_some(HOST_POLL))
             .min()
     }
 
-    async fn ended(&self, jobs: Jobs) -> Vec<FinishedRun> {
+    /// Returns the runs that have ended, of those that `predicate` selects.
+    async fn ended(
+        &self,
+        jobs: Jobs,
+        predicate: impl Fn(&RunningJob) -> bool + Send,
+    ) -> Vec<FinishedRun> {
         let mut ended = Vec::new();
         for job in jobs.iter() {
-            for running in &job.state.running {
+            for running in job
+                .state
+                .running
+                .iter()
+                .filter(|running| predicate(running))
+            {
                 let Some(message) = &running.message else {
                     continue;
                 };
@@ -281,8 +375,9 @@ impl CronService {
             let id = job.id.clone();
             match published {
                 Ok(message) => {
+                    let in_memory = self.parts.host.is_prompt();
                     blocking(&self.parts.store, move |store| {
-                        store.edit(|jobs| record_message(jobs, &id, at, message))
+                        store.edit(|jobs| record_message(jobs, &id, at, message, in_memory))
                     })
                     .await?;
                 }
@@ -308,9 +403,15 @@ impl CronService {
             .claims
             .claim_once(&format!("cron:{}:{at}", job.id))
             .await?;
+        // The claims of another process are not known here, but its runs are.
+        let has_run = job
+            .state
+            .run_history
+            .iter()
+            .any(|run| run.run_at_ms == at && run.status != RunStatus::Skipped);
         // A run that was begun before a crash may be claimed but not published, so it is published
         // again.
-        if is_new && !is_ours {
+        if is_new && (!is_ours || has_run) {
             return Ok(None);
         }
         let message = message_of(job, at, now);
@@ -356,7 +457,7 @@ async fn blocking<T: Send + 'static>(
     })?
 }
 
-fn unpublished(jobs: &Jobs) -> Vec<(Job, i64)> {
+fn unpublished(jobs: &Jobs, host: &JobHost) -> Vec<(Job, i64)> {
     let runs = |job: &Job| {
         let waiting = job
             .state
@@ -367,11 +468,20 @@ fn unpublished(jobs: &Jobs) -> Vec<(Job, i64)> {
             .map(|running| (job.clone(), running.at_ms))
             .collect::<Vec<_>>()
     };
-    jobs.iter().flat_map(runs).collect()
+    jobs.iter()
+        .filter(|job| host.can_fire(job))
+        .flat_map(runs)
+        .collect()
 }
 
 /// Records the message of a run. `None` removes the run, which belongs to another process.
-fn record_message(jobs: &mut Jobs, id: &JobId, at: i64, message: Option<MessageId>) {
+fn record_message(
+    jobs: &mut Jobs,
+    id: &JobId,
+    at: i64,
+    message: Option<MessageId>,
+    in_memory: bool,
+) {
     let Some(job) = jobs.find(id.as_str()) else {
         return;
     };
@@ -384,6 +494,7 @@ fn record_message(jobs: &mut Jobs, id: &JobId, at: i64, message: Option<MessageI
                 .find(|running| running.at_ms == at);
             if let Some(running) = matching {
                 running.message = Some(message);
+                running.in_memory = in_memory;
             }
         }
         None => job
@@ -442,7 +553,7 @@ fn message_of(job: &Job, at: i64, now: DateTime<Utc>) -> InboundMessage {
         job.name, job.payload.message
     );
     let mut message = InboundMessage::at(address, "cron", content);
-    message.id = Some(format!("cron-{}-{at}", job.id).into());
+    message.id = Some(message_id(&job.id, at));
     message.timestamp = now.fixed_offset();
     message.session_key_override = Some(SessionKey::of_job(&job.id));
     message.origin = Origin::Cron {

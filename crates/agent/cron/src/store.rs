@@ -165,13 +165,13 @@ impl JobStore {
         replace_file(&LocalDisk, &self.path, &bytes, draft, Durability::Disk)
     }
 
-    fn sibling(&self, ending: &str) -> PathBuf {
+    pub(crate) fn sibling(&self, ending: &str) -> PathBuf {
         let mut name = self.path.as_os_str().to_owned();
         name.push(format!(".{ending}"));
         name.into()
     }
 
-    fn failed(&self, source: io::Error) -> CronError {
+    pub(crate) fn failed(&self, source: io::Error) -> CronError {
         CronError::Io {
             path: self.path().to_owned(),
             source,

@@ -11,7 +11,8 @@ use serde::Deserialize;
 use crate::job::{Job, JobSchedule, Payload, RunStatus};
 use crate::zone::{Zone, zone_named};
 use crate::{
-    Clock, CronError, CronSettings, JobStore, Schedule, ScheduleError, due_time, interval_seconds,
+    Clock, CronError, CronSettings, JobHost, JobStore, Schedule, ScheduleError, due_time,
+    interval_seconds,
 };
 
 /// Length of a job's name, which is the beginning of its message, in characters.
@@ -62,6 +63,7 @@ pub struct CronTool {
     settings: CronSettings,
     zone: Zone,
     owners: Arc<dyn SessionOwners>,
+    host: JobHost,
 }
 
 impl CronTool {
@@ -74,7 +76,14 @@ impl CronTool {
             settings,
             zone,
             owners: Arc::new(NoOwners),
+            host: JobHost::Gateway,
         }
+    }
+
+    /// States the limits of `host` in the result of a new job, and in a notice for the user.
+    #[must_use]
+    pub fn with_host(self, host: JobHost) -> Self {
+        Self { host, ..self }
     }
 
     /// Makes jobs visible and removable only in conversations of their owner.
@@ -278,10 +287,25 @@ impl CronTool {
             .add(job, self.clock.now(), self.zone)
             .map_err(|error| tool_error(&error))?;
         let next = job.next_in_words(self.zone).unwrap_or_default();
+        let limits = match self.host.limits(&job) {
+            Some(limits) => {
+                self.notify(format!("Job '{}': {limits}", job.name));
+                format!(" {limits} Tell the user so.")
+            }
+            None => String::new(),
+        };
         Ok(format!(
-            "Created job '{}' (id: {}). Next run: {next}.{note}",
+            "Created job '{}' (id: {}). Next run: {next}.{limits}{note}",
             job.name, job.id
         ))
+    }
+
+    fn notify(&self, notice: String) {
+        if let JobHost::Prompt { notices } = &self.host
+            && let Err(error) = notices.try_send(notice)
+        {
+            tracing::debug!(%error, "a notice about a job was not shown");
+        }
     }
 
     fn remove(&self, id: Option<&str>, asker: &Caller) -> Result<String, ToolError> {

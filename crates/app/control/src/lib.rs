@@ -32,7 +32,7 @@ pub use channels::{ChannelState, Channels};
 pub use client::{ControlClient, ControlConversation, ConversationEvent};
 pub use error::ControlError;
 pub use frame::{ControlRequest, ControlResponse, GatewayInfo, TerminalEvent};
-pub use parts::{ControlParts, ShutdownTokens};
+pub use parts::{ControlParts, ShutdownTokens, UnseenReplies};
 pub use server::{ControlServer, RunningControl};
 pub use session_editor::{SessionEditError, SessionEditor};
 pub use terminals::{TERMINAL_CHANNEL, terminal_message};

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use nanobot_bus::{Bus, EventFeed, Ledger};
+use nanobot_types::OutboundMessage;
 use tokio_util::sync::CancellationToken;
 
 use crate::terminals::Terminals;
@@ -25,6 +27,16 @@ pub struct ControlParts {
     pub ending: ShutdownTokens,
     /// The gateway's description of itself.
     pub about: GatewayInfo,
+    /// Keeps replies that no terminal shows.
+    pub unseen: Arc<dyn UnseenReplies>,
+}
+
+/// Keeps replies that arrive while no terminal is connected.
+#[async_trait]
+pub trait UnseenReplies: Send + Sync + std::fmt::Debug {
+    /// Returns `true` if the reply is kept for the next terminal; otherwise it is in its session
+    /// only.
+    async fn keep(&self, message: &OutboundMessage) -> bool;
 }
 
 /// Tokens that end a gateway.

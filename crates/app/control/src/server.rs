@@ -88,7 +88,9 @@ impl RunningControl {
         let accepting = accept(&listener, &shared, &clients, &end);
         tokio::join!(
             accepting,
-            shared.terminals.run(replies, events, end.clone())
+            shared
+                .terminals
+                .run(replies, events, &*shared.parts.unseen, end.clone())
         );
         clients.close();
         clients.wait().await;

@@ -2,8 +2,8 @@
 //!
 //! Decision: terminals are one channel of the bus, and a session is a chat of it. A session that
 //! belongs to another channel keeps its key, but replies to messages from a terminal go to the
-//! terminal, not to that chat. A reply that arrives while no terminal is connected is kept in the
-//! session only.
+//! terminal, not to that chat. A reply that arrives while no terminal is connected is offered to
+//! [`UnseenReplies`], and is otherwise in the session only.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::ControlResponse;
+use crate::{ControlResponse, UnseenReplies};
 
 /// Name of the terminals' channel.
 pub use nanobot_types::TERMINAL_CHANNEL;
@@ -95,6 +95,7 @@ impl Terminals {
         &self,
         mut replies: Subscription<OutboundMessage>,
         mut events: broadcast::Receiver<Event>,
+        unseen: &dyn UnseenReplies,
         end: CancellationToken,
     ) {
         let mut has_events = true;
@@ -103,7 +104,7 @@ impl Terminals {
                 biased;
                 () = end.cancelled() => return,
                 delivery = replies.next() => match delivery {
-                    Some(delivery) => self.forward(delivery).await,
+                    Some(delivery) => self.forward(delivery, unseen).await,
                     None => return,
                 },
                 event = events.recv(), if has_events => match event {
@@ -117,13 +118,14 @@ impl Terminals {
         }
     }
 
-    async fn forward(&self, delivery: Delivery<OutboundMessage>) {
+    async fn forward(&self, delivery: Delivery<OutboundMessage>, unseen: &dyn UnseenReplies) {
         let message = &delivery.message;
         let answer = ControlResponse::Event {
             position: message.key.position,
             event: message.clone().into(),
         };
         let outcome = match self.broadcast(|watcher| watcher.chat == message.chat_id, &answer) {
+            0 if unseen.keep(message).await => SettleOutcome::Ack,
             0 => SettleOutcome::Discard(
                 "this terminal is closed; the session contains the conversation".to_owned(),
             ),

@@ -14,7 +14,7 @@ use nanobot_bus::{
 use nanobot_control::{
     ChannelState, Channels, ControlClient, ControlConversation, ControlError, ControlParts,
     ControlServer, ConversationEvent, GatewayInfo, SessionEditError, SessionEditor, ShutdownTokens,
-    TerminalEvent,
+    TerminalEvent, UnseenReplies,
 };
 use nanobot_types::{Event, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, StreamId};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -96,6 +96,17 @@ fn short_folder() -> tempfile::TempDir {
         .unwrap()
 }
 
+/// Keeps no replies.
+#[derive(Debug)]
+struct Forgetful;
+
+#[async_trait]
+impl UnseenReplies for Forgetful {
+    async fn keep(&self, _: &OutboundMessage) -> bool {
+        false
+    }
+}
+
 fn about() -> GatewayInfo {
     GatewayInfo {
         version: "1".to_owned(),
@@ -124,6 +135,7 @@ impl Gateway {
             events: events.clone(),
             ending: ending.clone(),
             about: about(),
+            unseen: Arc::new(Forgetful),
         };
         let server = ControlServer::bind(&home.path().join("gateway.sock"))
             .await

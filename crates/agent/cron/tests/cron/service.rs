@@ -3,16 +3,22 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use chrono::{DateTime, TimeDelta, Utc};
-use nanobot_bus::{Bus, Claims, EntryState, Ledger as _, LedgerFilter, MemoryBus, Queue};
+use nanobot_bus::{
+    Bus, Claims, EntryState, EventFeed, Ledger as _, LedgerFilter, MemoryBus, Queue,
+};
 use nanobot_cron::{
-    Catchup, Clock, CronParts, CronService, CronSettings, Job, JobSchedule, JobStore, Overlap,
-    Payload, RunOutcomes, RunStatus, Zone, zone_named,
+    Catchup, Clock, CronParts, CronService, CronSettings, Job, JobHost, JobSchedule, JobStore,
+    Overlap, Payload, RunOutcomes, RunStatus, Zone, zone_named,
 };
 use nanobot_state::{SqliteBus, StateDb};
 use nanobot_types::{MessageId, SessionKey};
+use nanobot_watch::FileWatch;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 #[derive(Debug)]
 struct HandClock(Mutex<DateTime<Utc>>);
@@ -76,6 +82,16 @@ impl Stage {
     }
 
     fn service_on(&self, bus: Arc<dyn Bus>, claims: Arc<dyn Claims>) -> CronService {
+        self.service_in(JobHost::Gateway, bus, claims)
+    }
+
+    fn prompt_on(&self, bus: &MemoryBus) -> CronService {
+        let notices = tokio::sync::mpsc::channel(1).0;
+        let bus = Arc::new(bus.clone());
+        self.service_in(JobHost::Prompt { notices }, bus.clone(), bus)
+    }
+
+    fn service_in(&self, host: JobHost, bus: Arc<dyn Bus>, claims: Arc<dyn Claims>) -> CronService {
         CronService::new(CronParts {
             store: self.store(),
             bus,
@@ -84,13 +100,19 @@ impl Stage {
             clock: self.clock.clone(),
             settings: self.settings,
             zone: Zone::UTC,
+            host,
         })
     }
 
     fn add(&self, when: JobSchedule) -> Job {
+        self.add_to(None, when)
+    }
+
+    fn add_to(&self, channel: Option<&str>, when: JobSchedule) -> Job {
         let payload = Payload {
             message: "Do it".to_owned(),
             deliver: true,
+            channel: channel.map(str::to_owned),
             ..Payload::default()
         };
         self.store()
@@ -339,4 +361,97 @@ async fn two_restarting_services_fire_each_time_once() {
         (2 * 24 * 3, Some(1), 0)
     );
     bus.close().await;
+}
+
+#[tokio::test]
+async fn prompt_leaves_jobs_of_other_channels_to_the_gateway() {
+    let stage = Stage::at("2026-01-01T00:00:00Z");
+    let at = || JobSchedule::at("2026-01-01T09:00:00Z".parse().unwrap());
+    stage.add_to(Some("cli"), at());
+    stage.add_to(Some("telegram"), at());
+    stage.clock.set("2026-01-01T09:00:00Z");
+    let prompt_bus = MemoryBus::new();
+    let mut prompt = stage.prompt_on(&prompt_bus);
+    prompt.tick().await.unwrap();
+    prompt.tick().await.unwrap();
+    let fired = prompt_bus
+        .list(Queue::Inbound, LedgerFilter::All, 9)
+        .await
+        .unwrap();
+    let channels: Vec<String> = fired
+        .into_iter()
+        .map(|entry| entry.inbound.unwrap().channel.to_string())
+        .collect();
+    assert_eq!(channels, ["cli"]);
+    let left = stage.job().unwrap();
+    assert_eq!(
+        (left.payload.channel.as_deref(), left.enabled),
+        (Some("telegram"), true)
+    );
+    stage.service().tick().await.unwrap();
+    assert_eq!(stage.fired().await, ["01T09:00"]);
+}
+
+#[tokio::test]
+async fn time_that_a_prompt_fired_does_not_fire_again() {
+    let stage = Stage::at("2026-01-01T00:00:00Z");
+    stage.add(JobSchedule::cron("0 9 * * *", Zone::UTC));
+    stage.clock.set("2026-01-01T09:00:00Z");
+    let mut prompt = stage.prompt_on(&MemoryBus::new());
+    prompt.tick().await.unwrap();
+    prompt.tick().await.unwrap();
+    // The clock is set back after the prompt closed.
+    stage.clock.set("2026-01-01T08:59:00Z");
+    let mut gateway = stage.service();
+    gateway.tick().await.unwrap();
+    stage.clock.set("2026-01-01T09:00:00Z");
+    gateway.tick().await.unwrap();
+    assert_eq!(stage.fired().await, Vec::<String>::new());
+    stage.clock.set("2026-01-02T09:00:00Z");
+    gateway.tick().await.unwrap();
+    assert_eq!(stage.fired().await, ["02T09:00"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn gateway_takes_over_from_a_prompt() {
+    let stage = Stage::at("2026-01-01T00:00:00Z");
+    *stage.outcome.0.lock().unwrap() = None;
+    stage.add(JobSchedule::at("2026-01-01T09:00:00Z".parse().unwrap()));
+    stage.clock.set("2026-01-01T09:00:00Z");
+    let (prompt_bus, tasks) = (MemoryBus::new(), TaskTracker::new());
+    let run = |service: CronService| {
+        let end = CancellationToken::new();
+        tasks.spawn(service.run(FileWatch::new(), EventFeed::new(), end.clone()));
+        end
+    };
+    let count = async |bus: &MemoryBus| {
+        let entries = bus.list(Queue::Inbound, LedgerFilter::All, 9).await;
+        entries.unwrap().len()
+    };
+    let until = async |is_so: &dyn Fn(&Job) -> bool| {
+        while !stage.job().is_some_and(|job| is_so(&job)) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let prompt = run(stage.prompt_on(&prompt_bus));
+    until(&|job| job.state.running.iter().any(|run| run.message.is_some())).await;
+    assert_eq!(count(&prompt_bus).await, 1);
+    // A gateway waits for the run of the prompt, and does not repeat it.
+    let gateway = run(stage.service());
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!((count(&prompt_bus).await, count(&stage.bus).await), (1, 0));
+    // A prompt that closes during its run leaves it to the gateway, under the same id.
+    prompt.cancel();
+    until(&|job| {
+        job.state
+            .running
+            .iter()
+            .any(|run| run.message.is_some() && !run.in_memory)
+    })
+    .await;
+    assert_eq!(stage.fired().await, ["01T09:00"]);
+    assert_eq!(count(&stage.bus).await, 1);
+    gateway.cancel();
+    tasks.close();
+    tasks.wait().await;
 }

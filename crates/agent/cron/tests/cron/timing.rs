@@ -130,6 +130,7 @@ impl Stage {
             clock: Arc::new(self.clock),
             settings,
             zone: Zone::UTC,
+            host: nanobot_cron::JobHost::Gateway,
         });
         self.tasks
             .spawn(service.run(watch, self.events.clone(), self.end.clone()));

@@ -10,6 +10,7 @@ use nanobot_agent_core::{
 use nanobot_bus::EventFeed;
 use nanobot_config::Config;
 use nanobot_context::{ContextBuilder, ContextSettings, PromptStore, Purpose, sync_templates};
+use nanobot_cron::JobHost;
 use nanobot_extract::HelperProcess;
 use nanobot_guard::PathPolicy;
 use nanobot_heartbeat::HeartbeatSettings;
@@ -46,7 +47,7 @@ pub(crate) struct Assistant {
 
 impl Assistant {
     /// Builds an agent. Its `message` tool writes to `outbox`; its `spawn` tool hands tasks to the
-    /// spawner that `spawner` makes of the subagents.
+    /// spawner that `spawner` makes of the subagents; its `cron` tool states the limits of `host`.
     pub(crate) fn build(
         runtime: &Runtime,
         model: ModelChoice,
@@ -54,12 +55,13 @@ impl Assistant {
         spawner: impl FnOnce(Arc<Subagents>) -> Arc<dyn Spawner>,
         events: EventFeed,
         secrets: Secrets,
+        host: JobHost,
     ) -> Result<Self, RuntimeError> {
         let config = runtime.config();
         let workspace = config.workspace()?;
         let created = prepare(&workspace)?;
         let defaults: AgentDefaults = config.section("agents.defaults")?;
-        let tools = Tools::of(runtime, &workspace, &secrets)?;
+        let tools = Tools::of(runtime, &workspace, &secrets, host)?;
         let contexts = Contexts::of(runtime, &workspace, &defaults)?;
         let consolidation = budget::consolidation(config, &defaults, &model)?;
         let token_budget = consolidation.budget();
@@ -209,6 +211,7 @@ impl Tools {
         runtime: &Runtime,
         workspace: &Path,
         secrets: &Secrets,
+        host: JobHost,
     ) -> Result<Self, RuntimeError> {
         let config = runtime.config();
         let tools: ToolsConfig = config.section("tools")?;
@@ -222,7 +225,7 @@ impl Tools {
         let mut tools = builtin(&tools, &policy, &http, Arc::new(DirectRunner))?;
         tools.extend(runtime.extensions().tools.iter().cloned());
         let mut lookups = memory::tools(config)?;
-        lookups.extend(JobScheduling::of(config)?.tool(memory::audiences(config)?));
+        lookups.extend(JobScheduling::of(config)?.tool(memory::audiences(config)?, host));
         Ok(Self {
             tools,
             lookups,

@@ -1,7 +1,8 @@
 //! Scheduled jobs as configured, and the outcomes of their runs.
 //!
 //! Decision: every command edits the file of jobs itself, under its lock. The gateway notices
-//! through file events, so commands do not have to ask it. Only a gateway fires jobs.
+//! through file events, so commands do not have to ask it. A gateway fires jobs; without one, an open
+//! prompt fires those that write to the terminal.
 
 use std::sync::Arc;
 
@@ -9,13 +10,14 @@ use async_trait::async_trait;
 use nanobot_agent_core::{Agent, AudienceLookup};
 use nanobot_bus::{Bus, Claims, Ledger, LedgerEntry, LedgerFilter, Queue};
 use nanobot_config::Config;
+use nanobot_control::UnseenReplies;
 use nanobot_cron::{
-    CronParts, CronService, CronSettings, CronTool, JobStore, RunOutcomes, SessionOwners,
-    SystemClock, Zone, host_zone, zone_named,
+    CronParts, CronService, CronSettings, CronTool, JobHost, JobStore, RunOutcomes, SessionOwners,
+    SystemClock, UnseenResult, Zone, host_zone, job_of_turn, zone_named,
 };
 use nanobot_session::{Entry, ReadFrom, SessionStore, TurnEnd, TurnOutcome};
 use nanobot_tool::{Tool, Typed};
-use nanobot_types::{MessageId, SessionKey};
+use nanobot_types::{MessageId, OutboundMessage, SessionKey};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -88,14 +90,15 @@ impl JobScheduling {
     }
 
     /// Returns the `cron` tool; `None` if jobs are disabled.
-    pub(crate) fn tool(&self, audiences: AudienceLookup) -> Option<Arc<dyn Tool>> {
+    pub(crate) fn tool(&self, audiences: AudienceLookup, host: JobHost) -> Option<Arc<dyn Tool>> {
         let tool = CronTool::new(
             self.store.clone(),
             Arc::new(SystemClock),
             self.settings,
             self.zone,
         )
-        .with_owners(Arc::new(AudienceOwners(audiences)));
+        .with_owners(Arc::new(AudienceOwners(audiences)))
+        .with_host(host);
         self.enabled
             .then(|| Arc::new(Typed::new(tool)) as Arc<dyn Tool>)
     }
@@ -106,6 +109,7 @@ impl JobScheduling {
         bus: Arc<dyn Bus>,
         claims: Arc<dyn Claims>,
         runs: Arc<dyn RunOutcomes>,
+        host: JobHost,
     ) -> Option<CronService> {
         let Self {
             store,
@@ -121,8 +125,39 @@ impl JobScheduling {
             clock: Arc::new(SystemClock),
             settings,
             zone,
+            host,
         };
         enabled.then(|| CronService::new(parts))
+    }
+}
+
+/// Keeps the results of jobs that no terminal showed for the next prompt.
+#[derive(Debug)]
+pub(crate) struct UnseenJobResults(pub(crate) JobStore);
+
+#[async_trait]
+impl UnseenReplies for UnseenJobResults {
+    async fn keep(&self, message: &OutboundMessage) -> bool {
+        if job_of_turn(&message.key.turn).is_none() || !message.kind.is_durable() {
+            return false;
+        }
+        let store = self.0.clone();
+        let result = UnseenResult {
+            at: chrono::Utc::now(),
+            text: message.content.clone(),
+        };
+        match tokio::task::spawn_blocking(move || store.keep_unseen(&result)).await {
+            Ok(Ok(())) => true,
+            Ok(Err(error)) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(error, "cannot keep the result of a job for the next prompt");
+                false
+            }
+            Err(error) => {
+                tracing::error!(%error, "cannot keep the result of a job for the next prompt");
+                false
+            }
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nanobot_agent_core::{Agent, HeartbeatFilter};
 use nanobot_bus::{Bus, Ledger};
 use nanobot_channels::Health;
+use nanobot_cron::JobHost;
 use nanobot_provider::ProviderRouter;
 use nanobot_session::SessionStore;
 use nanobot_state::SqliteBus;
@@ -103,10 +104,12 @@ impl Background {
             sessions: self.sessions,
             ledger,
         };
-        if let Some(service) =
-            self.scheduling
-                .service(shared, Arc::new(bus.clone()), Arc::new(runs))
-        {
+        if let Some(service) = self.scheduling.service(
+            shared,
+            Arc::new(bus.clone()),
+            Arc::new(runs),
+            JobHost::Gateway,
+        ) {
             tasks.spawn(service.run(watch.clone(), agent.events().clone(), cancel.clone()));
         }
     }

@@ -25,6 +25,7 @@ use nanobot_channels::{
     AccessNotice, ChannelManager, ChannelManagerParts, Health, MediaSettings, Stickers,
 };
 use nanobot_control::{ControlParts, ControlServer, GatewayInfo, RunningControl, ShutdownTokens};
+use nanobot_cron::{JobHost, JobStore};
 use nanobot_guard::PathPolicy;
 use nanobot_redact::Secrets;
 use nanobot_server::{HealthServer, ServerConfig};
@@ -42,6 +43,7 @@ use self::session_editor::AgentSessionEditor;
 use crate::assembly::access::HomeAccess;
 use crate::assembly::assistant::Assistant;
 use crate::assembly::channels::{build_all, configured_channels};
+use crate::assembly::cron::{JobScheduling, UnseenJobResults};
 use crate::assembly::extensions::Extensions;
 use crate::assembly::model;
 use crate::assembly::path_rules::outbox_folder;
@@ -91,6 +93,7 @@ pub struct Gateway {
     restart: Restart,
     access: HomeAccess,
     data_dir: PathBuf,
+    jobs: JobStore,
     started: Instant,
     /// Released last, after the socket is closed.
     _lock: HomeLock,
@@ -128,6 +131,7 @@ impl Gateway {
             spawner,
             events.clone(),
             secrets.clone(),
+            JobHost::Gateway,
         )?;
         let about = GatewayInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -164,6 +168,7 @@ impl Gateway {
             restart: Restart::of_home(&config.paths().data_dir),
             access: HomeAccess::of(runtime),
             data_dir: config.paths().data_dir.clone(),
+            jobs: JobScheduling::of(config)?.store,
             started,
             _lock: lock,
         })
@@ -258,6 +263,7 @@ impl Gateway {
                 restart: self.restart.requested().clone(),
             },
             about: self.about,
+            unseen: Arc::new(UnseenJobResults(self.jobs)),
         };
         let commands = commands::table(&self.restart, self.access)?;
         restart::send_confirmation(&self.data_dir, &*bus).await;

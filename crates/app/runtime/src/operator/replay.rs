@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use nanobot_agent_core::{
     Outbox, OutboxError, SpawnError, Spawner, Started, SubagentEnd, SubagentSettings, SubagentTask,
 };
+use nanobot_cron::JobHost;
 use nanobot_redact::Secrets;
 use nanobot_replay::{ReplayOptions, TurnChoice};
 use nanobot_types::{OutboundMessage, SessionKey, ToolSpec};
@@ -29,8 +30,13 @@ pub fn replay_options(
     let defaults: AgentDefaults = config.section("agents.defaults")?;
     let spawner =
         (defaults.max_concurrent_subagents > 0).then(|| Arc::new(NullOutbox) as Arc<dyn Spawner>);
-    let registry = Tools::of(runtime, &config.workspace()?, &Secrets::default())?
-        .for_assistant(Arc::new(NullOutbox), spawner);
+    let registry = Tools::of(
+        runtime,
+        &config.workspace()?,
+        &Secrets::default(),
+        JobHost::Other,
+    )?
+    .for_assistant(Arc::new(NullOutbox), spawner);
     let options = ReplayOptions {
         turns,
         turn_options: defaults.turn_options(),

@@ -11,6 +11,7 @@ use nanobot_bus::EventFeed;
 use nanobot_control::{
     ControlClient, ControlConversation, ConversationEvent, TERMINAL_CHANNEL, TerminalEvent,
 };
+use nanobot_cron::JobHost;
 use nanobot_session::TurnOutcome;
 use nanobot_types::{ChannelName, ChatId, ChatKind, OutboundMessage, SenderId, SessionKey};
 
@@ -111,6 +112,7 @@ pub async fn ask(
         spawner,
         events.clone(),
         secrets(config),
+        JobHost::Other,
     )?;
     let session = SessionKey::of_chat(&channel, &chat_id);
     let (sender, chat) = speaker(&channel);

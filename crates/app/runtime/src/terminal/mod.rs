@@ -1,10 +1,12 @@
 //! The assistant at a terminal: a conversation, or one question.
 //!
 //! Decision: if a gateway has the home, both go through its socket. Otherwise a conversation runs
-//! over an in-process bus, and a question needs no bus.
+//! over an in-process bus, and a question needs no bus. A prompt also fires the jobs that write to
+//! the terminal while no gateway does.
 
 mod ask;
 mod gateway;
+mod jobs;
 mod progress;
 mod restart;
 
@@ -29,6 +31,7 @@ use uuid::Uuid;
 pub use ask::{TerminalReply, ask};
 pub use progress::TerminalProgress;
 
+use self::jobs::PromptJobs;
 use crate::assembly::access::HomeAccess;
 use crate::assembly::assistant::Assistant;
 use crate::assembly::extensions::Observation;
@@ -83,6 +86,8 @@ pub struct Terminal {
     model: ModelChoice,
     created: Vec<PathBuf>,
     first_run: Option<FirstRun>,
+    /// `true` if a user sees the events at once, so that jobs may fire here.
+    is_prompt: bool,
 }
 
 /// The other side of the conversation.
@@ -107,6 +112,7 @@ struct LocalAssistant {
     cancel: CancellationToken,
     running: JoinHandle<()>,
     observation: Observation,
+    jobs: Option<PromptJobs>,
 }
 
 impl Terminal {
@@ -116,6 +122,44 @@ impl Terminal {
     /// # Errors
     /// Returns [`RuntimeError`] if the configuration, the workspace or the model cannot be used.
     pub async fn start(runtime: &Runtime, options: TerminalOptions) -> Result<Self, RuntimeError> {
+        Self::begin(runtime, options, false).await
+    }
+
+    /// Starts a conversation like [`start`](Self::start) with a user who sees events at once. While
+    /// no gateway runs, jobs that write to the terminal fire here. The first events are the results
+    /// of jobs that no terminal showed.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`start`](Self::start).
+    pub async fn start_prompt(
+        runtime: &Runtime,
+        options: TerminalOptions,
+    ) -> Result<Self, RuntimeError> {
+        Self::begin(runtime, options, true).await
+    }
+
+    async fn begin(
+        runtime: &Runtime,
+        options: TerminalOptions,
+        is_prompt: bool,
+    ) -> Result<Self, RuntimeError> {
+        let terminal = Self::connect_or_build(runtime, options, is_prompt).await?;
+        let mut deferred = terminal.deferred;
+        if is_prompt {
+            deferred.extend(jobs::unseen(runtime.config()).await?);
+        }
+        Ok(Self {
+            deferred,
+            is_prompt,
+            ..terminal
+        })
+    }
+
+    async fn connect_or_build(
+        runtime: &Runtime,
+        options: TerminalOptions,
+        is_prompt: bool,
+    ) -> Result<Self, RuntimeError> {
         let config = runtime.config();
         if let Some(client) = gateway::of(config, &options).await? {
             let peer = TerminalPeer::Gateway(client.converse(options.session.clone()).await?);
@@ -136,6 +180,7 @@ impl Terminal {
         let spawner = |subagents| Arc::new(BusSpawner::new(tasks, subagents)) as Arc<dyn Spawner>;
         memory::roll_up_without_gateway(config).await?;
         let events = EventFeed::new();
+        let (host, notices) = jobs::host(is_prompt);
         let assistant = Assistant::build(
             runtime,
             model,
@@ -143,9 +188,13 @@ impl Terminal {
             spawner,
             events.clone(),
             secrets(config),
+            host.clone(),
         )?;
         let replies = bus.outbound(&channel).await.map_err(AgentError::from)?;
         let subagents = assistant.agent.subagents().cloned();
+        let jobs = notices
+            .map(|notices| PromptJobs::start(config, assistant.agent.clone(), &bus, host, notices))
+            .transpose()?;
         let agent_loop = AgentLoop::with_commands(
             assistant.agent,
             shared,
@@ -172,6 +221,7 @@ impl Terminal {
             cancel,
             running,
             observation,
+            jobs,
         });
         Ok(Self::new(
             peer,
@@ -203,6 +253,7 @@ impl Terminal {
             model,
             created,
             first_run,
+            is_prompt: false,
         }
     }
 
@@ -330,6 +381,7 @@ impl Terminal {
                         peer,
                         self.runtime.clone(),
                         self.options.clone(),
+                        self.is_prompt,
                     ));
                 }
             }
@@ -342,11 +394,11 @@ impl Terminal {
         self.is_restarting = false;
         match restarted {
             Ok(terminal) => {
-                let deferred = std::mem::take(&mut self.deferred);
-                *self = Self {
-                    deferred,
-                    ..terminal
-                };
+                let mut terminal = terminal;
+                let newer = std::mem::take(&mut terminal.deferred);
+                terminal.deferred = std::mem::take(&mut self.deferred);
+                terminal.deferred.extend(newer);
+                *self = terminal;
                 TerminalEvent::News(RESTARTED.to_owned())
             }
             Err(error) => {
@@ -387,6 +439,9 @@ impl TerminalPeer {
         if let Err(error) = own.running.await {
             tracing::error!(%error, "the assistant failed");
         }
+        if let Some(jobs) = own.jobs {
+            jobs.end(&own.bus).await;
+        }
         own.observation.finish().await;
     }
 }
@@ -420,13 +475,23 @@ impl LocalAssistant {
 
     async fn next(&mut self) -> Option<TerminalEvent> {
         loop {
-            let delivery = self.replies.next().await?;
+            let delivery = tokio::select! {
+                biased;
+                delivery = self.replies.next() => delivery?,
+                notice = jobs::next_notice(&mut self.jobs) => {
+                    return Some(TerminalEvent::News(notice));
+                }
+            };
             if delivery.is_durable()
                 && let Err(error) = delivery.settle(SettleOutcome::Ack).await
             {
                 tracing::error!(%error, "could not settle a reply that was shown");
             }
-            if delivery.message.chat_id == self.chat {
+            if self.jobs.is_some() && jobs::is_of_job(&delivery.message) {
+                if delivery.is_durable() {
+                    return Some(TerminalEvent::News(delivery.message.content));
+                }
+            } else if delivery.message.chat_id == self.chat {
                 return Some(delivery.message.into());
             }
         }

@@ -26,6 +26,7 @@ pub(super) fn begin(
     peer: TerminalPeer,
     runtime: Runtime,
     options: TerminalOptions,
+    is_prompt: bool,
 ) -> RestartFuture {
     Box::pin(async move {
         let is_gateway = matches!(peer, TerminalPeer::Gateway(_));
@@ -45,6 +46,6 @@ pub(super) fn begin(
                 tracing::warn!("the gateway did not return in time");
             }
         }
-        Terminal::start(&runtime, options).await
+        Terminal::begin(&runtime, options, is_prompt).await
     })
 }

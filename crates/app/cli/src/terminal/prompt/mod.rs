@@ -45,7 +45,7 @@ pub(crate) async fn converse(
     renders_markdown: bool,
 ) -> Result<ExitCode, CommandFailure> {
     let shows = TerminalProgress::of(runtime.config())?;
-    let terminal = Terminal::start(runtime, options).await?;
+    let terminal = Terminal::start_prompt(runtime, options).await?;
     output::write(&banner(&terminal))?;
     let mut signals = Signals::listen()?;
     let mode = if output::is_dumb() {
