@@ -158,6 +158,7 @@ async fn commands_refuse_to_write_while_the_gateway_hangs() {
         assert_says(
             &run.stderr,
             &[
+                "waiting for the gateway…",
                 &process,
                 "does not answer",
                 "try:",

@@ -1,5 +1,6 @@
 //! Connects other commands of the same user to the gateway of a home, and ends or restarts it.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use nanobot_config::Config;
@@ -13,6 +14,9 @@ use crate::{RuntimeError, control_socket};
 /// works on the files also holds the lock, but not for long.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Time after which a command states that it waits.
+const NOTICE_DELAY: Duration = Duration::from_secs(2);
+
 /// Interval between checks whether the gateway ended or started.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -20,16 +24,29 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 ///
 /// Decision: the home's lock shows that a gateway exists; the socket only lets it answer. A gateway
 /// that hangs, starts slowly or has no socket still owns its files, so a command that gets no
-/// answer refuses to work. On a system without such sockets, commands work on the files.
+/// answer refuses to work. On a system without such sockets, commands work on the files. A long wait
+/// is stated on standard error, because the log is not shown there.
 ///
 /// # Errors
 /// Returns [`RuntimeError::Silent`] if the owner does not answer, [`RuntimeError::State`] if the
 /// lock cannot be read.
 pub(crate) async fn connect(config: &Config) -> Result<Option<ControlClient>, RuntimeError> {
     let (socket, home) = (control_socket(config), &config.paths().data_dir);
-    let started = Instant::now();
+    let (started, mut is_stated) = (Instant::now(), false);
     loop {
-        let why = match ControlClient::reach(&socket).await {
+        let attempt = ControlClient::reach(&socket);
+        tokio::pin!(attempt);
+        let notice = NOTICE_DELAY.saturating_sub(started.elapsed());
+        let reached = tokio::select! {
+            biased;
+            reached = &mut attempt => reached,
+            () = tokio::time::sleep(notice), if !is_stated => {
+                is_stated = true;
+                state_wait();
+                attempt.await
+            }
+        };
+        let why = match reached {
             Ok(client) => return Ok(Some(client)),
             Err(ControlError::Unsupported) => return Ok(None),
             Err(error) => error,
@@ -40,7 +57,17 @@ pub(crate) async fn connect(config: &Config) -> Result<Option<ControlClient>, Ru
         if started.elapsed() >= ANSWER_TIMEOUT {
             return Err(RuntimeError::Silent { pid, source: why });
         }
+        if !is_stated && started.elapsed() >= NOTICE_DELAY {
+            is_stated = true;
+            state_wait();
+        }
         tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+fn state_wait() {
+    if let Err(error) = writeln!(std::io::stderr(), "waiting for the gateway…") {
+        tracing::debug!(%error, "standard error takes no text");
     }
 }
 
