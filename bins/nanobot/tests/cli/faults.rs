@@ -91,6 +91,20 @@ async fn full_disk_is_reported_and_loses_nothing() {
         1,
         "a question that cannot be recorded is not sent"
     );
+    let mut command = home.of(std::path::Path::new("/bin/sh"));
+    command.args([
+        "-c",
+        "trap '' XFSZ; ulimit -f 0; exec \"$0\" doctor",
+        env!("CARGO_BIN_EXE_nanobot"),
+    ]);
+    let run = crate::support::finish(command, b"").await;
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    assert_says(&run.stdout, &["no file can be written there"]);
+    for folder in ["", "workspace", "logs"] {
+        let names = home.names(folder);
+        let is_left = names.iter().any(|name| name.contains("nanobot-doctor"));
+        assert!(!is_left, "{folder}: {names:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Checks the home: the ledger, undelivered messages, jobs, pairings, logs, free disk space.
 
+use std::io;
 use std::path::Path;
 
 use nanobot_bus::LedgerFilter;
@@ -8,7 +9,7 @@ use nanobot_config::{Config, running_python_program};
 use nanobot_cron::RunStatus;
 use nanobot_state::StateDb;
 
-use super::{FindingLevel, FindingList, check_writable, counted, data_dir};
+use super::{FindingLevel, FindingList, check_writable, counted, data_dir, write_failure};
 use crate::Inbox;
 use crate::assembly::cron::JobScheduling;
 use crate::error::chain;
@@ -22,14 +23,21 @@ const MAX_COUNTED: usize = 10_000;
 
 pub(super) async fn examine(list: &mut FindingList, config: &Config) {
     let home = data_dir(config);
+    let mut is_writable = true;
     if home.exists() {
         match check_writable(home) {
             Ok(()) => list.good("home.writable", format!("{} takes files", home.display())),
-            Err(error) => list.fault(
-                "home.writable",
-                format!("{}: no file can be written there: {error}", home.display()),
-                "Give the folder to the user that runs nanobot, and make room on its disk.",
-            ),
+            Err(error) => {
+                is_writable = false;
+                let remedy = match error.kind() {
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                        "Make room on it. Nothing in the home has to be removed or moved."
+                    }
+                    _ => "Give the folder to the user that runs nanobot.",
+                };
+                let what = format!("{}: {}", home.display(), write_failure(&error));
+                list.fault("home.writable", what, remedy);
+            }
         }
     }
     // The home of a fresh installation will be on the disk of its nearest existing ancestor.
@@ -38,7 +46,7 @@ pub(super) async fn examine(list: &mut FindingList, config: &Config) {
     }
     logs(list, &config.paths().logs);
     other_program(list, config);
-    state(list, config).await;
+    state(list, config, is_writable).await;
     jobs(list, config);
     pairings(list, home);
 }
@@ -102,12 +110,19 @@ fn other_program(list: &mut FindingList, config: &Config) {
     );
 }
 
-async fn state(list: &mut FindingList, config: &Config) {
+async fn state(list: &mut FindingList, config: &Config, is_writable: bool) {
     let path = &config.paths().state_db;
     if !path.exists() {
         return;
     }
     match StateDb::examine(path) {
+        // Reading it needs files next to it. A finding now says nothing about the ledger.
+        Ok(Some(_)) | Err(_) if !is_writable => list.warn(
+            "state.whole",
+            format!("{} cannot be checked while nothing can be written next to it", path.display()),
+            "Leave it where it is: it holds the messages that wait. Make its folder writable or make room, then \
+             check again.",
+        ),
         Ok(None) => list.good("state.whole", format!("{} is whole", path.display())),
         Ok(Some(damage)) => list.fault(
             "state.whole",

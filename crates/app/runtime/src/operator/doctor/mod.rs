@@ -16,6 +16,7 @@ pub(crate) mod models;
 mod workspace;
 
 use std::fmt;
+use std::io;
 use std::path::Path;
 
 use nanobot_config::Config;
@@ -218,14 +219,52 @@ fn counted(count: usize, one: &str) -> String {
     }
 }
 
-/// Checks that a file can be created in a folder.
-fn check_writable(folder: &Path) -> std::io::Result<()> {
+/// Checks that a file can be written in a folder. Leaves no file behind.
+fn check_writable(folder: &Path) -> io::Result<()> {
     let probe = folder.join(format!(".nanobot-doctor-{}", std::process::id()));
-    std::fs::write(&probe, b"x")?;
-    std::fs::remove_file(&probe)
+    check_probe(&probe, |probe| std::fs::write(probe, b"x"))
+}
+
+/// Writes a file and removes it, also if only its content cannot be written.
+fn check_probe(probe: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let written = write(probe);
+    match std::fs::remove_file(probe) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => written.and(Err(error)),
+        _ => written,
+    }
+}
+
+/// Describes an error of writing; a full disk in words.
+fn write_failure(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull => "its disk is full".to_owned(),
+        io::ErrorKind::QuotaExceeded => "the disk quota of this user is used up".to_owned(),
+        _ => format!("no file can be written there: {error}"),
+    }
 }
 
 /// Returns the folder of everything outside the workspace.
 fn data_dir(config: &Config) -> &Path {
     &config.paths().data_dir
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probe_is_removed_from_a_full_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let probe = folder.path().join("probe");
+        let failed = check_probe(&probe, |probe| {
+            std::fs::write(probe, b"")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(write_failure(&failed.unwrap_err()), "its disk is full");
+        assert!(!probe.exists());
+        let denied = check_probe(&probe, |_| Err(io::ErrorKind::PermissionDenied.into()));
+        assert_eq!(denied.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        check_writable(folder.path()).unwrap();
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    }
 }

@@ -1,11 +1,12 @@
 //! Checks the workspace: prompts, conversations, skills, the heartbeat's tasks.
 
+use std::io;
 use std::io::BufRead as _;
 use std::path::Path;
 
 use nanobot_skills::SkillStatus;
 
-use super::{FindingLevel, FindingList, check_writable, counted};
+use super::{FindingLevel, FindingList, check_writable, counted, write_failure};
 use crate::Runtime;
 use crate::assembly::assistant::prepare;
 use crate::assembly::skills::skills;
@@ -44,11 +45,13 @@ pub(super) fn examine(list: &mut FindingList, runtime: &Runtime) {
             format!("{} takes files", workspace.display()),
         ),
         Err(error) => {
-            let what = format!(
-                "{}: no file can be written there: {error}",
-                workspace.display()
-            );
-            let remedy = "Give agents.defaults.workspace the path of a folder that the user of nanobot may write to.";
+            let what = format!("{}: {}", workspace.display(), write_failure(&error));
+            let remedy = match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "Make room on it.",
+                _ => {
+                    "Give agents.defaults.workspace the path of a folder that the user of nanobot may write to."
+                }
+            };
             return list.fault("workspace.usable", what, remedy);
         }
     }
