@@ -136,7 +136,7 @@ impl FindingList {
         severity: FindingLevel,
         (id, what): (&'static str, String),
         remedy: String,
-        repair: impl FnOnce() -> std::io::Result<()>,
+        repair: impl FnOnce() -> io::Result<()>,
     ) {
         if !self.doctor.fix {
             let remedy = format!("{remedy}; or let `nanobot doctor --fix` do it");

@@ -31,7 +31,7 @@ pub(super) fn examine(list: &mut FindingList, runtime: &Runtime) {
     if !workspace.exists() {
         let what = format!("{}: there is no such folder", workspace.display());
         let remedy = format!("mkdir -p {}", workspace.display());
-        let repair = || prepare(&workspace).map(drop).map_err(std::io::Error::other);
+        let repair = || prepare(&workspace).map(drop).map_err(io::Error::other);
         return list.fixable(
             FindingLevel::Warning,
             ("workspace.usable", what),
@@ -65,7 +65,7 @@ fn prompts(list: &mut FindingList, workspace: &Path) {
     for name in PROMPT_FILES {
         let path = workspace.join(name);
         match std::fs::read(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => list.fault(
                 "workspace.prompts",
                 format!("{}: cannot be read: {error}", path.display()),
@@ -157,8 +157,8 @@ fn conversations(list: &mut FindingList, folder: &Path) {
 }
 
 /// Counts the lines that are not JSON objects; an incomplete last line is not counted.
-fn unreadable_lines(path: &Path) -> std::io::Result<usize> {
-    let mut reader = std::io::BufReader::new(std::fs::File::open(path)?);
+fn unreadable_lines(path: &Path) -> io::Result<usize> {
+    let mut reader = io::BufReader::new(std::fs::File::open(path)?);
     let (mut line, mut bad) = (Vec::new(), 0);
     while reader.read_until(b'\n', &mut line)? > 0 {
         let is_complete = line.ends_with(b"\n");
