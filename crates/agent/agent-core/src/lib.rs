@@ -76,8 +76,9 @@ pub use agent_loop::{
 pub use audience::AudienceLookup;
 pub use consolidation::{CompactReport, ConsolidationSettings, NoNotifier, Notifier};
 pub use engine::{
-    AnsweredRequest, EngineReport, Journal, RequestObserver, Steering, TurnEngine, TurnFacts,
-    TurnIo, TurnOptions, TurnProgress, is_result_file,
+    AnsweredRequest, EngineReport, Journal, KeptMessage, MAX_MESSAGE_CHARS, RequestObserver,
+    Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnProgress, is_result_file,
+    keep_long_message,
 };
 pub use error::AgentError;
 pub use evidence::{StepLog, TurnStep};

@@ -29,6 +29,8 @@ pub enum NoticeKind {
     Memory,
     /// The message waits because its lane is full. Lossy.
     Waiting,
+    /// The message is long, and is kept whole in a file.
+    Kept,
     /// The turn could not be recorded, and its message is kept.
     Unrecorded,
     /// A channel is down, for the configured chat of this index.
@@ -49,6 +51,7 @@ impl OutboundSlot {
             Self::Notice(NoticeKind::OutageEnded(chat)) => chat.saturating_mul(2).saturating_add(1),
             Self::Notice(NoticeKind::Working) => u32::MAX / 2,
             Self::Notice(NoticeKind::Memory) => u32::MAX - 1,
+            Self::Notice(NoticeKind::Kept) => u32::MAX - 2,
             Self::Notice(NoticeKind::Waiting | NoticeKind::Unrecorded) | Self::TurnEnd => u32::MAX,
         }
     }
@@ -72,6 +75,7 @@ mod tests {
             (OutboundSlot::Notice(Kind::OutageEnded(3)), 7),
             (OutboundSlot::Notice(Kind::Working), 2_147_483_647),
             (OutboundSlot::Notice(Kind::Memory), 4_294_967_294),
+            (OutboundSlot::Notice(Kind::Kept), 4_294_967_293),
             (OutboundSlot::Notice(Kind::Waiting), 4_294_967_295),
             (OutboundSlot::Notice(Kind::Unrecorded), 4_294_967_295),
             (OutboundSlot::TurnEnd, 4_294_967_295),

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::window::ObserverNotifier;
 use super::{Agent, TurnReport, TurnRequest};
-use crate::engine::{Steering, TurnFacts};
+use crate::engine::{KeptMessage, Steering, TurnFacts, keep_long_message};
 use crate::{AgentError, Observer, Signal};
 
 /// A message of a program, or of a person at a terminal.
@@ -82,6 +82,29 @@ impl Steering for NoSteering {
 }
 
 impl Agent {
+    /// Returns the text of a message as it is recorded and sent. A person's long message is kept in
+    /// a file. If that fails, the message stays as it is: it is sent as far as it fits.
+    pub(crate) async fn fitting_text(
+        &self,
+        text: String,
+        origin: &Origin,
+    ) -> (String, Option<KeptMessage>) {
+        let Some(folder) = &self.settings.results_folder else {
+            return (text, None);
+        };
+        if *origin != Origin::User {
+            return (text, None);
+        }
+        match keep_long_message(folder, &text, self.settings.options.token_budget).await {
+            Ok(Some(kept)) => (kept.text.clone(), Some(kept)),
+            Ok(None) => (text, None),
+            Err(error) => {
+                tracing::warn!(%error, "could not keep a long message in a file");
+                (text, None)
+            }
+        }
+    }
+
     /// Runs one turn and returns its end. If the conversation has outgrown the model's window, it
     /// is then summarised in the background; [`Agent::shut_down`] waits for that.
     ///
@@ -98,15 +121,20 @@ impl Agent {
                 &request.chat_id,
             )
             .await;
+        let (content, kept) = self.fitting_text(request.content, &request.origin).await;
         let user = UserMessage {
-            content: request.content.into(),
+            content: content.into(),
             media: request.media,
         };
-        let entry = MessageEntry {
+        let mut entry = MessageEntry {
             runtime: Some(runtime),
             at: now,
             ..MessageEntry::new(ChatMessage::User(user))
         };
+        if let Some(kept) = kept {
+            kept.mark(&mut entry.extra);
+            request.observer.signal(Signal::Notice(kept.notice()));
+        }
         let facts = TurnFacts {
             session: request.session,
             channel: request.channel,

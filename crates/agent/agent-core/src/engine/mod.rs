@@ -9,6 +9,7 @@ mod call_step;
 mod compact;
 mod cut;
 mod hint;
+mod long_message;
 mod loop_guard;
 mod options;
 mod paged_text;
@@ -36,6 +37,7 @@ pub use watch::{AnsweredRequest, RequestObserver};
 
 pub use call_step::{FATAL_NOTE, UNKNOWN_OUTCOME};
 pub use cut::{CUT_KEY, Truncation};
+pub use long_message::{KeptMessage, MAX_MESSAGE_CHARS, keep_long_message};
 pub use loop_guard::without_repetition_note;
 pub(crate) use result_file::ResultFiles;
 pub use result_file::{CUT, is_result_file};

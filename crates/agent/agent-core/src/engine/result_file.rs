@@ -98,8 +98,10 @@ impl ResultFiles {
             .filter(|c| c.is_ascii_alphanumeric() || *c == '_')
             .take(40)
             .collect();
-        let stored =
-            tokio::task::spawn_blocking(move || store(&folder.join(name), &whole, limit)).await;
+        let stored = tokio::task::spawn_blocking(move || {
+            store(&folder.join(name), "result", &whole, limit, MAX_STORED)
+        })
+        .await;
         match stored.unwrap_or_else(|error| Err(io::Error::other(error))) {
             Ok(note) => text.push_str(&note),
             Err(error) => {
@@ -111,7 +113,7 @@ impl ResultFiles {
 }
 
 /// Returns the first `limit` characters of a text that is longer than that.
-fn beginning(text: &str, limit: usize) -> Option<String> {
+pub(super) fn beginning(text: &str, limit: usize) -> Option<String> {
     let (end, _) = text.char_indices().nth(limit)?;
     text.get(..end).map(str::to_owned)
 }
@@ -130,11 +132,17 @@ fn read_on(head: &str) -> String {
     }
 }
 
-/// Writes a text to a file whose name begins with `prefix`. Returns the note that says where it is
-/// and how to continue reading.
-fn store(prefix: &Path, whole: &WholeText, limit: usize) -> io::Result<String> {
+/// Writes at most `most` bytes of a text to a file whose name begins with `prefix`. Returns the note
+/// that says where it is and how to continue reading; `noun` is the word for the text.
+pub(super) fn store(
+    prefix: &Path,
+    noun: &str,
+    whole: &WholeText,
+    limit: usize,
+    most: usize,
+) -> io::Result<String> {
     let width = (limit / 2).clamp(LINE.0, LINE.1);
-    let mut stored = PagedText::new(&whole.text, whole.shown, width, MAX_STORED);
+    let mut stored = PagedText::new(&whole.text, whole.shown, width, most);
     let characters = stored.text.chars().count();
     if stored.is_cut {
         stored.text.push_str(END_MISSING);
@@ -145,9 +153,9 @@ fn store(prefix: &Path, whole: &WholeText, limit: usize) -> io::Result<String> {
     write(&file, &stored.text)?;
     let lines = stored.lines;
     let what = match whole.is_complete && !stored.is_cut {
-        true => format!("The whole result has {characters} characters in {lines} lines and is"),
+        true => format!("The whole {noun} has {characters} characters in {lines} lines and is"),
         false => format!(
-            "The result was too long to keep all of it; {characters} characters in {lines} lines are"
+            "The {noun} was too long to keep all of it; {characters} characters in {lines} lines are"
         ),
     };
     // 8 characters are reserved for each line number.

@@ -226,7 +226,7 @@ impl Lane {
         let shared = self.shared.clone();
         let message = &queued.delivery.message;
         let mut steering = LaneSteering {
-            agent: &shared.agent,
+            shared: &shared,
             commands: &shared.commands,
             queue: &mut self.queue,
             state: &self.state,
@@ -235,7 +235,7 @@ impl Lane {
         };
         let request = TurnRequest {
             facts: facts_of(message, &self.session),
-            entry: entry_of(&shared.agent, message).await,
+            entry: entry_of(&shared, message).await,
             trace: message.turn_id(),
             observer: Arc::new(BusObserver {
                 shared: shared.clone(),
@@ -266,7 +266,7 @@ impl Lane {
         let message = &queued.delivery.message;
         let (facts, entry) = (
             facts_of(message, &self.session),
-            entry_of(&self.shared.agent, message).await,
+            entry_of(&self.shared, message).await,
         );
         let recorded = self
             .shared

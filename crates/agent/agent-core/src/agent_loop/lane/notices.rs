@@ -5,10 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use nanobot_types::{
     DeliveryWish, InboundMessage, NoticeKind, OutboundKey, OutboundKind, OutboundMessage,
-    OutboundSlot, SessionKind,
+    OutboundSlot, SessionKind, TERMINAL_CHANNEL,
 };
 
 use crate::agent_loop::shared::LoopState;
+use crate::engine::KeptMessage;
 use crate::{Notifier, Observer, Signal};
 
 /// Sends notices about memory problems to the chat of a message.
@@ -28,6 +29,27 @@ impl Notifier for BusNotifier {
         if let Err(error) = self.shared.bus.publish_outbound(notice).await {
             tracing::error!(%error, "could not store a notice");
         }
+    }
+}
+
+/// Tells the sender of a message that it is long and is kept in a file: once, however often the
+/// message is handled. A terminal shows it as progress, because a notice there is a failed answer.
+pub(super) async fn announce_kept(
+    shared: &LoopState,
+    message: &InboundMessage,
+    kept: &KeptMessage,
+) {
+    let slot = OutboundSlot::Notice(NoticeKind::Kept);
+    let key = OutboundKey::new(message.turn_id(), slot);
+    if message.channel.as_str() == TERMINAL_CHANNEL {
+        let kind = OutboundKind::Progress;
+        let progress = OutboundMessage::in_reply_to(message, key, kind, kept.notice());
+        shared.bus.offer(progress);
+        return;
+    }
+    let notice = OutboundMessage::in_reply_to(message, key, OutboundKind::Notice, kept.notice());
+    if let Err(error) = shared.bus.publish_outbound(notice).await {
+        tracing::error!(%error, "could not store a notice");
     }
 }
 

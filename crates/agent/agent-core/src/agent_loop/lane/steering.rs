@@ -10,8 +10,9 @@ use nanobot_types::{ChatMessage, InboundMessage, SessionKey, UserMessage};
 use tokio::sync::mpsc;
 
 use super::handle::{LaneState, Queued};
-use crate::Agent;
+use super::notices::announce_kept;
 use crate::agent_loop::commands::{CommandTable, Parsed};
+use crate::agent_loop::shared::LoopState;
 use crate::engine::{Steering, TurnFacts};
 
 /// Maximum number of messages steered into a turn before one model call; the rest stay in the
@@ -36,8 +37,10 @@ pub(super) fn facts_of(message: &InboundMessage, session: &SessionKey) -> TurnFa
     }
 }
 
-/// Returns the log entry of a message.
-pub(super) async fn entry_of(agent: &Agent, message: &InboundMessage) -> MessageEntry {
+/// Returns the log entry of a message. Tells the person if the message is long and is kept in a
+/// file.
+pub(super) async fn entry_of(shared: &LoopState, message: &InboundMessage) -> MessageEntry {
+    let agent = &shared.agent;
     let InboundMessage {
         content,
         origin,
@@ -49,22 +52,28 @@ pub(super) async fn entry_of(agent: &Agent, message: &InboundMessage) -> Message
     let runtime = agent
         .attached_text(content, origin, timestamp, channel, chat_id)
         .await;
+    let (content, kept) = agent.fitting_text(content.clone(), origin).await;
     let user = UserMessage {
-        content: message.content.clone().into(),
+        content: content.into(),
         media: message.media.clone(),
     };
-    MessageEntry {
+    let mut entry = MessageEntry {
         inbound: message.journal_id(),
         runtime: Some(runtime),
         at: message.timestamp,
         ..MessageEntry::new(ChatMessage::User(user))
+    };
+    if let Some(kept) = kept {
+        kept.mark(&mut entry.extra);
+        announce_kept(shared, message, &kept).await;
     }
+    entry
 }
 
 /// Steers a bounded number of messages that arrive while a turn runs into that turn. A command of
 /// the lane, and every message after it, waits for the end of the turn.
 pub(super) struct LaneSteering<'a> {
-    pub(super) agent: &'a Agent,
+    pub(super) shared: &'a LoopState,
     pub(super) commands: &'a CommandTable,
     pub(super) queue: &'a mut mpsc::Receiver<Queued>,
     pub(super) state: &'a LaneState,
@@ -85,7 +94,7 @@ impl Steering for LaneSteering<'_> {
                 self.next.push_front(queued);
                 break;
             }
-            entries.push(entry_of(self.agent, &queued.delivery.message).await);
+            entries.push(entry_of(self.shared, &queued.delivery.message).await);
             self.taken.push(queued);
             self.state.busy.fetch_add(1, Ordering::SeqCst);
         }
