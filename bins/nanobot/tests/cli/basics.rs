@@ -44,6 +44,20 @@ async fn usage_errors_exit_with_code_2() {
         (&["agnet"][..], &["agnet", "agent"][..]),
         (&["agent", "--sesion", "x"], &["--sesion", "--session"]),
         (&["agent", "-m", " "], &["the message is empty", "try:"]),
+        (
+            &["agent"],
+            &["the message is empty", "standard input has no text", "try:"],
+        ),
+        (&["agent", "x"], &["x", "-"]),
+        (&["agent", "--lines", "-m", "a"], &["cannot be used with"]),
+        (
+            &["agent", "--json", "--quiet", "-m", "a"],
+            &["cannot be used with"],
+        ),
+        (
+            &["agent", "-m", "a", "-f", "missing.png"],
+            &["cannot attach missing.png", "try:"],
+        ),
         (&["sessions"], &["list", "show", "export"]),
         (
             &["onboard", "--refresh", "--overwrite"],

@@ -40,7 +40,9 @@ async fn piped_commands_are_answered_line_by_line() {
         .chain(ANSWERS.map(|(command, _)| command))
         .collect::<Vec<_>>()
         .join("\n");
-    let run = home.run_with_input(&["agent"], input.as_bytes()).await;
+    let run = home
+        .run_with_input(&["agent", "--lines"], input.as_bytes())
+        .await;
     assert_eq!(run.code, 0, "{}", run.stderr);
     let mut rest = run.stdout.strip_prefix("Hello.\n").expect(&run.stdout);
     for (command, expected) in ANSWERS {
@@ -85,7 +87,7 @@ async fn piped_line_ends_when_the_message_tool_replied() {
     home.configure(&config);
     let run = home
         .run_with_input(
-            &["agent"],
+            &["agent", "--lines"],
             b"write twice\nand now?\n/restart\n/help restart\n",
         )
         .await;
@@ -199,7 +201,7 @@ async fn commands_work_in_every_channel_and_restart_restarts() {
 
     // A pipe waits for the gateway that it restarts, and its lines are not lost.
     let piped = home
-        .run_with_input(&["agent"], b"/restart\n/help restart\n")
+        .run_with_input(&["agent", "--lines"], b"/restart\n/help restart\n")
         .await;
     assert_eq!(piped.code, 0, "{}", piped.stderr);
     assert_eq!(

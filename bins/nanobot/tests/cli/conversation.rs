@@ -46,7 +46,7 @@ async fn piped_lines_are_answered_in_order() {
     let home = Home::new();
     let input = b"write a note: buy milk\n\nread notes.md\n/help\nexit\nwhat time is it?\n";
     let run = home
-        .run_with_input(&["agent", "--demo", "-s", "work"], input)
+        .run_with_input(&["agent", "--lines", "--demo", "-s", "work"], input)
         .await;
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(home.read("workspace/notes.md").contains("buy milk"));
@@ -64,7 +64,7 @@ async fn piped_lines_are_answered_in_order() {
 async fn new_command_starts_an_empty_session() {
     let home = Home::new();
     let run = home
-        .run_with_input(&["agent", "--demo"], b"hello\n/new\n/status\n")
+        .run_with_input(&["agent", "--lines", "--demo"], b"hello\n/new\n/status\n")
         .await;
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert_says(&run.stdout, &["New session started.", "0 in context"]);
@@ -227,7 +227,9 @@ async fn prompt_cache_miss_is_shown_after_a_restart() {
             ": the settings changed",
         ],
     );
-    let told = home.run_with_input(&["agent", "--demo"], b"/usage\n").await;
+    let told = home
+        .run_with_input(&["agent", "--lines", "--demo"], b"/usage\n")
+        .await;
     assert_says(&told.stdout, &["the last in identity at byte "]);
 }
 
@@ -295,7 +297,7 @@ async fn gateway_client_shows_progress_and_hints_as_configured() {
         let model = ModelServer::scripted(a_turn_with_a_call()).await.unwrap();
         let home = home_with(&model, channels);
         let gateway = crate::gateway::Running::start(&home).await;
-        let run = home.run_with_input(&["agent"], b"look\n").await;
+        let run = home.run_with_input(&["agent", "--lines"], b"look\n").await;
         assert_eq!(
             (run.code, run.stdout.as_str()),
             (0, "Two files.\n"),

@@ -115,7 +115,7 @@ async fn ten_megabyte_line_is_one_message() {
     let home = Home::with_model(&model.base_url());
     let mut input = vec![b'a'; 10 * 1024 * 1024];
     input.extend(b"\n\xff\xfe\n");
-    let run = home.run_with_input(&["agent"], &input).await;
+    let run = home.run_with_input(&["agent", "--lines"], &input).await;
     assert_eq!(
         (run.code, run.stdout.as_str()),
         (0, "Long.\nLong.\n"),

@@ -279,7 +279,7 @@ async fn commands_use_the_running_gateway() {
         asked.stderr
     );
     let piped = home
-        .run_with_input(&["agent"], b"and now?\n/status\n")
+        .run_with_input(&["agent", "--lines"], b"and now?\n/status\n")
         .await;
     assert_eq!(piped.code, 0, "{}", piped.stderr);
     assert_says(

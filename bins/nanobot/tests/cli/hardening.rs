@@ -181,7 +181,7 @@ async fn commands_refuse_to_write_while_the_gateway_hangs() {
     ];
     let (refused, prompt, status, doctor) = tokio::join!(
         join_all(commands.map(|arguments| home.run(arguments))),
-        home.run_with_input(&["agent"], b"two?\n"),
+        home.run_with_input(&["agent", "--lines"], b"two?\n"),
         home.run(&["status"]),
         home.run(&["doctor"]),
     );

@@ -41,6 +41,7 @@ mod memory;
 mod models;
 #[cfg(unix)]
 mod pairing;
+mod pipes;
 #[cfg(unix)]
 mod prompt;
 #[cfg(unix)]

@@ -153,7 +153,7 @@ async fn piped_input_continues_after_a_failed_turn_and_exits_1() {
         .await
         .unwrap();
     let run = Home::with_model(&model.base_url())
-        .run_with_input(&["agent"], b"one\ntwo\n")
+        .run_with_input(&["agent", "--lines"], b"one\ntwo\n")
         .await;
     assert_says(&run.stdout, &["no such model", "Fine."]);
     assert_eq!(run.code, 1, "{}", run.stderr);

@@ -364,7 +364,7 @@ async fn model_reads_built_in_skills_but_cannot_change_them() {
     }));
     home.write("workspace/skills/receipts/SKILL.md", RECEIPTS);
     let input = b"what can you do?\nsort these by $receipts\nthat is $5, $HOME and $nothing\n/skill receipts\n";
-    let run = home.run_with_input(&["agent"], input).await;
+    let run = home.run_with_input(&["agent", "--lines"], input).await;
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert_says(
         &run.stdout,

@@ -43,10 +43,32 @@ impl CommandFailure {
         }
     }
 
+    /// Returns the failure of a command that was used wrongly.
+    pub(crate) fn usage(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::Said {
+            what: what.into(),
+            remedy: Some(remedy.into()),
+            code: USAGE,
+        }
+    }
+
     /// Returns the exit code of the process.
     pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.code())
+    }
+
+    /// Returns the operation that failed, and the remedy; `None` if both were already reported.
+    pub(crate) fn explanation(&self) -> Option<(&str, Option<&str>)> {
         match self {
-            Self::Said { code, .. } | Self::Silent(code) => ExitCode::from(*code),
+            Self::Said { what, remedy, .. } => Some((what, remedy.as_deref())),
+            Self::Silent(_) => None,
+        }
+    }
+
+    /// Returns the exit code as a number.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Said { code, .. } | Self::Silent(code) => *code,
         }
     }
 }

@@ -9,7 +9,7 @@ use nanobot_bus::{BusError, Ledger, LedgerEntry, LedgerFilter, Queue};
 use nanobot_types::{ChannelName, ChatId, OutboundSlot, TraceId};
 use tokio::io::{ReadHalf, WriteHalf};
 
-use crate::frame::ANSWER_LIMIT;
+use crate::frame::{ANSWER_LIMIT, REQUEST_LIMIT};
 use crate::lines::{self, LineReader};
 use crate::socket::{Stream, connect};
 use crate::terminals::terminal_message;
@@ -46,7 +46,13 @@ impl ControlConnection {
     }
 
     async fn send_request(&mut self, request: &ControlRequest) -> Result<(), ControlError> {
-        lines::write(&mut self.writer, request)
+        let line = lines::line(request).map_err(ControlError::Broken)?;
+        if line.len() > REQUEST_LIMIT {
+            return Err(ControlError::TooLong {
+                limit: REQUEST_LIMIT,
+            });
+        }
+        lines::write_line(&mut self.writer, &line)
             .await
             .map_err(ControlError::Broken)
     }
@@ -324,8 +330,22 @@ impl ControlConversation {
     /// will process it. A refusal of the message is returned by [`ControlConversation::next`].
     ///
     /// # Errors
-    /// Returns [`ControlError::Broken`] if the gateway is gone.
+    /// Returns the errors of [`send_with_files`](Self::send_with_files).
     pub async fn send(&mut self, text: &str) -> Result<TraceId, ControlError> {
+        self.send_with_files(text, Vec::new()).await
+    }
+
+    /// Like [`send`](Self::send), with attached files. They are in the gateway's folder for the
+    /// files of terminals.
+    ///
+    /// # Errors
+    /// Returns [`ControlError::TooLong`] if the message is longer than a request may be, and
+    /// [`ControlError::Broken`] if the gateway is gone.
+    pub async fn send_with_files(
+        &mut self,
+        text: &str,
+        media: Vec<PathBuf>,
+    ) -> Result<TraceId, ControlError> {
         let message = terminal_message(
             &self.session,
             text,
@@ -338,6 +358,7 @@ impl ControlConversation {
             session: self.session.clone(),
             text: message.content,
             id: message.id,
+            media,
         };
         self.connection.send_request(&request).await?;
         Ok(turn)

@@ -5,19 +5,21 @@
 //! that lets it fill up is disconnected.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use nanobot_bus::{BusError, LedgerEntry};
 use nanobot_types::{
-    ChannelName, ChatAddress, ChatId, MessageId, OutboundKey, OutboundKind, OutboundMessage,
-    OutboundSlot, chain,
+    ChannelName, ChatAddress, ChatId, InboundMessage, MediaRef, OutboundKey, OutboundKind,
+    OutboundMessage, OutboundSlot, chain,
 };
 use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
+use crate::attachment::{self, AttachmentError};
 use crate::channels;
 use crate::frame::REQUEST_LIMIT;
 use crate::lines::{self, LineReader};
@@ -169,12 +171,24 @@ impl PeerConnection {
                 token.cancel();
                 ControlResponse::Done
             }
-            ControlRequest::Say { session, text, id } => {
-                match self.accept_message(session, &text, id).await {
-                    Ok(()) => return Ok(()),
-                    Err(error) => refused(&error),
+            ControlRequest::Say {
+                session,
+                text,
+                id,
+                media,
+            } => match self.attachments(media).await {
+                Ok(media) => {
+                    let message = InboundMessage {
+                        media,
+                        ..terminal_message(&session, &text, id)
+                    };
+                    match self.accept_message(session, message).await {
+                        Ok(()) => return Ok(()),
+                        Err(error) => refused(&error),
+                    }
                 }
-            }
+                Err(error) => refused(&error),
+            },
         };
         write(writer, &answer).await
     }
@@ -202,16 +216,23 @@ impl PeerConnection {
         channels::publish_and_wait(&*parts.bus, &*parts.ledger, message).await
     }
 
+    async fn attachments(&self, paths: Vec<PathBuf>) -> Result<Vec<MediaRef>, AttachmentError> {
+        if paths.is_empty() {
+            return Ok(Vec::new());
+        }
+        let folder = self.shared.parts.media.clone();
+        let checked = tokio::task::spawn_blocking(move || attachment::check(&folder, paths));
+        checked.await.unwrap_or(Err(AttachmentError::Unchecked))
+    }
+
     async fn accept_message(
         &mut self,
         session: String,
-        text: &str,
-        id: Option<MessageId>,
+        message: InboundMessage,
     ) -> Result<(), BusError> {
         if self.shared.closing.is_cancelled() {
             return Err(BusError::Closed);
         }
-        let message = terminal_message(&session, text, id);
         if self
             .active
             .as_ref()

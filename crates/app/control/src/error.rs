@@ -32,6 +32,12 @@ pub enum ControlError {
     /// The connection broke, or the response is invalid.
     #[error("the gateway did not answer")]
     Broken(#[source] io::Error),
+    /// The request is longer than the gateway accepts.
+    #[error("the message is longer than the {limit} bytes that the gateway accepts")]
+    TooLong {
+        /// The limit, in bytes.
+        limit: usize,
+    },
     /// The subscription to terminal replies failed.
     #[error("replies to terminals cannot be received")]
     Bus(#[from] BusError),

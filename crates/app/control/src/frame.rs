@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::{ChannelState, SessionEditError};
 
 /// Maximum length of a request line, in bytes.
-pub(crate) const REQUEST_LIMIT: usize = 1 << 20;
+pub const REQUEST_LIMIT: usize = 1 << 20;
 /// Maximum length of a response line, in bytes.
 pub(crate) const ANSWER_LIMIT: usize = 16 << 20;
 
@@ -94,6 +94,10 @@ pub enum ControlRequest {
         /// once.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<MessageId>,
+        /// Attached files. The client has copied them into the gateway's folder for the files of
+        /// terminals; any other path is refused.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        media: Vec<PathBuf>,
     },
 }
 
@@ -260,6 +264,16 @@ mod tests {
                     session: "cli:direct".to_owned(),
                     text: "hi".to_owned(),
                     id: None,
+                    media: Vec::new(),
+                },
+            ),
+            (
+                r#"{"request":"say","session":"notes","text":"hi","media":["/m/cli/a-0f.png"]}"#,
+                ControlRequest::Say {
+                    session: "notes".to_owned(),
+                    text: "hi".to_owned(),
+                    id: None,
+                    media: vec!["/m/cli/a-0f.png".into()],
                 },
             ),
         ];

@@ -12,6 +12,7 @@
 //! and reads no configuration: a caller that gets no response has to check the home's lock before
 //! it touches a file.
 
+mod attachment;
 mod channels;
 mod client;
 mod connection;
@@ -31,7 +32,7 @@ pub const SOCKET: &str = "gateway.sock";
 pub use channels::{ChannelState, Channels};
 pub use client::{ControlClient, ControlConversation, ConversationEvent};
 pub use error::ControlError;
-pub use frame::{ControlRequest, ControlResponse, GatewayInfo, TerminalEvent};
+pub use frame::{ControlRequest, ControlResponse, GatewayInfo, REQUEST_LIMIT, TerminalEvent};
 pub use parts::{ControlParts, ShutdownTokens, UnseenReplies};
 pub use server::{ControlServer, RunningControl};
 pub use session_editor::{SessionEditError, SessionEditor};

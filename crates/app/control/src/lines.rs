@@ -63,7 +63,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             self.line.extend(available.iter().take(taken));
             self.reader.consume(taken);
             if self.line.len() > self.limit {
-                return Err(invalid("the line is too long"));
+                return Err(invalid("the request or response is too long"));
             }
             if ends {
                 return Ok(Some(std::mem::take(&mut self.line)));
@@ -84,9 +84,28 @@ pub(crate) async fn write<W: AsyncWrite + Unpin>(
     writer: &mut W,
     value: &impl Serialize,
 ) -> io::Result<()> {
+    write_line(writer, &line(value)?).await
+}
+
+/// Encodes a value as a line.
+///
+/// # Errors
+/// Returns the error of the value's `Serialize` implementation.
+pub(crate) fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
-    writer.write_all(&line).await?;
+    Ok(line)
+}
+
+/// Writes an encoded line.
+///
+/// # Errors
+/// Returns the system's error.
+pub(crate) async fn write_line<W: AsyncWrite + Unpin>(
+    writer: &mut W,
+    line: &[u8],
+) -> io::Result<()> {
+    writer.write_all(line).await?;
     writer.flush().await
 }
 

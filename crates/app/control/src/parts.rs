@@ -1,5 +1,6 @@
 //! Services that connections use.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -29,6 +30,8 @@ pub struct ControlParts {
     pub about: GatewayInfo,
     /// Keeps replies that no terminal shows.
     pub unseen: Arc<dyn UnseenReplies>,
+    /// Folder of the files that terminals attach to messages.
+    pub media: PathBuf,
 }
 
 /// Keeps replies that arrive while no terminal is connected.

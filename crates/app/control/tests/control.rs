@@ -136,6 +136,7 @@ impl Gateway {
             ending: ending.clone(),
             about: about(),
             unseen: Arc::new(Forgetful),
+            media: home.path().join("media"),
         };
         let server = ControlServer::bind(&home.path().join("gateway.sock"))
             .await

@@ -1,5 +1,6 @@
 //! Errors that keep the assistant from starting or running, with their remedies.
 
+use std::io;
 use std::path::PathBuf;
 
 use nanobot_agent_core::{AgentError, DuplicateCommand};
@@ -74,7 +75,7 @@ pub enum RuntimeError {
         path: PathBuf,
         /// The cause.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The files of the workspace cannot be created.
     #[error("the workspace cannot be prepared")]
@@ -116,6 +117,24 @@ pub enum RuntimeError {
         /// The cause.
         #[source]
         source: ControlError,
+    },
+    /// A file cannot be attached to a message.
+    #[error("cannot attach {}", path.display())]
+    Attachment {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// A long message cannot be kept in a file.
+    #[error("cannot keep the long message in {}", path.display())]
+    Unkept {
+        /// The folder.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
     },
     /// The ledger refused the operation, or failed.
     #[error(transparent)]
@@ -173,6 +192,11 @@ impl RuntimeError {
                     .to_owned(),
             ),
             Self::Silent { pid, .. } => Some(silent_remedy(*pid)),
+            Self::Attachment { .. } => Some(
+                "Give the path of a regular file that you can read, of at most 20 MiB.".to_owned(),
+            ),
+            Self::Unkept { .. } => Some("Check the free space of that folder, or attach the text with --file.".to_owned()),
+            Self::Control(ControlError::TooLong { .. }) => Some("Save the text to a file, and attach that with --file FILE.".to_owned()),
             Self::Control(_) => Some("Look at the gateway's log, and ask again.".to_owned()),
             Self::Ledger(BusError::Unknown { .. } | BusError::Conflict { .. }) => {
                 Some("`nanobot inbox --all` lists every entry with its state.".to_owned())
@@ -203,6 +227,7 @@ impl RuntimeError {
             | Self::Zone(_)
             | Self::Tools(_)
             | Self::Channels(_)
+            | Self::Attachment { .. }
             | Self::NoChannel { .. } => 2,
             _ => 1,
         }

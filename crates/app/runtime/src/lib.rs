@@ -70,7 +70,9 @@ pub use operator::setup::{
     offered_servers, offered_vendors, platforms, try_provider,
 };
 pub use operator::status::Status;
-pub use terminal::{Terminal, TerminalOptions, TerminalProgress, TerminalReply, ask};
+pub use terminal::{
+    Terminal, TerminalMessage, TerminalOptions, TerminalProgress, TerminalReply, ask,
+};
 
 pub use nanobot_agent_core::is_subagent_session;
 pub use nanobot_bus as bus;

@@ -1,20 +1,38 @@
-//! `nanobot agent`: one question, a prompt, or lines of a pipe.
+//! `nanobot agent`: one message, a prompt, or lines of a pipe.
 
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use nanobot_runtime::{RuntimeBuilder, TerminalOptions};
 
 use super::{block_on, skills};
-use crate::failure::{CommandFailure, USAGE};
+use crate::failure::CommandFailure;
+use crate::terminal::{MessageInput, OutputFormat};
 use crate::{logs, output, serve, terminal};
 
 /// Options of `agent`.
 #[derive(Debug, Args)]
 pub(crate) struct AgentArguments {
-    /// Send this message, print the reply and exit
+    /// Read the whole standard input as one message, as without a terminal
+    #[arg(value_name = "-", value_parser = ["-"])]
+    input: Option<String>,
+    /// Send this message and what is piped in, print the reply and exit
     #[arg(short, long, value_name = "TEXT")]
     message: Option<String>,
+    /// Attach a file or a picture to the message; may be repeated
+    #[arg(short, long = "file", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Answer each line of standard input as a message, in order
+    #[arg(long, conflicts_with_all = ["input", "message", "files"])]
+    lines: bool,
+    /// Print events as JSON, one a line
+    #[arg(long)]
+    json: bool,
+    /// Print the reply alone; on standard error, only failures
+    #[arg(short, long, conflicts_with = "json")]
+    quiet: bool,
     /// Conversation to continue
     #[arg(short, long, value_name = "KEY", default_value = "cli:direct")]
     session: String,
@@ -45,6 +63,65 @@ impl AgentArguments {
     fn shows_logs(&self) -> bool {
         self.logs && !self.no_logs
     }
+
+    fn format(&self) -> OutputFormat {
+        match (self.json, self.quiet) {
+            (true, _) => OutputFormat::Json,
+            (false, true) => OutputFormat::Quiet,
+            (false, false) if self.renders_markdown() => OutputFormat::Markdown,
+            (false, false) => OutputFormat::Plain,
+        }
+    }
+
+    /// Decides where messages come from.
+    fn mode(&self) -> Result<InputMode, CommandFailure> {
+        let is_typed = std::io::stdin().is_terminal();
+        if self.lines {
+            return Ok(InputMode::Lines);
+        }
+        let message = self.message.as_deref();
+        if message.is_some_and(|text| text.trim().is_empty()) && self.files.is_empty() {
+            return Err(CommandFailure::usage(
+                "the message is empty",
+                "Give --message some text, or leave it out to talk at a prompt.",
+            ));
+        }
+        if message.is_some() || self.input.is_some() || !is_typed {
+            return Ok(InputMode::Message {
+                reads_input: self.input.is_some() || !is_typed,
+            });
+        }
+        if !self.files.is_empty() {
+            return Err(CommandFailure::usage(
+                "a file needs a message",
+                "Say with --message TEXT what is to be done with it.",
+            ));
+        }
+        if !output::is_terminal() {
+            return Ok(InputMode::Lines);
+        }
+        if self.json || self.quiet {
+            return Err(CommandFailure::usage(
+                "--json and --quiet do not work at a prompt",
+                "Give a message with --message TEXT, or pipe it in.",
+            ));
+        }
+        Ok(InputMode::Prompt)
+    }
+}
+
+/// Source of the messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InputMode {
+    /// A person at a prompt.
+    Prompt,
+    /// Lines of standard input, each a message; also of a terminal whose output is redirected.
+    Lines,
+    /// One message.
+    Message {
+        /// `true` if standard input is read to its end, as the message or as a part of it.
+        reads_input: bool,
+    },
 }
 
 /// Talks to the assistant.
@@ -55,30 +132,24 @@ pub(crate) fn agent(
     program: &RuntimeBuilder,
     arguments: AgentArguments,
 ) -> Result<ExitCode, CommandFailure> {
-    if arguments
-        .message
-        .as_deref()
-        .is_some_and(|text| text.trim().is_empty())
-    {
-        return Err(CommandFailure::Said {
-            what: "the message is empty".to_owned(),
-            remedy: Some(
-                "Give --message some text, or leave it out to talk at a prompt.".to_owned(),
-            ),
-            code: USAGE,
-        });
-    }
+    let mode = arguments.mode()?;
+    let format = arguments.format();
     let runtime = program.build()?;
     let config = runtime.config();
-    serve::warn_of_findings(config);
-    if let Some(warning) = nanobot_runtime::tighten(config) {
+    if format != OutputFormat::Quiet {
+        serve::warn_of_findings(config);
+    }
+    if let Some(warning) = nanobot_runtime::tighten(config)
+        && format != OutputFormat::Quiet
+    {
         output::note(&format!("Warning: {warning}"));
     }
-    let is_prompt = arguments.message.is_none() && output::is_interactive();
-    if is_prompt && config.is_first_run() {
+    if mode == InputMode::Prompt && config.is_first_run() {
         skills::ask_at_first_run(&runtime)?;
     }
-    serve::warn_of_skills(&runtime);
+    if format != OutputFormat::Quiet {
+        serve::warn_of_skills(&runtime);
+    }
     if arguments.shows_logs() {
         logs::to_stderr(&nanobot_runtime::secrets(config), logs::Detail::Full);
     }
@@ -89,10 +160,17 @@ pub(crate) fn agent(
         demo: arguments.demo,
     };
     block_on(async {
-        match arguments.message {
-            Some(text) => terminal::ask_once(&runtime, options, &text, renders_markdown).await,
-            None if is_prompt => terminal::converse(&runtime, options, renders_markdown).await,
-            None => terminal::answer_lines(&runtime, options).await,
+        match mode {
+            InputMode::Prompt => terminal::converse(&runtime, options, renders_markdown).await,
+            InputMode::Lines => terminal::answer_lines(&runtime, options, format).await,
+            InputMode::Message { reads_input } => {
+                let input = MessageInput {
+                    text: arguments.message,
+                    files: arguments.files,
+                    reads_input,
+                };
+                terminal::ask_once(&runtime, options, input, format).await
+            }
         }
     })
 }
@@ -109,6 +187,18 @@ mod tests {
         match Cli::try_parse_from(arguments).unwrap().command {
             Some(Command::Agent(arguments)) => arguments,
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn output_format_follows_its_flags() {
+        for (arguments, expected) in [
+            (&[][..], OutputFormat::Markdown),
+            (&["--no-markdown"], OutputFormat::Plain),
+            (&["--json"], OutputFormat::Json),
+            (&["-q", "--no-markdown"], OutputFormat::Quiet),
+        ] {
+            assert_eq!(agent(arguments).format(), expected, "{arguments:?}");
         }
     }
 

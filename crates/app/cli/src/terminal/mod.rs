@@ -1,14 +1,19 @@
-//! Conversations at a terminal: one question, a prompt, or lines of a pipe.
+//! Conversations at a terminal: one message, a prompt, or lines of a pipe.
 
 mod edit;
+mod input;
+mod json;
 mod one_shot;
+mod output_format;
 mod piped;
 mod prompt;
 mod render;
 mod screen;
 mod view;
 
+pub(crate) use input::MessageInput;
 pub(crate) use one_shot::ask_once;
+pub(crate) use output_format::OutputFormat;
 pub(crate) use piped::answer_lines;
 pub(crate) use prompt::converse;
 

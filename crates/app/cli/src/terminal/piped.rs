@@ -10,12 +10,9 @@ use std::thread;
 use nanobot_runtime::{Runtime, Terminal, TerminalEvent, TerminalOptions, TerminalProgress};
 use tokio::sync::mpsc;
 
-use super::ended;
-use super::render::Style;
-use super::view::{View, ViewPiece};
-use super::{is_command, is_farewell, model_notice};
+use super::output_format::{OutputFormat, Printer};
+use super::{ended, is_command, is_farewell, model_notice};
 use crate::failure::{CommandFailure, FAILED};
-use crate::output;
 use crate::signals::Signals;
 
 /// Answers the lines of standard input until it ends.
@@ -25,16 +22,26 @@ use crate::signals::Signals;
 pub(crate) async fn answer_lines(
     runtime: &Runtime,
     options: TerminalOptions,
+    format: OutputFormat,
 ) -> Result<ExitCode, CommandFailure> {
-    let shows = TerminalProgress::of(runtime.config())?;
-    let terminal = Terminal::start(runtime, options).await?;
+    let mut printer = Printer::whole(format, TerminalProgress::of(runtime.config())?);
+    let session = options.session.clone();
+    let terminal = match Terminal::start(runtime, options).await {
+        Ok(terminal) => terminal,
+        Err(error) => {
+            let failure = CommandFailure::from(error);
+            printer.fail(&failure)?;
+            return Err(failure);
+        }
+    };
+    printer.start(&session, &terminal.model().to_string());
     if let Some(first_run) = terminal.first_run() {
-        output::note(&first_run.to_string());
+        printer.note(&first_run.to_string());
     }
     if let Some(notice) = model_notice(terminal.model()) {
-        output::note(&notice);
+        printer.note(&notice);
     }
-    answer(terminal, shows).await
+    answer_with(terminal, printer).await
 }
 
 /// Answers lines with a running assistant. The exit code is 1 if a message failed.
@@ -45,33 +52,41 @@ pub(super) async fn answer(
     terminal: Terminal,
     shows: TerminalProgress,
 ) -> Result<ExitCode, CommandFailure> {
+    answer_with(terminal, Printer::whole(OutputFormat::Plain, shows)).await
+}
+
+async fn answer_with(
+    mut terminal: Terminal,
+    mut printer: Printer,
+) -> Result<ExitCode, CommandFailure> {
     let mut signals = Signals::listen()?;
-    let mut terminal = terminal;
     let mut lines = lines();
-    let mut view = View::whole(
-        if output::is_terminal() {
-            Style::Lines
-        } else {
-            Style::Verbatim
-        },
-        shows,
-    );
     let outcome = tokio::select! {
-        outcome = answer_each(&mut terminal, &mut view, &mut lines) => outcome,
-        code = signals.next() => return Ok(ExitCode::from(code)),
+        outcome = answer_each(&mut terminal, &mut printer, &mut lines) => outcome,
+        code = signals.next() => {
+            printer.end(code)?;
+            return Ok(ExitCode::from(code));
+        }
+    };
+    let printed = match &outcome {
+        Ok(code) => printer.end(*code),
+        Err(failure) => printer.fail(failure),
     };
     tokio::select! {
-        () = terminal.shut_down() => outcome,
-        code = signals.next() => Ok(ExitCode::from(code)),
+        () = terminal.shut_down() => {}
+        code = signals.next() => return Ok(ExitCode::from(code)),
     }
+    let code = outcome?;
+    printed?;
+    Ok(ExitCode::from(code))
 }
 
 async fn answer_each(
     terminal: &mut Terminal,
-    view: &mut View,
+    printer: &mut Printer,
     lines: &mut mpsc::Receiver<String>,
-) -> Result<ExitCode, CommandFailure> {
-    let mut code = ExitCode::SUCCESS;
+) -> Result<u8, CommandFailure> {
+    let mut code = 0;
     while let Some(line) = lines.recv().await {
         if line.trim().is_empty() {
             continue;
@@ -80,15 +95,15 @@ async fn answer_each(
             return Ok(code);
         }
         terminal.send(&line).await?;
-        if !print_replies(terminal, view, is_command(&line)).await? {
-            code = ExitCode::from(FAILED);
+        if !print_replies(terminal, printer, is_command(&line)).await? {
+            code = FAILED;
         }
     }
     // Results of subagents are still shown.
     while let Some(event) = terminal.next_unfinished().await {
-        print(view, &event)?;
+        print(printer, &event)?;
         if matches!(event, TerminalEvent::Reply { ok: false, .. }) {
-            code = ExitCode::from(FAILED);
+            code = FAILED;
         }
     }
     Ok(code)
@@ -98,12 +113,12 @@ async fn answer_each(
 /// failed.
 async fn print_replies(
     terminal: &mut Terminal,
-    view: &mut View,
+    printer: &mut Printer,
     is_command: bool,
 ) -> Result<bool, CommandFailure> {
     loop {
         let event = terminal.next().await.ok_or_else(ended)?;
-        print(view, &event)?;
+        print(printer, &event)?;
         match event {
             TerminalEvent::TurnEnd { .. } if !is_command => return Ok(true),
             TerminalEvent::Reply { ok, .. } if is_command || !ok => return Ok(ok),
@@ -112,14 +127,9 @@ async fn print_replies(
     }
 }
 
-fn print(view: &mut View, event: &TerminalEvent) -> Result<(), CommandFailure> {
-    for piece in view.show(event) {
-        match piece {
-            ViewPiece::Reply(text) => output::write_verbatim(&text)?,
-            ViewPiece::Note(text) => output::note(text.trim_end()),
-        }
-    }
-    Ok(())
+fn print(printer: &mut Printer, event: &TerminalEvent) -> Result<(), CommandFailure> {
+    printer.show(event);
+    Ok(printer.outcome()?)
 }
 
 /// Reads the lines of standard input on demand. Invalid UTF-8 is replaced.

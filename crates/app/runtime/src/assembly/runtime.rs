@@ -362,7 +362,7 @@ mod tests {
             .build()
             .unwrap();
         let options = TerminalOptions::default();
-        let answer = ask(&runtime, options, "hello", |_, _| {}, |_| {}).await;
+        let answer = ask(&runtime, options, "hello".into(), |_, _| {}, |_| {}).await;
         assert!(answer.unwrap().ok);
         let seen = seen.lock().unwrap();
         assert!(

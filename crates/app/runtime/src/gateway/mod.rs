@@ -264,6 +264,7 @@ impl Gateway {
             },
             about: self.about,
             unseen: Arc::new(UnseenJobResults(self.jobs)),
+            media: self.media.root.join(nanobot_control::TERMINAL_CHANNEL),
         };
         let commands = commands::table(&self.restart, self.access)?;
         restart::send_confirmation(&self.data_dir, &*bus).await;

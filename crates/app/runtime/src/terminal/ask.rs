@@ -1,5 +1,6 @@
-//! One question and its answer.
+//! One message and its answer.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,9 +14,11 @@ use nanobot_control::{
 };
 use nanobot_cron::JobHost;
 use nanobot_session::TurnOutcome;
-use nanobot_types::{ChannelName, ChatId, ChatKind, OutboundMessage, SenderId, SessionKey};
+use nanobot_types::{
+    ChannelName, ChatId, ChatKind, MediaRef, OutboundMessage, SenderId, SessionKey,
+};
 
-use super::{Terminal, TerminalOptions, gateway, not_connected, split_session};
+use super::{Terminal, TerminalOptions, attachment, gateway, long, not_connected, split_session};
 use crate::assembly::assistant::Assistant;
 use crate::assembly::memory;
 use crate::assembly::model;
@@ -26,7 +29,25 @@ use crate::{FirstRun, ModelChoice, Runtime, RuntimeError, is_command};
 /// was lost.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The answer to one question.
+/// A message of a person at the terminal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TerminalMessage {
+    /// The text, or a command.
+    pub text: String,
+    /// Files to attach.
+    pub files: Vec<PathBuf>,
+}
+
+impl From<&str> for TerminalMessage {
+    fn from(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            files: Vec::new(),
+        }
+    }
+}
+
+/// The answer to one message.
 #[derive(Debug)]
 pub struct TerminalReply {
     /// The text to show; `None` if it was already shown.
@@ -70,21 +91,30 @@ impl Outbox for DirectOutbox {
 /// the first run also with the findings in a home of the Python program.
 ///
 /// # Errors
-/// Returns the errors of [`Terminal::start`](super::Terminal::start).
+/// Returns the errors of [`Terminal::start`](super::Terminal::start), and
+/// [`RuntimeError::Attachment`] for a file that cannot be attached.
 pub async fn ask(
     runtime: &Runtime,
     options: TerminalOptions,
-    text: &str,
+    message: TerminalMessage,
     on_start: impl FnOnce(&ModelChoice, Option<&FirstRun>),
     on_event: impl Fn(TerminalEvent) + Send + Sync + 'static,
 ) -> Result<TerminalReply, RuntimeError> {
     let config = runtime.config();
-    if let Some(client) = gateway::of(config, &options).await? {
+    let TerminalMessage { mut text, files } = message;
+    let gateway = gateway::of(config, &options).await?;
+    let media = attachment::store(config, &files).await?;
+    if let Some(client) = gateway {
         on_start(&ModelChoice::of_gateway(client.about().model.clone()), None);
-        return ask_gateway(&client, &options.session, text, on_event).await;
+        if let Some(kept) = long::for_gateway(config, &text).await? {
+            on_event(TerminalEvent::News(kept.notice()));
+            text = kept.text;
+        }
+        let message = (text.as_str(), media);
+        return ask_gateway(&client, &options.session, message, on_event).await;
     }
-    if is_command(text) {
-        return run_command(runtime, options, text, on_start, on_event).await;
+    if is_command(&text) {
+        return run_command(runtime, options, &text, on_start, on_event).await;
     }
     let first_run = FirstRun::perform(config).await?;
     let (channel, chat_id) = split_session(&options.session);
@@ -121,6 +151,7 @@ pub async fn ask(
         chat_id,
         sender,
         chat,
+        media,
         ..DirectRequest::new(text).in_session(session)
     };
     let question = LocalQuestion {
@@ -262,11 +293,12 @@ impl LocalQuestion {
 async fn ask_gateway(
     client: &ControlClient,
     session: &str,
-    message: &str,
+    (message, media): (&str, Vec<MediaRef>),
     on_event: impl Fn(TerminalEvent),
 ) -> Result<TerminalReply, RuntimeError> {
     let mut conversation = client.converse(session).await?;
-    let turn = conversation.send(message).await?;
+    let media = media.into_iter().map(|file| file.location.into()).collect();
+    let turn = conversation.send_with_files(message, media).await?;
     let mut answer = TerminalReply {
         text: None,
         ok: true,

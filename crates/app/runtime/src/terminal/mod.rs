@@ -5,8 +5,10 @@
 //! the terminal while no gateway does.
 
 mod ask;
+mod attachment;
 mod gateway;
 mod jobs;
+mod long;
 mod progress;
 mod restart;
 
@@ -28,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-pub use ask::{TerminalReply, ask};
+pub use ask::{TerminalMessage, TerminalReply, ask};
 pub use progress::TerminalProgress;
 
 use self::jobs::PromptJobs;
@@ -289,7 +291,14 @@ impl Terminal {
         }
         let turn = match &mut self.peer {
             TerminalPeer::Own(own) => own.send(text).await?,
-            TerminalPeer::Gateway(conversation) => conversation.send(text).await?,
+            TerminalPeer::Gateway(conversation) => {
+                let short = long::for_gateway(self.runtime.config(), text).await?;
+                if let Some(kept) = &short {
+                    self.deferred.push_back(TerminalEvent::News(kept.notice()));
+                }
+                let text = short.as_ref().map_or(text, |kept| kept.text.as_str());
+                conversation.send(text).await?
+            }
             TerminalPeer::Nobody => return Err(AgentError::Interrupted.into()),
         };
         if !is_command(text) {

@@ -1,0 +1,122 @@
+//! Events as JSON lines, for programs (`--json`).
+//!
+//! Decision: the names here are a contract of their own (docs/commands.md), independent of the
+//! protocol of the control socket. Programs ignore types and fields that they do not know, so both
+//! may be added; none is renamed.
+
+use nanobot_escape::visible_json;
+use nanobot_runtime::TerminalEvent;
+use nanobot_runtime::types::TurnActivity;
+use serde_json::{Value, json};
+
+/// Returns the first line: the session and the model that answers.
+pub(super) fn start(session: &str, model: &str) -> Value {
+    json!({"type": "start", "session": session, "model": model})
+}
+
+/// Returns a notice of the program.
+pub(super) fn notice(text: &str) -> Value {
+    json!({"type": "notice", "text": text})
+}
+
+/// Returns the failure of a command that has no reply, and what to try.
+pub(super) fn error(text: &str, remedy: Option<&str>) -> Value {
+    json!({"type": "error", "text": text, "remedy": remedy})
+}
+
+/// Returns the last line, with the exit code.
+pub(super) fn end(code: u8) -> Value {
+    json!({"type": "end", "ok": code == 0, "code": code})
+}
+
+/// Returns the object of an event; `None` if it is not for programs.
+pub(super) fn event(event: &TerminalEvent) -> Option<Value> {
+    let object = match event {
+        TerminalEvent::Delta(text) => json!({"type": "delta", "text": text}),
+        TerminalEvent::StreamEnd { resuming } => {
+            json!({"type": "stream_end", "resuming": resuming})
+        }
+        TerminalEvent::Progress(text) => json!({"type": "progress", "text": text}),
+        TerminalEvent::ToolHint(text) => json!({"type": "tool_hint", "text": text}),
+        TerminalEvent::Activity(step) => activity(step),
+        TerminalEvent::News(text) => notice(text),
+        TerminalEvent::TurnEnd { unfinished, .. } => {
+            json!({"type": "turn_end", "subagents": unfinished})
+        }
+        TerminalEvent::Reply { text, streamed, ok } => {
+            json!({"type": "reply", "text": text, "ok": ok, "streamed": streamed})
+        }
+    };
+    Some(object)
+}
+
+fn activity(step: &TurnActivity) -> Value {
+    match step {
+        TurnActivity::ModelAnswered {
+            input_tokens,
+            output_tokens,
+        } => {
+            json!({"type": "usage", "input_tokens": input_tokens, "output_tokens": output_tokens})
+        }
+        TurnActivity::ToolStarted { call } => json!({"type": "tool_start", "call": call}),
+        TurnActivity::ToolFinished {
+            call,
+            success,
+            elapsed_ms,
+            output,
+            change,
+        } => json!({
+            "type": "tool_end",
+            "call": call,
+            "ok": success,
+            "elapsed_ms": elapsed_ms,
+            "output": output,
+            "change": change,
+        }),
+    }
+}
+
+/// Formats an object as a line. Hidden characters become JSON escapes.
+pub(super) fn line(object: &Value) -> String {
+    format!("{}\n", visible_json(&object.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_types_and_fields_are_stable() {
+        let reply = TerminalEvent::Reply {
+            text: "a\nb".to_owned(),
+            streamed: true,
+            ok: true,
+        };
+        let hidden = TerminalEvent::Delta("\u{202e}x".to_owned());
+        for (object, expected) in [
+            (
+                start("cli:direct", "m"),
+                r#"{"model":"m","session":"cli:direct","type":"start"}"#,
+            ),
+            (notice("n"), r#"{"text":"n","type":"notice"}"#),
+            (
+                error("e", Some("r")),
+                r#"{"remedy":"r","text":"e","type":"error"}"#,
+            ),
+            (end(1), r#"{"code":1,"ok":false,"type":"end"}"#),
+            (
+                event(&reply).unwrap(),
+                r#"{"ok":true,"streamed":true,"text":"a\nb","type":"reply"}"#,
+            ),
+            (
+                event(&hidden).unwrap(),
+                r#"{"text":"\u202ex","type":"delta"}"#,
+            ),
+        ] {
+            let object: Value = serde_json::from_str(&line(&object)).unwrap();
+            let expected: Value = serde_json::from_str(expected).unwrap();
+            assert_eq!(object, expected);
+        }
+        assert!(line(&event(&hidden).unwrap()).is_ascii());
+    }
+}
