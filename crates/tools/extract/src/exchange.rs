@@ -16,6 +16,8 @@ pub enum ExtractRequest {
     MailHeader(Vec<u8>),
     /// A mail, or its beginning.
     Mail(Vec<u8>),
+    /// A PDF document.
+    Pdf(Vec<u8>),
 }
 
 /// A body that a web server sent.
@@ -52,6 +54,20 @@ pub enum ExtractResponse {
     MailHeader(MailHeader),
     /// The content of a mail.
     Mail(MailText),
+    /// The text of a PDF document.
+    Pdf(PdfText),
+}
+
+/// The text of a PDF document.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PdfText {
+    /// The text, each page after a line `--- Page N of M ---`.
+    #[serde(skip)]
+    pub text: String,
+    /// Number of pages of the document.
+    pub pages: u32,
+    /// `true` if the text was truncated to the maximum size of a response.
+    pub cut: bool,
 }
 
 /// The content of a page.
@@ -162,6 +178,7 @@ enum RequestFacts {
     Page(PageRequest),
     MailHeader,
     Mail,
+    Pdf,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -169,6 +186,7 @@ enum AnswerFacts {
     Page(PageText),
     MailHeader(MailHeader),
     Mail(MailText),
+    Pdf(PdfText),
     Unreadable(String),
     Broken,
 }
@@ -179,7 +197,7 @@ impl ExtractRequest {
     pub const fn size(&self) -> usize {
         match self {
             Self::Page(page) => page.body.len(),
-            Self::MailHeader(bytes) | Self::Mail(bytes) => bytes.len(),
+            Self::MailHeader(bytes) | Self::Mail(bytes) | Self::Pdf(bytes) => bytes.len(),
         }
     }
 
@@ -191,6 +209,7 @@ impl ExtractRequest {
             }
             Self::MailHeader(bytes) => (RequestFacts::MailHeader, bytes),
             Self::Mail(bytes) => (RequestFacts::Mail, bytes),
+            Self::Pdf(bytes) => (RequestFacts::Pdf, bytes),
         };
         Ok(vec![written(&facts)?, document])
     }
@@ -205,6 +224,7 @@ impl ExtractRequest {
             }),
             RequestFacts::MailHeader => Self::MailHeader(document),
             RequestFacts::Mail => Self::Mail(document),
+            RequestFacts::Pdf => Self::Pdf(document),
         })
     }
 }
@@ -228,6 +248,10 @@ pub(crate) fn answer_parts(
                     .map(|file| std::mem::take(&mut file.bytes)),
             );
             AnswerFacts::Mail(mail)
+        }
+        Ok(ExtractResponse::Pdf(mut pdf)) => {
+            documents.push(std::mem::take(&mut pdf.text).into_bytes());
+            AnswerFacts::Pdf(pdf)
         }
         Err(ExtractError::Unreadable(reason)) => AnswerFacts::Unreadable(reason),
         Err(_) => AnswerFacts::Broken,
@@ -255,6 +279,10 @@ pub(crate) fn answer_of(parts: Parts) -> Result<ExtractResponse, ExtractError> {
             }
             ExtractResponse::Mail(mail)
         }
+        AnswerFacts::Pdf(pdf) => ExtractResponse::Pdf(PdfText {
+            text: text(document()?)?,
+            ..pdf
+        }),
         AnswerFacts::Unreadable(reason) => return Err(ExtractError::Unreadable(reason)),
         AnswerFacts::Broken => return Err(ExtractError::Broken),
     };
@@ -293,6 +321,7 @@ mod tests {
             }),
             ExtractRequest::MailHeader(vec![1]),
             ExtractRequest::Mail(Vec::new()),
+            ExtractRequest::Pdf(vec![3]),
         ];
         for request in requests {
             assert_eq!(
@@ -318,6 +347,11 @@ mod tests {
             ExtractResponse::Mail(MailText {
                 text: "t".into(),
                 files: vec![file.clone(), file],
+            }),
+            ExtractResponse::Pdf(PdfText {
+                text: "é".into(),
+                pages: 2,
+                cut: true,
             }),
         ];
         for answer in answers {

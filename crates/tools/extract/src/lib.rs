@@ -1,6 +1,6 @@
 //! Parses untrusted documents in a resource-limited helper process.
 //!
-//! Decision: web pages, JSON documents and mails can be written by anyone, and the input determines
+//! Decision: web pages, JSON documents, mails and PDF can be written by anyone, and the input determines
 //! how deep their parsers recurse and how long they run. A stack overflow or a failed allocation
 //! ends the whole process, so the parsers run in a process of their own: the same program under a
 //! hidden argument, with an empty environment, two pipes, and limits on memory, CPU time, files and
@@ -26,10 +26,10 @@ pub use crate::{
     error::ExtractError,
     exchange::{
         ExtractRequest, ExtractResponse, Extractor, MailFile, MailHeader, MailText, Mailbox,
-        PageRequest, PageText, TextMode,
+        PageRequest, PageText, PdfText, TextMode,
     },
     helper::{HelperProcess, enter},
-    page::read_body,
+    page::{MAX_TEXT, read_body},
     plain::plain,
 };
 
@@ -58,7 +58,7 @@ impl dyn Extract {
     pub async fn page(&self, page: PageRequest) -> Result<PageText, ExtractError> {
         match self.extract(ExtractRequest::Page(page)).await? {
             ExtractResponse::Page(text) => Ok(text),
-            ExtractResponse::MailHeader(_) | ExtractResponse::Mail(_) => Err(ExtractError::Garbled),
+            _ => Err(ExtractError::Garbled),
         }
     }
 
@@ -69,7 +69,7 @@ impl dyn Extract {
     pub async fn mail_header(&self, header: Vec<u8>) -> Result<MailHeader, ExtractError> {
         match self.extract(ExtractRequest::MailHeader(header)).await? {
             ExtractResponse::MailHeader(header) => Ok(header),
-            ExtractResponse::Page(_) | ExtractResponse::Mail(_) => Err(ExtractError::Garbled),
+            _ => Err(ExtractError::Garbled),
         }
     }
 
@@ -80,7 +80,18 @@ impl dyn Extract {
     pub async fn mail(&self, mail: Vec<u8>) -> Result<MailText, ExtractError> {
         match self.extract(ExtractRequest::Mail(mail)).await? {
             ExtractResponse::Mail(text) => Ok(text),
-            ExtractResponse::Page(_) | ExtractResponse::MailHeader(_) => Err(ExtractError::Garbled),
+            _ => Err(ExtractError::Garbled),
+        }
+    }
+
+    /// Extracts the text of a PDF document.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Extract::extract`].
+    pub async fn pdf(&self, pdf: Vec<u8>) -> Result<PdfText, ExtractError> {
+        match self.extract(ExtractRequest::Pdf(pdf)).await? {
+            ExtractResponse::Pdf(text) => Ok(text),
+            _ => Err(ExtractError::Garbled),
         }
     }
 }
@@ -92,12 +103,15 @@ pub type Parser = fn(ExtractRequest) -> Result<ExtractResponse, ExtractError>;
 /// without their tags, other text as it is.
 ///
 /// # Errors
-/// Returns [`ExtractError::Unreadable`] for a mail and for a body that is not text.
+/// Returns [`ExtractError::Unreadable`] for a mail, a PDF document, and a body that is not text.
 pub fn read_plain(request: ExtractRequest) -> Result<ExtractResponse, ExtractError> {
     match request {
         ExtractRequest::Page(page) => read_body(&page, |_, _| None).map(ExtractResponse::Page),
         ExtractRequest::MailHeader(_) | ExtractRequest::Mail(_) => Err(ExtractError::Unreadable(
             "this program has no parser for mails".to_owned(),
+        )),
+        ExtractRequest::Pdf(_) => Err(ExtractError::Unreadable(
+            "this program has no parser for PDF".to_owned(),
         )),
     }
 }

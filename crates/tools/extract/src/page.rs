@@ -8,7 +8,7 @@ use self::encoding::decoded;
 use crate::{ExtractError, Extractor, PageRequest, PageText, plain};
 
 /// Maximum size of the extracted text, in bytes.
-pub(crate) const MAX_TEXT: usize = 8 << 20;
+pub const MAX_TEXT: usize = 8 << 20;
 
 /// Extracts the text of a body: JSON indented, HTML by `main_content`, anything else as it is. If
 /// `main_content` finds nothing, the text of the whole page is returned without its tags.

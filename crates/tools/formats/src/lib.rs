@@ -1,4 +1,4 @@
-//! Parsers of web pages and mails.
+//! Parsers of web pages, mails and PDF documents.
 //!
 //! Decision: they are a crate of their own, because their dependencies are a quarter of what an
 //! embedding program would compile. They recurse as deep as their input says, so a program runs
@@ -11,13 +11,14 @@
 //!     if let Some(code) = nanobot_extract::enter(nanobot_formats::read) {
 //!         return code;
 //!     }
-//!     // The program itself; its `HelperProcess` now parses pages and mails.
+//!     // The program itself; its `HelperProcess` now parses pages, mails and PDF.
 //!     ExitCode::SUCCESS
 //! }
 //! ```
 
 mod mail;
 mod page;
+mod pdf;
 
 use nanobot_extract::{ExtractError, ExtractRequest, ExtractResponse, read_body};
 
@@ -34,5 +35,6 @@ pub fn read(request: ExtractRequest) -> Result<ExtractResponse, ExtractError> {
             mail::header(&header).map(ExtractResponse::MailHeader)
         }
         ExtractRequest::Mail(mail) => mail::text(mail).map(ExtractResponse::Mail),
+        ExtractRequest::Pdf(document) => pdf::text(&document).map(ExtractResponse::Pdf),
     }
 }

@@ -422,3 +422,60 @@ mod linux {
         }
     }
 }
+
+/// Returns a document whose pages have no table of offsets, as many tools can still read it.
+fn pdf(objects: &str) -> Vec<u8> {
+    format!("%PDF-1.4\n{objects}\ntrailer\n<</Root 1 0 R/Size 9>>\nstartxref\n0\n%%EOF")
+        .into_bytes()
+}
+
+/// Documents that loop, nest deeply, promise too much, or stop in the middle.
+#[tokio::test]
+async fn hostile_pdf_breaks_only_the_helper() {
+    let helper = helper();
+    let catalog = "1 0 obj\n<</Type/Catalog/Pages 2 0 R>>\nendobj\n";
+    let page = "3 0 obj\n<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R/Resources<</XObject<</X 4 0 R>>>>>>\nendobj\n";
+    let kids = "2 0 obj\n<</Type/Pages/Count 1/Kids[3 0 R]>>\nendobj\n";
+    for (name, objects) in [
+        ("no pages", catalog.to_owned()),
+        (
+            "a page tree that contains itself",
+            format!("{catalog}2 0 obj\n<</Type/Pages/Count 9/Kids[2 0 R 2 0 R]>>\nendobj\n"),
+        ),
+        (
+            "a parent that is its own parent",
+            format!(
+                "{catalog}2 0 obj\n<</Type/Pages/Count 1/Kids[3 0 R]/Parent 2 0 R>>\nendobj\n\
+                 3 0 obj\n<</Type/Page/Parent 2 0 R>>\nendobj\n"
+            ),
+        ),
+        (
+            "a form that draws itself",
+            format!(
+                "{catalog}{kids}{page}4 0 obj\n<</Type/XObject/Subtype/Form/BBox[0 0 9 9]\
+                 /Resources<</XObject<</X 4 0 R>>>>/Length 5>>stream\n/X Do\nendstream\nendobj\n"
+            ),
+        ),
+        (
+            "nested arrays",
+            format!("{catalog}{kids}4 0 obj\n{}\nendobj\n", "[".repeat(1 << 20)),
+        ),
+        (
+            "a length without end",
+            format!("{catalog}{kids}{page}4 0 obj\n<</Length 99999999999>>stream\nBT\n"),
+        ),
+        (
+            "endless operands",
+            format!(
+                "{catalog}{kids}{page}4 0 obj\n<</Length 4000000>>stream\n{}\nendstream\nendobj\n",
+                "q 1 0 0 1 0 0 cm ".repeat(230_000)
+            ),
+        ),
+    ] {
+        match helper.pdf(pdf(&objects)).await {
+            Ok(read) => assert!(read.text.len() <= 9 << 20, "{name}"),
+            Err(error) => assert!(error.blames_input(), "{name}: {error:?}"),
+        }
+        still_reads(&helper).await;
+    }
+}

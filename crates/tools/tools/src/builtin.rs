@@ -28,7 +28,10 @@ pub fn builtin(
 ) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
     let mut tools = Vec::new();
     if config.file.enable {
-        tools.push(tool(ReadFile::new(Arc::clone(policy))));
+        tools.push(tool(ReadFile::new(
+            Arc::clone(policy),
+            Arc::clone(http.extractor()),
+        )));
         tools.push(tool(WriteFile::new(Arc::clone(policy))));
         tools.push(tool(EditFile::new(Arc::clone(policy))));
         tools.push(tool(ListDir::new(Arc::clone(policy))));

@@ -1,13 +1,14 @@
 //! The file tools: `read_file`, `write_file`, `edit_file`, `list_dir`.
 //!
 //! Each asks the [`PathPolicy`](nanobot_guard::PathPolicy) and works on the path that it returns.
-//! Files are UTF-8; an error reports the offset of the first invalid byte, and no other encoding is
+//! Text is UTF-8; an error reports the offset of the first invalid byte, and no other encoding is
 //! guessed.
 
 mod change;
 mod edit;
 mod list;
 mod locate;
+mod picture;
 mod read;
 mod window;
 mod write;

@@ -1,7 +1,8 @@
 //! `read_file`.
 
-use std::sync::Arc;
+use std::{io::Read, sync::Arc};
 
+use nanobot_extract::Extract;
 use nanobot_guard::PathPolicy;
 use nanobot_tool::ToolContext;
 use nanobot_types::{Effect, ToolResult};
@@ -9,7 +10,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    not_utf8, unreadable,
+    not_utf8,
+    picture::{HEADER, Picture},
+    unreadable,
     window::{self, BUDGET, ReadError},
     with_policy,
 };
@@ -17,10 +20,15 @@ use crate::operation::{Operation, answer};
 
 /// Maximum size of a file that is read, even in part, in bytes.
 const MAX_READ: u64 = 100 << 20;
+/// Maximum size of a PDF document that is read, in bytes.
+const MAX_PDF: u64 = 32 << 20;
+/// The first bytes of a PDF document.
+const PDF: &[u8] = b"%PDF-";
 
 #[derive(Debug)]
 pub(crate) struct ReadFile {
     policy: Arc<PathPolicy>,
+    extractor: Arc<dyn Extract>,
 }
 
 #[derive(Deserialize)]
@@ -31,15 +39,16 @@ pub(crate) struct ReadArguments {
 }
 
 impl ReadFile {
-    pub(crate) const fn new(policy: Arc<PathPolicy>) -> Self {
-        Self { policy }
+    pub(crate) const fn new(policy: Arc<PathPolicy>, extractor: Arc<dyn Extract>) -> Self {
+        Self { policy, extractor }
     }
 }
 
 impl Operation for ReadFile {
     type Arguments = ReadArguments;
     const NAME: &'static str = "read_file";
-    const DESCRIPTION: &'static str = "Read a text file, or a part of it, as numbered lines.";
+    const DESCRIPTION: &'static str =
+        "Read a text file or the text of a PDF, or a part of it, as numbered lines.";
     const EFFECT: Effect = Effect::Pure;
 
     fn parameters() -> Value {
@@ -55,19 +64,51 @@ impl Operation for ReadFile {
     }
 
     async fn run(&self, arguments: ReadArguments, context: &ToolContext) -> ToolResult {
-        answer(
-            with_policy(&self.policy, context, move |policy| {
-                read(policy, &arguments)
-            })
-            .await,
-        )
+        let arguments = Arc::new(arguments);
+        let request = Arc::clone(&arguments);
+        let content =
+            with_policy(&self.policy, context, move |policy| open(policy, &request)).await;
+        match content {
+            Ok(Content::Text(text)) => ToolResult::ok(text),
+            Ok(Content::Pdf(document)) => answer(self.pdf(document, &arguments).await),
+            Err(reason) => answer(Err(reason)),
+        }
     }
 }
 
-fn read(policy: &PathPolicy, arguments: &ReadArguments) -> Result<String, String> {
+impl ReadFile {
+    /// Returns the requested lines of the text of a PDF document, which may be hostile.
+    async fn pdf(&self, document: Vec<u8>, arguments: &ReadArguments) -> Result<String, String> {
+        let path = &arguments.path;
+        let found = self
+            .extractor
+            .pdf(document)
+            .await
+            .map_err(|error| format!("cannot read {path}: {}", nanobot_types::chain(&error)))?;
+        let lines = lines(found.text.as_bytes(), arguments)?;
+        let pages = found.pages;
+        let cut = match found.cut {
+            true => " The document is too long: only its beginning is read.",
+            false => "",
+        };
+        Ok(format!(
+            "(Text of a PDF document; number of pages: {pages}. A page without text may be a scan.{cut})\n{lines}"
+        ))
+    }
+}
+
+/// The content of a file.
+enum Content {
+    /// The text to show.
+    Text(String),
+    /// A PDF document, whose text is yet to be extracted.
+    Pdf(Vec<u8>),
+}
+
+fn open(policy: &PathPolicy, arguments: &ReadArguments) -> Result<Content, String> {
     let path = &arguments.path;
     let file = policy.read(path).map_err(|denied| denied.to_string())?;
-    let file = file.open().map_err(|error| unreadable(path, &error))?;
+    let mut file = file.open().map_err(|error| unreadable(path, &error))?;
     let size = file
         .metadata()
         .map_err(|error| unreadable(path, &error))?
@@ -77,9 +118,51 @@ fn read(policy: &PathPolicy, arguments: &ReadArguments) -> Result<String, String
             "{path} is too large to read ({size} bytes, at most {MAX_READ})"
         ));
     }
+    let mut start = Vec::new();
+    let mut take = |most: u64, start: &mut Vec<u8>| {
+        (&mut file)
+            .take(most)
+            .read_to_end(start)
+            .map_err(|error| unreadable(path, &error))
+    };
+    take(16, &mut start)?;
+    if start.starts_with(PDF) {
+        if size > MAX_PDF {
+            return Err(format!(
+                "{path} is too large to read ({size} bytes, at most {MAX_PDF} of a PDF document)"
+            ));
+        }
+        take(MAX_PDF, &mut start)?;
+        return Ok(Content::Pdf(start));
+    }
+    if Picture::of(&start).is_some() {
+        take(HEADER as u64, &mut start)?;
+        return Ok(Content::Text(described(path, &start, size)));
+    }
+    lines(start.as_slice().chain(file), arguments).map(Content::Text)
+}
+
+/// Describes a picture to a model that reads text only.
+fn described(path: &str, header: &[u8], size: u64) -> String {
+    let Some(Picture {
+        format,
+        size: pixels,
+    }) = Picture::of(header)
+    else {
+        return not_utf8(path, 0);
+    };
+    let pixels = pixels.map_or_else(String::new, |(width, height)| {
+        format!(" of {width} × {height} pixels")
+    });
+    format!("({path} is a {format} picture{pixels}, {size} bytes. It has no text.)")
+}
+
+/// Returns the requested lines of a text.
+fn lines(text: impl Read, arguments: &ReadArguments) -> Result<String, String> {
+    let path = &arguments.path;
     let first = arguments.offset.unwrap_or(1).max(1);
     let limit = arguments.limit.unwrap_or(2000).max(1);
-    let window = window::read(file, first, limit).map_err(|error| match error {
+    let window = window::read(text, first, limit).map_err(|error| match error {
         ReadError::Io(error) => unreadable(path, &error),
         ReadError::NotUtf8 { offset } => not_utf8(path, offset),
     })?;

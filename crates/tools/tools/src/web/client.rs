@@ -68,8 +68,8 @@ impl HttpClients {
         &self.guard
     }
 
-    /// Returns the extractor for downloaded pages.
-    pub(super) const fn extractor(&self) -> &Arc<dyn Extract> {
+    /// Returns the extractor for untrusted documents.
+    pub(crate) const fn extractor(&self) -> &Arc<dyn Extract> {
         &self.extractor
     }
 

@@ -55,6 +55,77 @@ async fn reading_numbers_lines_and_states_the_remainder() {
 }
 
 #[tokio::test]
+async fn reading_a_picture_describes_it() {
+    let fixture = Fixture::new();
+    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x02\x80\0\0\x01\xe0\x08\x02";
+    fs::write(fixture.path("ws/p"), png).unwrap();
+    fs::write(fixture.path("ws/short"), b"\xff\xd8\xff").unwrap();
+    for (path, expected) in [
+        (
+            "p",
+            "(p is a PNG picture of 640 × 480 pixels, 26 bytes. It has no text.)",
+        ),
+        (
+            "short",
+            "(short is a JPEG picture, 3 bytes. It has no text.)",
+        ),
+    ] {
+        let output = fixture.call("read_file", json!({"path": path})).await;
+        assert_eq!(output, expected);
+    }
+}
+
+#[tokio::test]
+async fn reading_a_pdf_pages_through_its_text() {
+    let fixture = Fixture::new();
+    fs::write(fixture.path("ws/tea.pdf"), pdf("Boil the water")).unwrap();
+    let heading =
+        "(Text of a PDF document; number of pages: 1. A page without text may be a scan.)\n";
+    for (arguments, lines) in [
+        (
+            json!({"path": "tea.pdf"}),
+            "1| --- Page 1 of 1 ---\n2| Boil the water\n\n(End of file — 2 lines total)",
+        ),
+        (
+            json!({"path": "tea.pdf", "limit": 1}),
+            "1| --- Page 1 of 1 ---\n\n(Showing lines 1-1 of 2. Use offset=2 to continue.)",
+        ),
+    ] {
+        let output = fixture.call("read_file", arguments).await;
+        assert_eq!(output, format!("{heading}{lines}"));
+    }
+    fixture.write("ws/bad.pdf", "%PDF-1.4 and nothing else");
+    let output = fixture.call("read_file", json!({"path": "bad.pdf"})).await;
+    assert!(
+        output.starts_with("Error: cannot read bad.pdf: the PDF is damaged"),
+        "{output}"
+    );
+}
+
+/// Returns a document of one page with a line of text.
+fn pdf(line: &str) -> Vec<u8> {
+    let stream = format!("BT /F1 12 Tf 20 200 Td ({line}) Tj ET");
+    let content = format!("<</Length {}>>stream\n{stream}\nendstream", stream.len());
+    let objects = [
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Count 1/Kids[3 0 R]>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 300]/Contents 4 0 R\
+         /Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>",
+        &content,
+    ];
+    let (mut file, mut table) = ("%PDF-1.4\n".to_owned(), String::new());
+    for (index, object) in objects.iter().enumerate() {
+        table.push_str(&format!("{:010} 00000 n \n", file.len()));
+        file.push_str(&format!("{} 0 obj\n{object}\nendobj\n", index + 1));
+    }
+    let start = file.len();
+    file.push_str(&format!(
+        "xref\n0 5\n0000000000 65535 f \n{table}trailer\n<</Size 5/Root 1 0 R>>\nstartxref\n{start}\n%%EOF"
+    ));
+    file.into_bytes()
+}
+
+#[tokio::test]
 async fn reading_is_bounded_and_always_makes_progress() {
     let fixture = Fixture::new();
     fixture.write("ws/many", "0123456789\n".repeat(20_000));
