@@ -30,7 +30,7 @@ pub(crate) fn text(document: &[u8]) -> Result<PdfText, ExtractError> {
             text.push_str("\n\n");
         }
         // Writing to a string does not fail.
-        write!(text, "--- Page {number} of {count} ---\n").ok();
+        writeln!(text, "--- Page {number} of {count} ---").ok();
         match page(&pdf, *number) {
             Some(content) => text.push_str(content.trim()),
             None => text.push_str("(This page cannot be read.)"),
