@@ -194,10 +194,14 @@ pub(crate) fn check(runtime: &Runtime) -> Result<(), RuntimeError> {
     if let Some((factory, model)) = runtime.extensions().selected_provider(&defaults) {
         return plugged_in(config, &**factory, model).map(drop);
     }
-    match Sections::read(config)?.select(&defaults, runtime.extensions()) {
-        Ok(selection) => configured(config, &defaults, &selection, clients(config)?).map(drop),
-        Err(_) => Ok(()),
-    }
+    let Ok(chosen) = Sections::read(config)?.choose(&defaults, runtime.extensions()) else {
+        return Ok(());
+    };
+    let settings = Sections::settings(config, &chosen.selection)?;
+    // A server of the user is asked for its models only at a start.
+    let model = chosen.model.unwrap_or_default();
+    build(&chosen.selection, &settings, &model, clients(config)?)?;
+    Ok(())
 }
 
 /// Checks that a section of `providers` can be read, and that its key can be sent.
