@@ -166,7 +166,9 @@ fn redacted(record: &Record, redactor: &Redactor) -> Option<Record> {
                 ..end.clone()
             })
         }
-        Entry::Consolidated { .. } | Entry::Reset | Entry::Rewound { .. } => record.entry.clone(),
+        Entry::Consolidated { .. } | Entry::Reset | Entry::Rewound { .. } | Entry::Restored => {
+            record.entry.clone()
+        }
         // Metadata does not belong to a turn.
         Entry::Metadata(_) => return None,
     };
@@ -262,6 +264,7 @@ enum StepLine {
     Rewound {
         to: Seq,
     },
+    Restored {},
 }
 
 fn line(record: &Record) -> Option<BundleLine> {
@@ -277,6 +280,7 @@ fn line(record: &Record) -> Option<BundleLine> {
         Entry::Consolidated { upto } => StepLine::Consolidated { upto: *upto },
         Entry::Reset => StepLine::Reset {},
         Entry::Rewound { to } => StepLine::Rewound { to: *to },
+        Entry::Restored => StepLine::Restored {},
         Entry::Metadata(_) => return None,
     };
     Some(BundleLine {
@@ -305,6 +309,7 @@ impl From<BundleLine> for Record {
             StepLine::Consolidated { upto } => Entry::Consolidated { upto },
             StepLine::Reset {} => Entry::Reset,
             StepLine::Rewound { to } => Entry::Rewound { to },
+            StepLine::Restored {} => Entry::Restored,
         };
         Self {
             seq: line.seq,

@@ -111,6 +111,7 @@ pub(crate) fn first_divergence(turn: &RecordedTurn<'_>, journal: &[Entry]) -> Op
             Entry::Consolidated { .. }
             | Entry::Reset
             | Entry::Rewound { .. }
+            | Entry::Restored
             | Entry::Metadata(_) => {}
         }
     }

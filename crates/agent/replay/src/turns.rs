@@ -40,7 +40,7 @@ impl RecordedTurn<'_> {
         known
             .filter_map(|record| match &record.entry {
                 Entry::Message(entry) => Some(Entry::Message(without_files(entry))),
-                Entry::TurnEnded(_) | Entry::Reset => Some(record.entry.clone()),
+                Entry::TurnEnded(_) | Entry::Reset | Entry::Restored => Some(record.entry.clone()),
                 // Positions are relative to the first entry.
                 Entry::Rewound { to } => Some(Entry::Rewound {
                     to: Seq(to.0.saturating_sub(cursor.0)),
@@ -70,6 +70,7 @@ impl RecordedTurn<'_> {
             Entry::Message(_)
             | Entry::TurnEnded(_)
             | Entry::Rewound { .. }
+            | Entry::Restored
             | Entry::Metadata(_) => Seq(0),
         });
         cursors.max().unwrap_or_default()
@@ -131,7 +132,7 @@ impl<'a> TurnReader<'a> {
                 ChatMessage::Tool(_) | ChatMessage::System { .. } => {}
             },
             Entry::TurnEnded(end) => self.end(index, end),
-            Entry::Reset | Entry::Rewound { .. } => self.close_unfinished(index),
+            Entry::Reset | Entry::Rewound { .. } | Entry::Restored => self.close_unfinished(index),
             Entry::Message(_) | Entry::Consolidated { .. } | Entry::Metadata(_) => {}
         }
     }

@@ -118,6 +118,9 @@ pub enum Entry {
         /// The first message to undo.
         to: Seq,
     },
+    /// Restores the messages of the latest rewind that is not restored yet. It has no effect if a
+    /// message follows that rewind.
+    Restored,
     /// Changes to the session's metadata, which are merged into it; a null value removes a key.
     Metadata(Map),
 }

@@ -53,6 +53,12 @@ pub enum SessionError {
         /// The last possible position.
         last: Seq,
     },
+    /// A session of this key exists already.
+    #[error("there is a session {key} already")]
+    Taken {
+        /// The session.
+        key: SessionKey,
+    },
     /// The entry cannot be encoded.
     #[error("session {key}: an entry cannot be encoded")]
     Encode {

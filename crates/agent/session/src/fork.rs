@@ -86,7 +86,7 @@ fn copy(from: &SessionKey, view: &SessionView, at: Option<Seq>) -> Vec<Entry> {
                 entries.push(Entry::Consolidated { upto: moved(*upto) });
             }
             Entry::Rewound { to } => entries.push(Entry::Rewound { to: moved(*to) }),
-            Entry::Message(_) | Entry::TurnEnded(_) | Entry::Reset => {
+            Entry::Message(_) | Entry::TurnEnded(_) | Entry::Reset | Entry::Restored => {
                 entries.push(record.entry.clone());
             }
         }
@@ -107,9 +107,11 @@ fn records_until(records: &[Record], at: Option<Seq>) -> &[Record] {
     let Some(at) = at else { return records };
     let goes_on = |record: &Record| match record.entry {
         Entry::TurnEnded(_) | Entry::Metadata(_) => record.seq > at,
-        Entry::Message(_) | Entry::Consolidated { .. } | Entry::Reset | Entry::Rewound { .. } => {
-            record.seq >= at
-        }
+        Entry::Message(_)
+        | Entry::Consolidated { .. }
+        | Entry::Reset
+        | Entry::Rewound { .. }
+        | Entry::Restored => record.seq >= at,
     };
     let end = records.iter().position(goes_on).unwrap_or(records.len());
     records.get(..end).unwrap_or(records)

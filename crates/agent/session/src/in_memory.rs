@@ -78,7 +78,7 @@ impl SessionStore for InMemoryStore {
         };
         let wanted = |record: &&Record| match wanted {
             ReadFrom::Range { upto, .. } => {
-                record.seq < upto || matches!(record.entry, Entry::Rewound { .. })
+                record.seq < upto || matches!(record.entry, Entry::Rewound { .. } | Entry::Restored)
             }
             ReadFrom::Cursor | ReadFrom::Seq(_) => true,
         };

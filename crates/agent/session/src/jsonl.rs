@@ -27,8 +27,10 @@ use crate::scan::{self, FileEnd, Marks, ReadRange};
 use crate::slots::Slots;
 use crate::state::SessionState;
 use crate::{
-    Durability, Entry, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView,
+    DeletedSession, Durability, Entry, ReadFrom, Seq, SessionCatalog, SessionError, SessionInfo,
+    SessionPreview, SessionStore, SessionView,
 };
+use crate::{preview, trash};
 
 /// Approximate maximum size of the messages read from the cursor, in bytes; more than any model
 /// accepts.
@@ -43,7 +45,7 @@ const CURSOR_BYTES: u64 = 6 * 1024 * 1024;
 /// `_media_types`. On metadata lines they are `_count` (number of messages before the line),
 /// `_answered` (journal ids of the latest turns) and `_entry` (the entry itself). On both there is
 /// `_continues` (appended together with the line before it). Lines and keys of other programs are
-/// kept unchanged.
+/// kept unchanged. Deleted sessions are in the folder `trash`.
 ///
 /// There may be copies next to a file: `.torn-<time>` holds a line torn by a crash, and
 /// `.moved-<time>` is a session in its legacy location after it was moved.
@@ -121,6 +123,13 @@ impl JsonlStore {
         self.shared.bytes_read.load(Ordering::Relaxed)
     }
 
+    fn store_failed(&self, source: io::Error) -> SessionError {
+        SessionError::Store {
+            path: self.shared.paths.sessions.clone(),
+            source,
+        }
+    }
+
     /// Runs file work for one session on a blocking thread, with exclusive access to the session.
     /// Work that was started is finished, even if the caller no longer waits for it.
     async fn with_session<T: Send + 'static>(
@@ -177,10 +186,42 @@ impl SessionStore for JsonlStore {
         let done = tokio::task::spawn_blocking(move || {
             listing::list(&*shared.disk, &shared.paths, &shared.bytes_read)
         });
-        done.await.map_err(|error| SessionError::Store {
-            path: self.shared.paths.sessions.clone(),
-            source: io::Error::other(error),
-        })?
+        done.await
+            .map_err(|error| self.store_failed(io::Error::other(error)))?
+    }
+
+    fn catalog(&self) -> Option<&dyn SessionCatalog> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl SessionCatalog for JsonlStore {
+    async fn preview(&self, key: &SessionKey) -> Result<SessionPreview, SessionError> {
+        self.with_session(key, |session, slot| session.preview(slot))
+            .await
+    }
+
+    async fn delete(&self, key: &SessionKey) -> Result<bool, SessionError> {
+        self.with_session(key, |session, slot| session.delete(slot))
+            .await
+    }
+
+    async fn restore(&self, key: &SessionKey) -> Result<bool, SessionError> {
+        self.with_session(key, |session, slot| session.restore(slot))
+            .await
+    }
+
+    async fn deleted(&self) -> Result<Vec<DeletedSession>, SessionError> {
+        let shared = self.shared.clone();
+        let done =
+            tokio::task::spawn_blocking(move || trash::list_all(&*shared.disk, &shared.paths));
+        let files = done
+            .await
+            .map_err(io::Error::other)
+            .and_then(|files| files)
+            .map_err(|error| self.store_failed(error))?;
+        Ok(files.into_iter().map(|file| file.session).collect())
     }
 }
 
@@ -233,6 +274,60 @@ impl SessionFile<'_> {
             metadata: cached.state.metadata,
             records,
         })
+    }
+
+    fn preview(&self, slot: &mut SessionSlot) -> Result<SessionPreview, SessionError> {
+        let path = match self.locate(slot)? {
+            Location::Nowhere { .. } => return Ok(SessionPreview::default()),
+            Location::Here(path) | Location::Legacy { old: path, .. } => path,
+        };
+        let failed = |source| self.failed("read", &path, source);
+        let file = self.shared.disk.open(&path, Access::Read).map_err(failed)?;
+        let cached = self.refresh(slot, &path, &*file).map_err(failed)?;
+        preview::preview(
+            &*file,
+            cached.stamp.length,
+            (cached.head, cached.state.cursor),
+            &self.shared.bytes_read,
+        )
+        .map_err(failed)
+    }
+
+    fn delete(&self, slot: &mut SessionSlot) -> Result<bool, SessionError> {
+        let path = match self.locate(slot)? {
+            Location::Nowhere { .. } => return Ok(false),
+            Location::Here(path) | Location::Legacy { old: path, .. } => path,
+        };
+        let failed = |source| self.failed("delete", &path, source);
+        let JsonlShared { disk, folders, .. } = self.shared;
+        // A writer of another process finishes its append first.
+        let file = disk.open(&path, Access::Read).map_err(failed)?;
+        file.lock().map_err(failed)?;
+        trash::delete(&**disk, folders, &path).map_err(failed)?;
+        slot.cached = None;
+        Ok(true)
+    }
+
+    fn restore(&self, slot: &mut SessionSlot) -> Result<bool, SessionError> {
+        let JsonlShared { disk, paths, .. } = self.shared;
+        let failed = |source| self.failed("restore", &paths.sessions, source);
+        let Some(file) = trash::find(&**disk, paths, self.key).map_err(failed)? else {
+            return Ok(false);
+        };
+        let Location::Nowhere { target } = self.locate(slot)? else {
+            return Err(SessionError::Taken {
+                key: self.key.clone(),
+            });
+        };
+        let is_taken = disk.exists(&file.original).map_err(failed)?;
+        let target = if is_taken {
+            target
+        } else {
+            file.original.clone()
+        };
+        trash::restore(&**disk, &file, &target).map_err(failed)?;
+        slot.cached = None;
+        Ok(true)
     }
 
     fn append(
@@ -349,7 +444,7 @@ impl SessionFile<'_> {
         for (number, entry) in entries.iter().enumerate() {
             let continues = number > 0;
             cached.state.apply(entry, cached.head);
-            if let Entry::Rewound { .. } = entry {
+            if let Entry::Rewound { .. } | Entry::Restored = entry {
                 cached.marks.clear();
             }
             match entry {
@@ -361,6 +456,7 @@ impl SessionFile<'_> {
                 | Entry::Consolidated { .. }
                 | Entry::Reset
                 | Entry::Rewound { .. }
+                | Entry::Restored
                 | Entry::Metadata(_) => {
                     line::write_state(
                         &mut bytes,

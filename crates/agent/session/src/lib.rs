@@ -1,7 +1,7 @@
 //! Session logs: append-only, read from the end, replayed into a valid transcript.
 //!
 //! Decision: a session is a log of [`Entry`]s that is only ever appended to, with an optimistic
-//! check of the head. There is no update and no delete: consolidation and reset move a cursor,
+//! check of the head. No entry is updated or removed: consolidation and reset move a cursor,
 //! repair appends the missing results, and a rewind appends an entry that undoes messages. A
 //! [`Seq`] counts message lines only, so it is the same number that the Python program calls
 //! `last_consolidated`.
@@ -23,10 +23,12 @@
 //! # }
 //! ```
 
+mod catalog;
 mod display;
 mod durability;
 mod entry;
 mod error;
+mod exchange;
 mod files;
 mod fork;
 #[doc(hidden)]
@@ -37,6 +39,7 @@ mod line;
 mod listing;
 mod metadata;
 mod paths;
+mod preview;
 mod replay;
 mod rewind;
 mod salvage;
@@ -47,10 +50,14 @@ mod state;
 mod store;
 mod tail;
 mod timestamp;
+mod title;
+mod trash;
 
+pub use catalog::{DeletedSession, SessionCatalog, SessionPreview};
 pub use display::visible_text;
 pub use entry::{Entry, MessageEntry, Record, Seq, TurnEnd, TurnOutcome};
 pub use error::SessionError;
+pub use exchange::LastExchange;
 pub use fork::{branch, fork};
 pub use in_memory::InMemoryStore;
 pub use jsonl::JsonlStore;
@@ -58,9 +65,11 @@ pub use metadata::{AUDIENCE, CONSOLIDATION, ForkOrigin};
 pub use nanobot_disk::Durability;
 pub use paths::SessionPaths;
 pub use replay::{InboundStatus, OpenTurn, Replay, replay};
-pub use rewind::rewind;
+pub use rewind::{restore_rewound, rewind};
 pub use search::{
     IndexedLine, SessionHit, SessionReach, SessionSearch, SessionSearchError, session_files,
     session_of,
 };
 pub use store::{ReadFrom, SessionInfo, SessionStore, SessionView};
+pub use title::{TitleError, check_title, one_line, rename};
+pub use trash::{deleted_at, trash_folder};

@@ -160,6 +160,7 @@ enum EntryField {
     Consolidated { upto: Seq },
     Reset,
     Rewound { to: Seq },
+    Restored,
     Metadata { changes: Map },
 }
 
@@ -170,6 +171,7 @@ impl From<EntryField> for Entry {
             EntryField::Consolidated { upto } => Self::Consolidated { upto },
             EntryField::Reset => Self::Reset,
             EntryField::Rewound { to } => Self::Rewound { to },
+            EntryField::Restored => Self::Restored,
             EntryField::Metadata { changes } => Self::Metadata(changes),
         }
     }
@@ -465,6 +467,7 @@ pub(crate) fn write_state(
         Entry::Consolidated { upto } => Some(EntryField::Consolidated { upto: *upto }),
         Entry::Reset => Some(EntryField::Reset),
         Entry::Rewound { to } => Some(EntryField::Rewound { to: *to }),
+        Entry::Restored => Some(EntryField::Restored),
         Entry::Metadata(changes) => Some(EntryField::Metadata {
             changes: changes.clone(),
         }),

@@ -170,7 +170,7 @@ fn belongs(disk: &dyn Disk, path: &Path, key: &SessionKey) -> io::Result<bool> {
 }
 
 /// Returns the key on the first metadata line near the beginning of the file.
-fn stored_key(disk: &dyn Disk, path: &Path) -> io::Result<Option<SessionKey>> {
+pub(crate) fn stored_key(disk: &dyn Disk, path: &Path) -> io::Result<Option<SessionKey>> {
     let beginning = read_to_end(&*disk.open(path, Access::Read)?, 0, KEY_WINDOW)?;
     Ok(beginning
         .split(|byte| *byte == b'\n')

@@ -136,14 +136,18 @@ fn sent_message(record: &Record) -> Option<Arc<ChatMessage>> {
     let Entry::Message(entry) = &record.entry else {
         return None;
     };
-    let is_command = entry
-        .extra
-        .get("_command")
-        .is_some_and(|mark| *mark != Value::Bool(false) && !mark.is_null());
-    if is_command || says_nothing(&entry.message) {
+    if is_command(entry) || says_nothing(&entry.message) {
         return None;
     }
     Some(entry.sent())
+}
+
+/// `true` for a slash command or its answer, which v0.3 stores among the messages.
+pub(crate) fn is_command(entry: &MessageEntry) -> bool {
+    entry
+        .extra
+        .get("_command")
+        .is_some_and(|mark| *mark != Value::Bool(false) && !mark.is_null())
 }
 
 /// `true` for an empty assistant message, which vendors reject.
@@ -191,7 +195,7 @@ fn open_turn(view: &SessionView) -> Option<OpenTurn> {
     let ends = |entry: &Entry| {
         matches!(
             entry,
-            Entry::TurnEnded(_) | Entry::Reset | Entry::Rewound { .. }
+            Entry::TurnEnded(_) | Entry::Reset | Entry::Rewound { .. } | Entry::Restored
         )
     };
     let ended = view.records.iter().rposition(|record| ends(&record.entry));

@@ -208,9 +208,10 @@ pub(crate) fn records(
                 if seq < from.0 {
                     break;
                 }
-                is_rewound |= matches!(line.entry, Some(Entry::Rewound { .. }));
-                let is_wanted =
-                    |entry: &Entry| seq < span.upto.0 || matches!(entry, Entry::Rewound { .. });
+                let is_rewind =
+                    |entry: &Entry| matches!(entry, Entry::Rewound { .. } | Entry::Restored);
+                is_rewound |= line.entry.as_ref().is_some_and(is_rewind);
+                let is_wanted = |entry: &Entry| seq < span.upto.0 || is_rewind(entry);
                 records.extend(line.entry.filter(is_wanted).map(|entry| Record {
                     seq: Seq(seq),
                     entry,

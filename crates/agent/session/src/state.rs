@@ -29,7 +29,7 @@ impl SessionState {
     /// Applies an entry that is appended after `head` messages.
     pub(crate) fn apply(&mut self, entry: &Entry, head: Seq) {
         match entry {
-            Entry::Message(_) | Entry::Rewound { .. } => {}
+            Entry::Message(_) | Entry::Rewound { .. } | Entry::Restored => {}
             Entry::TurnEnded(end) => self.remember(end.inbound.clone()),
             // Never move the cursor back: a consolidation that started before a reset must not undo
             // it.

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use nanobot_types::{Map, SessionKey, Timestamp};
 
-use crate::{Entry, Record, Seq, SessionError};
+use crate::{Entry, Record, Seq, SessionCatalog, SessionError};
 
 /// Position at which a read begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,4 +98,9 @@ pub trait SessionStore: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// Returns [`SessionError::Store`] if the store as a whole cannot be read.
     async fn list(&self) -> Result<Vec<SessionInfo>, SessionError>;
+
+    /// Returns the store's catalog, if it can delete and restore whole sessions.
+    fn catalog(&self) -> Option<&dyn SessionCatalog> {
+        None
+    }
 }

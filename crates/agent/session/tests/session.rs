@@ -7,6 +7,8 @@
     reason = "a failing test may panic anywhere"
 )]
 
+#[path = "session/catalog.rs"]
+mod catalog;
 #[path = "session/conformance.rs"]
 mod conformance;
 #[path = "session/corpus.rs"]

@@ -205,6 +205,7 @@ pub(crate) fn any_entry() -> impl Strategy<Value = Entry> {
         Just(Entry::Reset),
         (0_u64..20).prop_map(|upto| Entry::Consolidated { upto: Seq(upto) }),
         (0_u64..20).prop_map(|to| Entry::Rewound { to: Seq(to) }),
+        Just(Entry::Restored),
     ]
 }
 

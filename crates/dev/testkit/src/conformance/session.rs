@@ -185,6 +185,8 @@ fn all_kinds() -> Vec<Entry> {
         }),
         Entry::Metadata(map(json!({"title": "t", "gone": null}))),
         Entry::Rewound { to: Seq(4) },
+        Entry::Restored,
+        Entry::Rewound { to: Seq(4) },
         Entry::Consolidated { upto: Seq(2) },
     ]
 }
