@@ -687,7 +687,8 @@ fn slash_commands_are_complete() {
     names.sort_unstable();
     let expected = [
         "agents", "branch", "clear", "compact", "context", "help", "memory", "new", "pairing",
-        "pending", "reset", "restart", "skill", "skills", "start", "status", "stop", "usage",
+        "pending", "redo", "reset", "restart", "retry", "skill", "skills", "start", "status",
+        "stop", "undo", "usage",
     ];
     assert_eq!(names, expected);
 }

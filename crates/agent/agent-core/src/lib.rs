@@ -63,11 +63,12 @@ mod remember_tool;
 mod search_tools;
 mod signal;
 mod subagent;
+mod undo;
 
 pub use address::address_of;
 pub use agent::{
-    Agent, AgentParts, AgentSettings, ContextPart, ContextReport, DirectRequest, TurnReport,
-    TurnRequest, UsageReport,
+    Agent, AgentParts, AgentSettings, ContextPart, ContextReport, DirectRequest,
+    SessionReservation, TurnReport, TurnRequest, UsageReport,
 };
 pub use agent_loop::{
     AgentLoop, Command, CommandContext, CommandReply, CommandTable, CommandTiming,
@@ -91,3 +92,4 @@ pub use subagent::{
     BusSpawner, DirectSpawner, SpawnError, SpawnTool, Spawner, Started, SubagentEnd, SubagentInfo,
     SubagentSettings, SubagentState, SubagentTask, Subagents, is_subagent_session,
 };
+pub use undo::{UndoReport, redo_last_exchange, undo_last_exchange};

@@ -34,5 +34,7 @@ mod skills;
 mod subagents;
 #[path = "agent/turns.rs"]
 mod turns;
+#[path = "agent/undo.rs"]
+mod undo;
 #[path = "agent/world.rs"]
 mod world;

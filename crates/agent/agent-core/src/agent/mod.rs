@@ -41,6 +41,8 @@ use tracing::Instrument as _;
 pub use context_report::{ContextPart, ContextReport};
 pub use direct::DirectRequest;
 pub(crate) use direct::NoSteering;
+pub(crate) use rewind::RetryInput;
+pub use rewind::SessionReservation;
 pub use usage::UsageReport;
 
 use crate::address;
@@ -247,10 +249,12 @@ impl Agent {
     /// Returns [`AgentError::Session`] if the journal failed and [`AgentError::Interrupted`] if the
     /// program shuts down. In both cases the same request resumes the turn later.
     pub async fn run_turn(&self, request: TurnRequest<'_>) -> Result<TurnReport, AgentError> {
-        self.run_turn_noting(request, TurnSteps::default()).await
+        self.run_turn_noting(request, TurnSteps::default(), None)
+            .await
     }
 
-    /// Runs a turn as [`Agent::run_turn`] does, and notes the step under way in `steps`.
+    /// Runs a turn as [`Agent::run_turn`] does, and notes the step under way in `steps`. A new turn
+    /// replaces the last exchange if that begins at `replaces`.
     ///
     /// # Errors
     /// See [`Agent::run_turn`].
@@ -258,18 +262,20 @@ impl Agent {
         &self,
         request: TurnRequest<'_>,
         steps: TurnSteps,
+        replaces: Option<Seq>,
     ) -> Result<TurnReport, AgentError> {
         let TurnFacts {
             session, channel, ..
         } = &request.facts;
         let span = tracing::info_span!("turn", %session, trace = %request.trace, %channel);
-        self.turn(request, steps).instrument(span).await
+        self.turn(request, steps, replaces).instrument(span).await
     }
 
     async fn turn(
         &self,
         request: TurnRequest<'_>,
         steps: TurnSteps,
+        replaces: Option<Seq>,
     ) -> Result<TurnReport, AgentError> {
         let session = request.facts.session.clone();
         let _owner = self.locks.lock(&session).await;
@@ -280,7 +286,8 @@ impl Agent {
         self.consolidator.calibrator().load().await;
         let view = self.sessions.read(&session, ReadFrom::Cursor).await?;
         let view = self.make_room(&session, view, &request.observer).await?;
-        let view = self.shorten_heartbeat(&session, view).await?;
+        let mut view = self.shorten_heartbeat(&session, view).await?;
+        let replaced = replaces.and_then(|from| rewind::replace_exchange(&mut view, from));
         let mut log =
             SessionLog::new(self.sessions.clone(), &request.facts, view.head).with_steps(steps);
         log.conversation = ConversationSize::of(&view);
@@ -292,6 +299,7 @@ impl Agent {
                 mut repairs,
                 messages,
             } => {
+                repairs.splice(0..0, replaced);
                 repairs.extend(self.audience_change(&view, &request.facts));
                 repairs.extend(address::address_change(&view.metadata, &request.facts));
                 self.events.send(Event::TurnStarted {

@@ -137,6 +137,12 @@ impl PrefixWatch {
         }
     }
 
+    /// Forgets the requests of a session that was deleted.
+    pub(crate) async fn forget(&self, session: &SessionKey) {
+        self.memory().sessions.remove(session);
+        self.save(session, &PrefixState::default()).await;
+    }
+
     async fn save(&self, session: &SessionKey, state: &PrefixState) {
         let last = state.last.as_deref().map(|last| LastRequest {
             fingerprint: last.fingerprint.shortened(SAVED_MESSAGES),

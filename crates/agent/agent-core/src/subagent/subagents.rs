@@ -241,7 +241,7 @@ impl Subagents {
             interrupt: interrupt.clone(),
             steering: &mut NoSteering,
         };
-        Ok(agent.run_turn_noting(request, steps).await?.into())
+        Ok(agent.run_turn_noting(request, steps, None).await?.into())
     }
 
     /// Ends a task without running it any further. An end that is already recorded stays.

@@ -27,7 +27,7 @@ impl Running {
         Self::with(world, LoopSettings::default()).await
     }
 
-    async fn with(world: &World, settings: LoopSettings) -> Self {
+    pub(crate) async fn with(world: &World, settings: LoopSettings) -> Self {
         let bus = Arc::new(MemoryBus::new());
         let out = bus.outbound(&"telegram".into()).await.unwrap();
         let cancel = CancellationToken::new();

@@ -13,6 +13,7 @@ mod pending;
 mod reports;
 mod skill;
 mod table;
+mod undo;
 
 use async_trait::async_trait;
 use nanobot_types::CommandInfo;
@@ -23,6 +24,7 @@ pub use table::{CommandTable, DuplicateCommand};
 pub(super) use table::Parsed;
 
 use crate::AgentError;
+use crate::agent::RetryInput;
 
 /// Usage of a command that accepts any text and ignores it. Help does not show it.
 const ANY_TEXT: &str = "[…]";
@@ -61,9 +63,19 @@ pub trait Command: Send + Sync + std::fmt::Debug {
 pub struct CommandReply {
     pub(super) text: String,
     pub(super) then: Option<Box<dyn FnOnce() + Send>>,
+    /// Set if the reply is that of a turn, which answers this message again.
+    pub(super) retry: Option<RetryInput>,
 }
 
 impl CommandReply {
+    /// Creates the reply of a command of a lane that answers a message again.
+    fn retry(input: RetryInput) -> Self {
+        Self {
+            retry: Some(input),
+            ..Self::from(String::new())
+        }
+    }
+
     /// Adds a follow-up that must not happen before the reply is stored and the command's message
     /// settled. It must not block.
     #[must_use]
@@ -80,6 +92,7 @@ impl<T: Into<String>> From<T> for CommandReply {
         Self {
             text: text.into(),
             then: None,
+            retry: None,
         }
     }
 }

@@ -28,10 +28,11 @@ use tokio_util::sync::CancellationToken;
 use self::handle::{LaneHandle, LaneState, Queued};
 use self::notices::{BusNotifier, BusObserver};
 use self::steering::{LaneSteering, entry_of, facts_of};
-use super::commands::{Command, CommandTiming, Parsed};
+use super::commands::{Command, CommandReply, CommandTiming, Parsed};
 use super::shared::LoopState;
+use crate::agent::RetryInput;
 use crate::subagent::{is_note, reported_by};
-use crate::{AgentError, TurnReport, TurnRequest};
+use crate::{AgentError, TurnReport, TurnRequest, UndoReport};
 
 /// Maximum number of times that the backoff doubles.
 const MAX_BACKOFF_DOUBLINGS: u32 = 6;
@@ -209,7 +210,7 @@ impl Lane {
                 self.record_only(queued).await
             }
             Some((command, arguments)) => {
-                self.handle_command(&*command, &arguments, queued, &cancel)
+                self.handle_command(&*command, &arguments, queued, cancel)
                     .await
             }
             None => {
@@ -217,14 +218,32 @@ impl Lane {
                     .agent
                     .set_delivery(&mut queued.delivery.message)
                     .await;
-                self.turn(queued, cancel).await
+                self.turn(queued, cancel, None).await
             }
         }
     }
 
-    async fn turn(&mut self, queued: &Queued, cancel: CancellationToken) -> Handled {
+    /// Runs a turn for a message. A retry sends an earlier message again, in the name of this one.
+    async fn turn(
+        &mut self,
+        queued: &Queued,
+        cancel: CancellationToken,
+        retry: Option<RetryInput>,
+    ) -> Handled {
         let shared = self.shared.clone();
         let message = &queued.delivery.message;
+        let replaces = retry.as_ref().and_then(|retry| retry.replaces);
+        let entry = match retry {
+            Some(RetryInput { text, media, .. }) => {
+                let again = InboundMessage {
+                    content: text,
+                    media,
+                    ..message.clone()
+                };
+                entry_of(&shared, &again).await
+            }
+            None => entry_of(&shared, message).await,
+        };
         let mut steering = LaneSteering {
             shared: &shared,
             commands: &shared.commands,
@@ -235,7 +254,7 @@ impl Lane {
         };
         let request = TurnRequest {
             facts: facts_of(message, &self.session),
-            entry: entry_of(&shared, message).await,
+            entry,
             trace: message.turn_id(),
             observer: Arc::new(BusObserver {
                 shared: shared.clone(),
@@ -247,7 +266,7 @@ impl Lane {
         };
         match shared
             .agent
-            .run_turn_noting(request, shared.steps_of(message))
+            .run_turn_noting(request, shared.steps_of(message), replaces)
             .await
         {
             Ok(report) => {
@@ -285,18 +304,33 @@ impl Lane {
 
     /// Runs a command of the lane. Its journal may fail like that of a turn.
     async fn handle_command(
-        &self,
+        &mut self,
         command: &dyn Command,
         arguments: &str,
         queued: &Queued,
-        cancel: &CancellationToken,
+        cancel: CancellationToken,
     ) -> Handled {
         let delivery = &queued.delivery;
-        match self
+        let done = self
             .shared
-            .run_command(command, arguments, &self.session, &delivery.message, cancel)
-            .await
-        {
+            .run_command(
+                command,
+                arguments,
+                &self.session,
+                &delivery.message,
+                &cancel,
+            )
+            .await;
+        match done {
+            Ok(CommandReply {
+                retry: Some(retry), ..
+            }) => {
+                let undone = retry.undone.as_ref();
+                if let Some(remaining) = undone.and_then(UndoReport::remaining) {
+                    self.shared.notice(&delivery.message, &remaining);
+                }
+                self.turn(queued, cancel, Some(retry)).await
+            }
             Ok(reply) => match self.shared.reply(delivery, reply).await {
                 Ok(()) => {
                     self.shared.turn_ended(&delivery.message);
