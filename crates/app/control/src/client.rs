@@ -15,7 +15,7 @@ use crate::socket::{Stream, connect};
 use crate::terminals::terminal_message;
 use crate::{
     ChannelState, ControlError, ControlRequest, ControlResponse, GatewayInfo, SessionEditError,
-    SessionEditor, TerminalEvent,
+    SessionEditor, TerminalEvent, UndoneExchange,
 };
 
 /// Timeout for the handshake. The caller decides what a timeout means: a gateway that owns the
@@ -269,6 +269,14 @@ impl ControlClient {
             answer => Ok(answer),
         }
     }
+
+    /// Requests a change that is answered with [`ControlResponse::Done`].
+    async fn edit(&self, request: &ControlRequest) -> Result<(), SessionEditError> {
+        match self.edit_session(request).await? {
+            ControlResponse::Done => Ok(()),
+            other => Err(unexpected(&other).into()),
+        }
+    }
 }
 
 #[async_trait]
@@ -291,16 +299,41 @@ impl SessionEditor for ControlClient {
     }
 
     async fn rewind(&self, session: &str, to: u64) -> Result<(), SessionEditError> {
+        let session = session.to_owned();
+        self.edit(&ControlRequest::SessionRewind { session, to })
+            .await
+    }
+
+    async fn rename(&self, session: &str, name: Option<&str>) -> Result<(), SessionEditError> {
+        let (session, name) = (session.to_owned(), name.map(str::to_owned));
+        self.edit(&ControlRequest::SessionRename { session, name })
+            .await
+    }
+
+    async fn delete(&self, session: &str) -> Result<(), SessionEditError> {
+        let session = session.to_owned();
+        self.edit(&ControlRequest::SessionDelete { session }).await
+    }
+
+    async fn restore(&self, session: &str) -> Result<(), SessionEditError> {
+        let session = session.to_owned();
+        self.edit(&ControlRequest::SessionRestore { session }).await
+    }
+
+    async fn undo(&self, session: &str) -> Result<UndoneExchange, SessionEditError> {
+        let session = session.to_owned();
         match self
-            .edit_session(&ControlRequest::SessionRewind {
-                session: session.to_owned(),
-                to,
-            })
+            .edit_session(&ControlRequest::SessionUndo { session })
             .await?
         {
-            ControlResponse::Done => Ok(()),
+            ControlResponse::Undone(undone) => Ok(undone),
             other => Err(unexpected(&other).into()),
         }
+    }
+
+    async fn redo(&self, session: &str) -> Result<(), SessionEditError> {
+        let session = session.to_owned();
+        self.edit(&ControlRequest::SessionRedo { session }).await
     }
 }
 

@@ -27,7 +27,7 @@ use crate::parts::ControlState;
 use crate::seats::ControlSeat;
 use crate::socket::Stream;
 use crate::terminals::terminal_message;
-use crate::{ControlRequest, ControlResponse, TerminalEvent};
+use crate::{ControlRequest, ControlResponse, SessionEditError, TerminalEvent};
 
 /// Capacity of a client's queue of pending responses.
 const QUEUE_CAPACITY: usize = 1024;
@@ -109,6 +109,7 @@ impl PeerConnection {
         writer: &mut (impl AsyncWrite + Unpin),
     ) -> io::Result<()> {
         let ledger = &self.shared.parts.ledger;
+        let editor = &self.shared.parts.session_editor;
         let answer = match request {
             ControlRequest::Ping => ControlResponse::Pong(self.shared.parts.about.clone()),
             ControlRequest::InboxList {
@@ -137,23 +138,24 @@ impl PeerConnection {
                 .await
                 .map_or_else(failed, |()| ControlResponse::Done),
             ControlRequest::SessionFork { session, at, to } => {
-                let copied = self
-                    .shared
-                    .parts
-                    .session_editor
-                    .fork(&session, at, to.as_deref())
-                    .await;
+                let copied = editor.fork(&session, at, to.as_deref()).await;
                 copied.map_or_else(ControlResponse::NotCut, |session| ControlResponse::Copied {
                     session,
                 })
             }
-            ControlRequest::SessionRewind { session, to } => self
-                .shared
-                .parts
-                .session_editor
-                .rewind(&session, to)
+            ControlRequest::SessionRewind { session, to } => {
+                edited(editor.rewind(&session, to).await)
+            }
+            ControlRequest::SessionRename { session, name } => {
+                edited(editor.rename(&session, name.as_deref()).await)
+            }
+            ControlRequest::SessionDelete { session } => edited(editor.delete(&session).await),
+            ControlRequest::SessionRestore { session } => edited(editor.restore(&session).await),
+            ControlRequest::SessionUndo { session } => editor
+                .undo(&session)
                 .await
-                .map_or_else(ControlResponse::NotCut, |()| ControlResponse::Done),
+                .map_or_else(ControlResponse::NotCut, ControlResponse::Undone),
+            ControlRequest::SessionRedo { session } => edited(editor.redo(&session).await),
             ControlRequest::Channels => ControlResponse::Channels {
                 channels: self.shared.parts.channels.states(),
             },
@@ -308,6 +310,10 @@ async fn next(active: &mut Option<ActiveSession>) -> Option<ControlResponse> {
         Some(active) => active.answers.recv().await,
         None => std::future::pending().await,
     }
+}
+
+fn edited(done: Result<(), SessionEditError>) -> ControlResponse {
+    done.map_or_else(ControlResponse::NotCut, |()| ControlResponse::Done)
 }
 
 fn failed(error: BusError) -> ControlResponse {

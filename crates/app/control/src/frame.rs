@@ -12,7 +12,7 @@ use nanobot_types::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{ChannelState, SessionEditError};
+use crate::{ChannelState, SessionEditError, UndoneExchange};
 
 /// Maximum length of a request line, in bytes.
 pub const REQUEST_LIMIT: usize = 1 << 20;
@@ -65,6 +65,34 @@ pub enum ControlRequest {
         session: String,
         /// The last message to keep.
         to: u64,
+    },
+    /// Names a conversation: [`ControlResponse::Done`].
+    SessionRename {
+        /// Its key.
+        session: String,
+        /// Its new name; no name removes the present one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
+    /// Moves a conversation aside, in which no turn is running: [`ControlResponse::Done`].
+    SessionDelete {
+        /// Its key.
+        session: String,
+    },
+    /// Restores a deleted conversation: [`ControlResponse::Done`].
+    SessionRestore {
+        /// Its key.
+        session: String,
+    },
+    /// Undoes the last exchange of a conversation: [`ControlResponse::Undone`].
+    SessionUndo {
+        /// Its key.
+        session: String,
+    },
+    /// Restores what was undone last in a conversation: [`ControlResponse::Done`].
+    SessionRedo {
+        /// Its key.
+        session: String,
     },
     /// Asks for the states of the channels: [`ControlResponse::Channels`].
     Channels,
@@ -133,7 +161,9 @@ pub enum ControlResponse {
         /// The key of the copy.
         session: String,
     },
-    /// A conversation was not forked or rewound; the reason is machine-readable.
+    /// An exchange was undone.
+    Undone(UndoneExchange),
+    /// A conversation was not changed; the reason is machine-readable.
     NotCut(SessionEditError),
     /// The request was refused.
     Refused {
@@ -276,6 +306,44 @@ mod tests {
                     media: vec!["/m/cli/a-0f.png".into()],
                 },
             ),
+            (
+                r#"{"request":"session_rename","session":"cli:a","name":"Trip"}"#,
+                ControlRequest::SessionRename {
+                    session: "cli:a".to_owned(),
+                    name: Some("Trip".to_owned()),
+                },
+            ),
+            (
+                r#"{"request":"session_rename","session":"cli:a"}"#,
+                ControlRequest::SessionRename {
+                    session: "cli:a".to_owned(),
+                    name: None,
+                },
+            ),
+            (
+                r#"{"request":"session_delete","session":"cli:a"}"#,
+                ControlRequest::SessionDelete {
+                    session: "cli:a".to_owned(),
+                },
+            ),
+            (
+                r#"{"request":"session_restore","session":"cli:a"}"#,
+                ControlRequest::SessionRestore {
+                    session: "cli:a".to_owned(),
+                },
+            ),
+            (
+                r#"{"request":"session_undo","session":"cli:a"}"#,
+                ControlRequest::SessionUndo {
+                    session: "cli:a".to_owned(),
+                },
+            ),
+            (
+                r#"{"request":"session_redo","session":"cli:a"}"#,
+                ControlRequest::SessionRedo {
+                    session: "cli:a".to_owned(),
+                },
+            ),
         ];
         for (line, request) in table {
             assert_eq!(
@@ -284,6 +352,17 @@ mod tests {
             );
             assert_eq!(serde_json::to_string(&request).unwrap(), line);
         }
+        let undone = ControlResponse::Undone(UndoneExchange {
+            asked: "hi".to_owned(),
+            effects: vec!["exec(\"ls\")".to_owned()],
+        });
+        let line = r#"{"answer":"undone","asked":"hi","effects":["exec(\"ls\")"]}"#;
+        assert_eq!(serde_json::to_string(&undone).unwrap(), line);
+        let refused = ControlResponse::NotCut(SessionEditError::Unknown {
+            session: "cli:a".to_owned(),
+        });
+        let line = r#"{"answer":"not_cut","reason":"unknown","session":"cli:a"}"#;
+        assert_eq!(serde_json::to_string(&refused).unwrap(), line);
         let event = ControlResponse::Event {
             position: 0,
             event: TerminalEvent::StreamEnd { resuming: true },

@@ -35,5 +35,5 @@ pub use error::ControlError;
 pub use frame::{ControlRequest, ControlResponse, GatewayInfo, REQUEST_LIMIT, TerminalEvent};
 pub use parts::{ControlParts, ShutdownTokens, UnseenReplies};
 pub use server::{ControlServer, RunningControl};
-pub use session_editor::{SessionEditError, SessionEditor};
+pub use session_editor::{SessionEditError, SessionEditor, UndoneExchange};
 pub use terminals::{TERMINAL_CHANNEL, terminal_message};

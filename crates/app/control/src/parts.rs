@@ -20,7 +20,7 @@ pub struct ControlParts {
     pub ledger: Arc<dyn Ledger>,
     /// The states of channels.
     pub channels: Arc<dyn Channels>,
-    /// Forks and rewinds conversations.
+    /// Changes conversations.
     pub session_editor: Arc<dyn SessionEditor>,
     /// Reports the ends of turns.
     pub events: EventFeed,

@@ -1,11 +1,11 @@
-//! Forking and rewinding conversations on request of a command.
+//! Changes to whole conversations on request of a command.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::ControlError;
 
-/// Reason why a conversation was not forked or rewound.
+/// Reason why a conversation was not changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum SessionEditError {
@@ -33,6 +33,36 @@ pub enum SessionEditError {
         /// The requested key of the copy.
         session: String,
     },
+    /// There is no such conversation.
+    #[error("there is no conversation {session}")]
+    Unknown {
+        /// The requested conversation.
+        session: String,
+    },
+    /// Its subagents have not finished.
+    #[error("subagents of {session} are at work")]
+    Subagents {
+        /// The conversation.
+        session: String,
+    },
+    /// There is no exchange that can be undone.
+    #[error("there is no message to undo in {session}")]
+    NothingToUndo {
+        /// The conversation.
+        session: String,
+    },
+    /// There is nothing that can be restored.
+    #[error("there is nothing to restore of {session}")]
+    NothingToRestore {
+        /// The conversation.
+        session: String,
+    },
+    /// The new name cannot be used.
+    #[error("{why}")]
+    Name {
+        /// Reason for the user.
+        why: String,
+    },
     /// The conversation could not be read or written, or the gateway is gone.
     #[error("{why}")]
     Failed {
@@ -50,7 +80,17 @@ impl From<ControlError> for SessionEditError {
     }
 }
 
-/// Forks and rewinds conversations for other commands.
+/// An exchange that was undone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndoneExchange {
+    /// The person's message, as one line.
+    pub asked: String,
+    /// Tool calls whose effects remain, such as written files and sent messages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<String>,
+}
+
+/// Changes conversations for other commands.
 #[async_trait]
 pub trait SessionEditor: Send + Sync + std::fmt::Debug {
     /// Copies a conversation, entirely or up to message `at`, to `to` or to the first free name.
@@ -70,4 +110,37 @@ pub trait SessionEditor: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// Returns [`SessionEditError`]; nothing is undone then.
     async fn rewind(&self, session: &str, to: u64) -> Result<(), SessionEditError>;
+
+    /// Names a conversation; `None` removes its name. Possible while a turn is running.
+    ///
+    /// # Errors
+    /// Returns [`SessionEditError`]; nothing is changed then.
+    async fn rename(&self, session: &str, name: Option<&str>) -> Result<(), SessionEditError>;
+
+    /// Moves a conversation aside, so that it can be restored until its retention is over. Not
+    /// possible while a turn is running.
+    ///
+    /// # Errors
+    /// Returns [`SessionEditError`]; nothing is changed then.
+    async fn delete(&self, session: &str) -> Result<(), SessionEditError>;
+
+    /// Restores the conversation of this key that was deleted last.
+    ///
+    /// # Errors
+    /// Returns [`SessionEditError`]; nothing is changed then.
+    async fn restore(&self, session: &str) -> Result<(), SessionEditError>;
+
+    /// Undoes the last message of a person and everything after it. Not possible while a turn is
+    /// running.
+    ///
+    /// # Errors
+    /// Returns [`SessionEditError`]; nothing is undone then.
+    async fn undo(&self, session: &str) -> Result<UndoneExchange, SessionEditError>;
+
+    /// Restores what was undone last, unless a message followed. Not possible while a turn is
+    /// running.
+    ///
+    /// # Errors
+    /// Returns [`SessionEditError`]; nothing is restored then.
+    async fn redo(&self, session: &str) -> Result<(), SessionEditError>;
 }

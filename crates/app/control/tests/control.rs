@@ -14,7 +14,7 @@ use nanobot_bus::{
 use nanobot_control::{
     ChannelState, Channels, ControlClient, ControlConversation, ControlError, ControlParts,
     ControlServer, ConversationEvent, GatewayInfo, SessionEditError, SessionEditor, ShutdownTokens,
-    TerminalEvent, UnseenReplies,
+    TerminalEvent, UndoneExchange, UnseenReplies,
 };
 use nanobot_types::{Event, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, StreamId};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -66,6 +66,37 @@ impl SessionEditor for Scissors {
             }),
             _ => Ok(()),
         }
+    }
+
+    async fn rename(&self, session: &str, name: Option<&str>) -> Result<(), SessionEditError> {
+        match name {
+            Some("bad") => Err(SessionEditError::Name {
+                why: "no".to_owned(),
+            }),
+            _ => self.rewind(session, 0).await,
+        }
+    }
+
+    async fn delete(&self, session: &str) -> Result<(), SessionEditError> {
+        self.rewind(session, 0).await
+    }
+
+    async fn restore(&self, session: &str) -> Result<(), SessionEditError> {
+        Err(SessionEditError::NothingToRestore {
+            session: session.to_owned(),
+        })
+    }
+
+    async fn undo(&self, session: &str) -> Result<UndoneExchange, SessionEditError> {
+        self.rewind(session, 0).await?;
+        Ok(UndoneExchange {
+            asked: session.to_owned(),
+            effects: vec!["message".to_owned()],
+        })
+    }
+
+    async fn redo(&self, session: &str) -> Result<(), SessionEditError> {
+        self.rewind(session, 0).await
     }
 }
 
@@ -586,6 +617,38 @@ async fn fork_and_rewind_return_the_error_of_the_gateway() {
         client.rewind("cli:a", 1).await,
         Err(SessionEditError::Failed { .. })
     ));
+}
+
+#[tokio::test]
+async fn session_changes_return_the_answer_of_the_gateway() {
+    let gateway = Gateway::start().await;
+    let client = gateway.client().await;
+    let busy = || SessionEditError::AtWork {
+        session: "busy".to_owned(),
+    };
+    client.rename("cli:a", Some("Trip")).await.unwrap();
+    client.rename("cli:a", None).await.unwrap();
+    let why = "no".to_owned();
+    assert_eq!(
+        client.rename("cli:a", Some("bad")).await,
+        Err(SessionEditError::Name { why })
+    );
+    client.delete("cli:a").await.unwrap();
+    assert_eq!(client.delete("busy").await, Err(busy()));
+    let session = "cli:a".to_owned();
+    assert_eq!(
+        client.restore("cli:a").await,
+        Err(SessionEditError::NothingToRestore { session })
+    );
+    let undone = UndoneExchange {
+        asked: "cli:a".to_owned(),
+        effects: vec!["message".to_owned()],
+    };
+    assert_eq!(client.undo("cli:a").await, Ok(undone));
+    assert_eq!(client.undo("busy").await, Err(busy()));
+    client.redo("cli:a").await.unwrap();
+    assert_eq!(client.redo("busy").await, Err(busy()));
+    gateway.stop().await;
 }
 
 /// Programs of the same user that connect and send nothing, or never end their line.
