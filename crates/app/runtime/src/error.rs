@@ -13,6 +13,7 @@ use nanobot_control::ControlError;
 use nanobot_provider::ProviderConfigError;
 use nanobot_providers::{BuildError, KeyError, ListError, ProxyError, SelectError};
 use nanobot_server::ServerError;
+use nanobot_session::SessionError;
 use nanobot_state::StateError;
 use nanobot_tools::ToolsError;
 pub use nanobot_types::chain;
@@ -139,6 +140,9 @@ pub enum RuntimeError {
     /// The ledger refused the operation, or failed.
     #[error(transparent)]
     Ledger(#[from] BusError),
+    /// The conversations cannot be read.
+    #[error(transparent)]
+    Sessions(#[from] SessionError),
     /// The assistant failed.
     #[error(transparent)]
     Agent(#[from] AgentError),
@@ -187,7 +191,7 @@ impl RuntimeError {
             Self::NoChannel { name, .. } => {
                 Some(format!("`nanobot channels login {name}` sets one up where the platform is known."))
             }
-            Self::Agent(_) => Some(
+            Self::Agent(_) | Self::Sessions(_) => Some(
                 "Check the permissions and the free space of the workspace; `nanobot status` shows where it is."
                     .to_owned(),
             ),

@@ -57,6 +57,10 @@ pub use operator::channel_login::{ChannelLogin, PendingKey};
 pub use operator::channel_status::{ChannelReport, Probed, channels_status};
 pub use operator::channel_test::{ChannelTest, TestOutcome};
 pub use operator::config_edit::{EffectTime, check_edit};
+pub use operator::conversations::{
+    ConversationFilter, ConversationName, ConversationNameError, ConversationSummary,
+    ShownExchange, check_conversation_name, conversations, last_exchange,
+};
 pub use operator::doctor;
 pub use operator::inbox::Inbox;
 pub use operator::onboard::{
@@ -81,7 +85,7 @@ pub use nanobot_channels::{
     AccessNotice, AccessRules, PairingError, PairingStore, Pairings, PendingPairing, Person, Weight,
 };
 pub use nanobot_control::{
-    ChannelState, GatewayInfo, SessionEditError, SessionEditor, TerminalEvent,
+    ChannelState, GatewayInfo, SessionEditError, SessionEditor, TerminalEvent, UndoneExchange,
 };
 pub use nanobot_cron as jobs;
 pub use nanobot_memory as memory;

@@ -186,6 +186,8 @@ pub struct RetentionSettings {
     /// Days that stored prompts of sessions are kept; 0 keeps them for ever. A session without its
     /// stored prompt misses the prompt cache once.
     pub prompt_days: u32,
+    /// Deleted sessions, which can be restored until then.
+    pub deleted_session_days: u32,
 }
 
 impl Default for RetentionSettings {
@@ -197,6 +199,7 @@ impl Default for RetentionSettings {
             subagent_days: 30,
             tool_result_days: 30,
             prompt_days: 30,
+            deleted_session_days: 30,
         }
     }
 }

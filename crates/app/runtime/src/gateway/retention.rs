@@ -1,10 +1,10 @@
 //! Retention: removes old settled messages, received files, rotated logs, transcripts of subagents,
-//! prompts of sessions, and day notes.
+//! prompts of sessions, deleted sessions, and day notes.
 //!
 //! Decision: runs at the start and once a day while the gateway runs. Only what the gateway itself
 //! wrote is removed, recognised by its name (a home may hold another program's files), and only
 //! regular files below its own folders: links are not followed. In the workspace nothing is touched
-//! but the sessions of subagents, and day notes if `memory` says so.
+//! but the sessions of subagents, deleted sessions, and day notes if `memory` says so.
 
 use std::collections::HashSet;
 use std::io;
@@ -17,7 +17,7 @@ use nanobot_channels::FileMediaStore;
 use nanobot_config::Config;
 use nanobot_context::FilePromptStore;
 use nanobot_memory::MarkdownStore;
-use nanobot_session::SessionPaths;
+use nanobot_session::{SessionPaths, deleted_at, trash_folder};
 use nanobot_state::SqliteBus;
 use tokio_util::sync::CancellationToken;
 
@@ -124,6 +124,7 @@ impl Retention {
             subagent_days,
             tool_result_days,
             prompt_days,
+            deleted_session_days,
         } = self.settings;
         if let Some(age) = age(ledger_days) {
             match self.bus.prune(age).await {
@@ -158,6 +159,11 @@ impl Retention {
                 sessions
                     .iter()
                     .for_each(|folder| remove_older(folder, age, is_subagent_session));
+            }
+            if let Some(age) = age(deleted_session_days) {
+                sessions
+                    .iter()
+                    .for_each(|folder| remove_deleted(&trash_folder(folder), age));
             }
             if let Some(age) = age(prompt_days) {
                 remove_older(&prompts, age, FilePromptStore::is_store_file);
@@ -214,13 +220,28 @@ fn is_subagent_session(path: &Path) -> bool {
     stem.is_some_and(|stem| is_plain(stem) || is_encoded(stem))
 }
 
+/// Removes deleted sessions by the time of their deletion, which is in their names.
+fn remove_deleted(trash: &Path, age: Duration) {
+    let now = chrono::Local::now();
+    remove_files(trash, |path, _| {
+        let since = deleted_at(path).and_then(|at| now.signed_duration_since(at).to_std().ok());
+        since.is_some_and(|since| since >= age)
+    });
+}
+
 fn remove_older(root: &Path, age: Duration, matches: impl Fn(&Path) -> bool) {
     let Some(before) = SystemTime::now().checked_sub(age) else {
         return;
     };
+    remove_files(root, |path, metadata| {
+        matches(path) && !metadata.modified().is_ok_and(|modified| modified >= before)
+    });
+}
+
+fn remove_files(root: &Path, is_expired: impl Fn(&Path, &std::fs::Metadata) -> bool) {
     let mut removed: usize = 0;
     let walked = walk(root, &mut |path, metadata| {
-        if !matches(path) || metadata.modified().is_ok_and(|modified| modified >= before) {
+        if !is_expired(path, metadata) {
             return;
         }
         match std::fs::remove_file(path) {
@@ -366,6 +387,28 @@ mod tests {
                 expected,
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn deleted_sessions_expire_by_the_time_in_their_names() {
+        let trash = tempfile::tempdir().unwrap();
+        let name = |days: u32| {
+            let at = chrono::Local::now() - DAY * days;
+            format!("cli_a.jsonl.deleted-{}", at.format("%Y%m%dT%H%M%S"))
+        };
+        // The last write was long ago in all of them.
+        for name in [&name(31), &name(29), "cli_a.jsonl", "notes.deleted-soon"] {
+            file(&trash.path().join(name), 99);
+        }
+        remove_deleted(trash.path(), DAY * 30);
+        for (name, stays) in [
+            (name(31).as_str(), false),
+            (&name(29), true),
+            ("cli_a.jsonl", true),
+            ("notes.deleted-soon", true),
+        ] {
+            assert_eq!(trash.path().join(name).exists(), stays, "{name}");
         }
     }
 

@@ -1,16 +1,16 @@
-//! Forks and rewinds of conversations of a running agent.
+//! Changes to conversations of a running agent.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_agent_core::{Agent, AgentError};
-use nanobot_control::{SessionEditError, SessionEditor};
+use nanobot_agent_core::{Agent, AgentError, SessionReservation, UndoReport, redo_last_exchange};
+use nanobot_control::{SessionEditError, SessionEditor, UndoneExchange};
 use nanobot_session::{Seq, SessionError, SessionStore};
 use nanobot_types::SessionKey;
 
 use crate::error::chain;
 
-/// Forks and rewinds conversations while the agent works on others.
+/// Changes conversations while the agent works on others.
 #[derive(Debug)]
 pub(crate) struct AgentSessionEditor {
     pub(crate) agent: Arc<Agent>,
@@ -35,9 +35,128 @@ impl SessionEditor for AgentSessionEditor {
             Ok(None) => Err(SessionEditError::AtWork {
                 session: session.to_owned(),
             }),
-            Err(AgentError::Session(error)) => Err(edit_error(&error)),
-            Err(error) => Err(SessionEditError::Failed { why: chain(&error) }),
+            Err(error) => Err(agent_error(&error)),
         }
+    }
+
+    async fn rename(&self, session: &str, name: Option<&str>) -> Result<(), SessionEditError> {
+        rename(&**self.agent.sessions(), session, name).await
+    }
+
+    async fn delete(&self, session: &str) -> Result<(), SessionEditError> {
+        let key = SessionKey::from(session);
+        let subagents = self.agent.subagents();
+        if subagents.is_some_and(|subagents| !subagents.of_session(&key).is_empty()) {
+            let session = session.to_owned();
+            return Err(SessionEditError::Subagents { session });
+        }
+        let reserved = self.reserve(&key)?;
+        match self.agent.delete_session(&reserved, &key).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(unknown(session)),
+            Err(error) => Err(agent_error(&error)),
+        }
+    }
+
+    async fn restore(&self, session: &str) -> Result<(), SessionEditError> {
+        let _reserved = self.reserve(&session.into())?;
+        restore(&**self.agent.sessions(), session).await
+    }
+
+    async fn undo(&self, session: &str) -> Result<UndoneExchange, SessionEditError> {
+        let key = SessionKey::from(session);
+        let reserved = self.reserve(&key)?;
+        let undone = self.agent.undo(&reserved, &key).await;
+        undone_exchange(session, undone.map_err(|error| agent_error(&error))?)
+    }
+
+    async fn redo(&self, session: &str) -> Result<(), SessionEditError> {
+        let _reserved = self.reserve(&session.into())?;
+        redo(&**self.agent.sessions(), session).await
+    }
+}
+
+impl AgentSessionEditor {
+    fn reserve(&self, session: &SessionKey) -> Result<SessionReservation, SessionEditError> {
+        self.agent
+            .reserve(session)
+            .ok_or_else(|| SessionEditError::AtWork {
+                session: session.to_string(),
+            })
+    }
+}
+
+/// Names a session.
+pub(crate) async fn rename(
+    store: &dyn SessionStore,
+    session: &str,
+    name: Option<&str>,
+) -> Result<(), SessionEditError> {
+    let checked = nanobot_session::check_title(name.unwrap_or_default());
+    let name = checked.map_err(|error| SessionEditError::Name {
+        why: error.to_string(),
+    })?;
+    match nanobot_session::rename(store, &session.into(), name.as_deref()).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(unknown(session)),
+        Err(error) => Err(edit_error(&error)),
+    }
+}
+
+/// Restores a deleted session.
+pub(crate) async fn restore(
+    store: &dyn SessionStore,
+    session: &str,
+) -> Result<(), SessionEditError> {
+    let is_restored = match store.catalog() {
+        Some(catalog) => catalog.restore(&session.into()).await,
+        None => Ok(false),
+    };
+    restored(session, is_restored)
+}
+
+/// Restores what was undone last in a session.
+pub(crate) async fn redo(store: &dyn SessionStore, session: &str) -> Result<(), SessionEditError> {
+    restored(
+        session,
+        redo_last_exchange(store, &session.into(), None).await,
+    )
+}
+
+fn restored(session: &str, done: Result<bool, SessionError>) -> Result<(), SessionEditError> {
+    match done {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(SessionEditError::NothingToRestore {
+            session: session.to_owned(),
+        }),
+        Err(error) => Err(edit_error(&error)),
+    }
+}
+
+/// Converts the report of an undo.
+pub(crate) fn undone_exchange(
+    session: &str,
+    undone: Option<UndoReport>,
+) -> Result<UndoneExchange, SessionEditError> {
+    match undone {
+        Some(UndoReport { asked, effects }) => Ok(UndoneExchange { asked, effects }),
+        None => Err(SessionEditError::NothingToUndo {
+            session: session.to_owned(),
+        }),
+    }
+}
+
+/// Returns the error for a session that does not exist.
+pub(crate) fn unknown(session: &str) -> SessionEditError {
+    SessionEditError::Unknown {
+        session: session.to_owned(),
+    }
+}
+
+fn agent_error(error: &AgentError) -> SessionEditError {
+    match error {
+        AgentError::Session(error) => edit_error(error),
+        error => SessionEditError::Failed { why: chain(error) },
     }
 }
 
@@ -80,6 +199,9 @@ pub(crate) fn edit_error(error: &SessionError) -> SessionEditError {
             last: last.0,
         },
         SessionError::Moved { key, .. } => SessionEditError::AtWork {
+            session: key.to_string(),
+        },
+        SessionError::Taken { key } => SessionEditError::Taken {
             session: key.to_string(),
         },
         error => SessionEditError::Failed { why: chain(error) },

@@ -4,6 +4,7 @@ pub(crate) mod channel_login;
 pub(crate) mod channel_status;
 pub(crate) mod channel_test;
 pub(crate) mod config_edit;
+pub(crate) mod conversations;
 pub mod doctor;
 pub(crate) mod inbox;
 pub(crate) mod onboard;

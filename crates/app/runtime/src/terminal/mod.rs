@@ -62,6 +62,11 @@ impl Default for TerminalOptions {
     }
 }
 
+/// `true` for a message to the model, and for the command that sends the last one again.
+fn starts_turn(text: &str) -> bool {
+    !is_command(text) || text.trim().eq_ignore_ascii_case("/retry")
+}
+
 /// Splits a session into channel and chat.
 fn split_session(session: &str) -> (ChannelName, ChatId) {
     match session.split_once(':') {
@@ -301,14 +306,14 @@ impl Terminal {
             }
             TerminalPeer::Nobody => return Err(AgentError::Interrupted.into()),
         };
-        if !is_command(text) {
+        if starts_turn(text) {
             self.last_turn = Some(turn);
         }
         Ok(())
     }
 
     /// Returns the next event to show; `None` after the assistant ended. A turn's end is returned
-    /// only for the turn of the last message; commands do not count. Cancel-safe.
+    /// only for the turn of the last message; commands other than `/retry` do not count. Cancel-safe.
     pub async fn next(&mut self) -> Option<TerminalEvent> {
         loop {
             let next = match self.deferred.pop_front() {
