@@ -12,8 +12,11 @@ use crate::gateway::Running;
 use crate::support::{Home, assert_says, finish, until};
 
 /// Commands with a part of their answers, in a conversation of one turn.
-const ANSWERS: [(&str, &str); 14] = [
+const ANSWERS: [(&str, &str); 17] = [
     ("/help", "/restart — Restart the assistant"),
+    ("/undo", "Undone: “hello” and what followed."),
+    ("/retry now", "/retry takes no arguments."),
+    ("/redo", "Restored."),
     ("/status", "Context: about "),
     ("/usage", "Tokens since start: "),
     ("/context", "Context of "),
