@@ -240,3 +240,137 @@ async fn received_file_is_synced_before_its_message_is_stored() {
         );
     }
 }
+
+/// Undoes, names, deletes and restores the conversation `cli:direct`, whose last message is `two?`.
+async fn change_conversation(home: &Home) {
+    let run = async |arguments: &[&str]| {
+        let run = home.run(&[&["sessions"], arguments].concat()).await;
+        assert_eq!(run.code, 0, "{arguments:?}: {}", run.stderr);
+        run.stdout
+    };
+    assert_says(
+        &run(&["undo", "direct"]).await,
+        &["Undone: “two?” and what followed.", "sessions redo direct"],
+    );
+    assert!(!run(&["show", "direct"]).await.contains("two?"));
+    run(&["redo", "direct"]).await;
+    assert_says(&run(&["show", "direct"]).await, &["one?", "two?"]);
+    let again = home.run(&["sessions", "redo", "direct"]).await;
+    assert_eq!(again.code, 1);
+    assert_says(&again.stderr, &["nothing to restore of cli:direct"]);
+
+    assert_says(&run(&["list"]).await, &["cli:direct", "messages  one?"]);
+    run(&["rename", "direct", "Trip to Kyoto"]).await;
+    assert_says(&run(&["list"]).await, &["messages  Trip to Kyoto"]);
+    for (search, is_found) in [("kyoto", true), ("two", true), ("nowhere", false)] {
+        let listed = run(&["list", "--search", search]).await;
+        assert_eq!(
+            listed.contains("cli:direct"),
+            is_found,
+            "{search}: {listed}"
+        );
+    }
+    let hostile = home
+        .run(&["sessions", "rename", "direct", "\u{1b}]0;owned\u{7}"])
+        .await;
+    assert_eq!(hostile.code, 1);
+    assert_says(&hostile.stderr, &["control character"]);
+    let long = "x".repeat(200);
+    let long = home.run(&["sessions", "rename", "direct", &long]).await;
+    assert_says(&long.stderr, &["more than 120 characters"]);
+    run(&["rename", "direct", ""]).await;
+    assert_says(&run(&["list"]).await, &["messages  one?"]);
+
+    let unasked = home.run(&["sessions", "delete", "direct"]).await;
+    assert_eq!(unasked.code, 1);
+    assert_says(&unasked.stderr, &["was not deleted", "--yes"]);
+    let before = home.read("workspace/sessions/cli_direct.jsonl");
+    assert_says(
+        &run(&["delete", "direct", "--yes"]).await,
+        &["Deleted cli:direct.", "sessions restore 'cli:direct'"],
+    );
+    assert!(!run(&["list"]).await.contains("cli:direct"));
+    assert_says(&run(&["restore"]).await, &["cli:direct  deleted "]);
+    assert_eq!(home.run(&["sessions", "show", "direct"]).await.code, 1);
+    assert_says(
+        &run(&["restore", "direct"]).await,
+        &["Restored cli:direct."],
+    );
+    assert_eq!(home.read("workspace/sessions/cli_direct.jsonl"), before);
+    for name in ["direct", "../../config.json", "cli:../x"] {
+        let unknown = home.run(&["sessions", "restore", name]).await;
+        assert_eq!(unknown.code, 1);
+        assert_says(&unknown.stderr, &["there is no deleted conversation"]);
+    }
+    for command in ["undo", "redo", "delete"] {
+        let unknown = home.run(&["sessions", command, "../../config.json"]).await;
+        assert_eq!(unknown.code, 1);
+        assert_says(&unknown.stderr, &["there is no conversation"]);
+    }
+}
+
+#[tokio::test]
+async fn conversations_are_changed_without_a_gateway() {
+    let model = ModelServer::scripted(["First.", "Second."].map(Reply::text))
+        .await
+        .unwrap();
+    let home = Home::with_model(&model.base_url());
+    for question in ["one?", "two?"] {
+        assert_eq!(home.run(&["agent", "-m", question]).await.code, 0);
+    }
+    change_conversation(&home).await;
+}
+
+#[tokio::test]
+async fn conversations_are_changed_through_a_gateway() {
+    let gate = Gate::new();
+    let held = Reply::text("Third.").after(&gate);
+    let replies = [
+        Reply::text("First."),
+        Reply::text("Second."),
+        held,
+        Reply::text("Fourth."),
+    ];
+    let model = ModelServer::scripted(replies).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let gateway = Running::start(&home).await;
+    for question in ["one?", "two?"] {
+        assert_eq!(home.run(&["agent", "-m", question]).await.code, 0);
+    }
+    until("nothing is at work there", async || {
+        let undone = home.run(&["sessions", "undo", "direct"]).await;
+        undone.code == 0
+    })
+    .await;
+    assert_eq!(home.run(&["sessions", "redo", "direct"]).await.code, 0);
+    change_conversation(&home).await;
+    let (asked, ()) = tokio::join!(home.run(&["agent", "-m", "three?"]), async {
+        model.wait_for(3).await.unwrap();
+        for command in [
+            &["sessions", "undo", "direct"][..],
+            &["sessions", "delete", "direct", "--yes"],
+        ] {
+            let refused = home.run(command).await;
+            assert_eq!(refused.code, 1, "{}", refused.stdout);
+            assert_says(&refused.stderr, &["a turn is at work in cli:direct"]);
+        }
+        let renamed = home.run(&["sessions", "rename", "direct", "Busy"]).await;
+        assert_eq!(renamed.code, 0, "{}", renamed.stderr);
+        gate.open();
+    });
+    assert_eq!((asked.code, asked.stdout.as_str()), (0, "Third.\n"));
+    let retried = home.run(&["agent", "-m", "/retry"]).await;
+    assert_eq!(
+        (retried.code, retried.stdout.as_str()),
+        (0, "Fourth.\n"),
+        "{}",
+        retried.stderr
+    );
+    let shown = home.run(&["sessions", "show", "direct"]).await.stdout;
+    assert!(
+        shown.contains("three?") && !shown.contains("Third."),
+        "{shown}"
+    );
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
