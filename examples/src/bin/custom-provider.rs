@@ -50,7 +50,10 @@ fn show(signal: Signal) {
     match signal {
         Signal::Delta { text, .. } => println!("delta: {text}"),
         Signal::Notice(notice) => println!("notice: {notice}"),
-        Signal::StreamEnd { .. } | Signal::Thought { .. } | Signal::ToolHint(_) => {}
+        Signal::StreamEnd { .. }
+        | Signal::Thought { .. }
+        | Signal::ToolHint(_)
+        | Signal::Activity(_) => {}
     }
 }
 

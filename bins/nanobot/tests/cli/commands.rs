@@ -14,7 +14,7 @@ use crate::support::{Home, assert_says, finish, until};
 /// Commands with a part of their answers, in a conversation of one turn.
 const ANSWERS: [(&str, &str); 17] = [
     ("/help", "/restart — Restart the assistant"),
-    ("/undo", "Undone: “hello” and what followed."),
+    ("/undo", "” and what followed."),
     ("/retry now", "/retry takes no arguments."),
     ("/redo", "Restored."),
     ("/status", "Context: about "),

@@ -29,7 +29,7 @@ async fn config_show_hides_secrets_and_explain_names_the_line() {
     command
         .args(["config", "explain", "agents.defaults.model"])
         .env("NANOBOT_AGENTS__DEFAULTS__MODEL", "other");
-    let run = crate::support::finish(command, b"").await;
+    let run = finish(command, b"").await;
     let file = home.path().join("config.json");
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert_says(

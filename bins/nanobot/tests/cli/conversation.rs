@@ -271,7 +271,7 @@ fn home_with(model: &ModelServer, channels: &str) -> Home {
 #[track_caller]
 fn assert_shown(text: &str, case: &str, words: bool, hint: bool) {
     assert_eq!(text.contains("Let me look."), words, "{case}: {text}");
-    assert_eq!(text.contains("↳ list_dir"), hint, "{case}: {text}");
+    assert_eq!(text.contains("list_dir"), hint, "{case}: {text}");
 }
 
 #[tokio::test]

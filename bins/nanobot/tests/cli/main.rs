@@ -48,6 +48,7 @@ mod prompt;
 mod quarantine;
 mod replay;
 mod request_size;
+mod screen;
 mod secrets;
 #[cfg(unix)]
 mod session_edits;

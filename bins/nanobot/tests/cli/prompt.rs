@@ -37,6 +37,8 @@ pub(crate) struct Screen {
     pub(crate) text: String,
     /// End of the text that was waited for so far.
     seen: usize,
+    /// The screen as a person sees it.
+    emulator: vt100::Parser,
     child: Child,
     before: Termios,
 }
@@ -51,11 +53,14 @@ impl Drop for Screen {
     }
 }
 
+/// Rows and columns of a terminal.
+const SIZE: (u16, u16) = (24, 100);
+
 /// Opens both ends of a terminal; no program inherits the keyboard.
-fn terminal() -> OpenptyResult {
+fn terminal((rows, columns): (u16, u16)) -> OpenptyResult {
     let size = Winsize {
-        ws_row: 24,
-        ws_col: 100,
+        ws_row: rows,
+        ws_col: columns,
         ws_xpixel: 0,
         ws_ypixel: 0,
     };
@@ -64,15 +69,32 @@ fn terminal() -> OpenptyResult {
     ends
 }
 
+fn emulator((rows, columns): (u16, u16)) -> vt100::Parser {
+    let [rows, columns] = [rows, columns].map(|length| length.try_into().unwrap());
+    vt100::Parser::new(rows, columns, 0)
+}
+
 impl Screen {
     pub(crate) fn open(home: &Home, arguments: &[&str]) -> Self {
-        let OpenptyResult { master, slave } = terminal();
+        Self::open_with(home, arguments, SIZE, &[])
+    }
+
+    /// Opens a terminal of a size for a program with further variables.
+    pub(crate) fn open_with(
+        home: &Home,
+        arguments: &[&str],
+        size: (u16, u16),
+        variables: &[(&str, &str)],
+    ) -> Self {
+        let OpenptyResult { master, slave } = terminal(size);
         let stdio = || Stdio::from(slave.try_clone().unwrap());
         let before = tcgetattr(&slave).unwrap();
         let mut program = home.program();
         // A process group of its own, as a shell makes one, so that it can be suspended.
         program
             .args(arguments)
+            .env("TERM", "xterm-256color")
+            .envs(variables.iter().copied())
             .process_group(0)
             .stdin(stdio())
             .stdout(stdio())
@@ -96,6 +118,7 @@ impl Screen {
             unread: Vec::new(),
             text: String::new(),
             seen: 0,
+            emulator: emulator(size),
             child,
             before,
         }
@@ -114,6 +137,7 @@ impl Screen {
 
     /// Adds output; an incomplete character waits for its end.
     fn take(&mut self, bytes: &[u8]) {
+        self.emulator.process(bytes);
         self.unread.extend_from_slice(bytes);
         let whole = match std::str::from_utf8(&self.unread) {
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
@@ -144,6 +168,56 @@ impl Screen {
                     "{part:?} is not shown behind byte {} of:\n{}",
                     self.seen, self.text
                 ),
+            }
+        }
+    }
+
+    /// Returns the rows of the screen.
+    pub(crate) fn rows(&self) -> Vec<String> {
+        let contents = self.emulator.screen().contents();
+        contents
+            .lines()
+            .map(|row| row.trim_end().to_owned())
+            .collect()
+    }
+
+    /// Waits until the rows of the screen fulfil a condition, and returns them.
+    #[track_caller]
+    pub(crate) fn wait_until(&mut self, is_met: impl Fn(&[String]) -> bool) -> Vec<String> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let rows = self.rows();
+            if is_met(&rows) {
+                return rows;
+            }
+            match self
+                .shown
+                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+            {
+                Ok(bytes) => self.take(&bytes),
+                Err(_) => panic!(
+                    "the screen does not become as expected:\n{}",
+                    rows.join("\n")
+                ),
+            }
+        }
+    }
+
+    /// Waits until a row of the screen is `expected`.
+    #[track_caller]
+    pub(crate) fn wait_for_row(&mut self, expected: &str) -> Vec<String> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let rows = self.rows();
+            if rows.iter().any(|row| row == expected) {
+                return rows;
+            }
+            match self
+                .shown
+                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+            {
+                Ok(bytes) => self.take(&bytes),
+                Err(_) => panic!("no row is {expected:?}:\n{}", rows.join("\n")),
             }
         }
     }
@@ -202,7 +276,7 @@ async fn a_conversation_is_shown_and_remembered() {
     let banner = screen.wait_for("You: ");
     assert_says(&banner, &["🐈 nanobot", "Demo model", "/help"]);
     screen.type_in("what files are here?\r");
-    screen.wait_for("↳ list_dir");
+    screen.wait_for("↳ ✓ list_dir");
     screen.wait_for("🐈 nanobot");
     screen.wait_for("AGENTS.md");
     screen.wait_for("You: ");
@@ -241,6 +315,8 @@ async fn a_conversation_is_shown_and_remembered() {
     again.type_in("\u{1b}[A\u{1b}[A\u{1b}[A");
     again.wait_for("/status");
     again.type_in(CONTROL_C);
+    again.wait_for("Ctrl-C again leaves");
+    again.type_in(CONTROL_C);
     assert_eq!(again.end(), Some(0));
 }
 
@@ -275,7 +351,7 @@ async fn markdown_is_styled_unless_disabled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn first_control_c_stops_the_turn_and_second_exits() {
+async fn control_c_stops_the_turn_then_warns_then_exits() {
     let model = ModelServer::answering(|_| Reply::text("never finished\n").then_stall())
         .await
         .unwrap();
@@ -286,6 +362,9 @@ async fn first_control_c_stops_the_turn_and_second_exits() {
     model.wait_for(1).await.unwrap();
     screen.type_in(CONTROL_C);
     screen.wait_for("Stopped 1 task");
+    screen.wait_until(|rows| !rows.iter().any(|row| row.contains("· stopping")));
+    screen.type_in(CONTROL_C);
+    screen.wait_for("Ctrl-C again leaves");
     screen.type_in(CONTROL_C);
     assert_eq!(screen.end(), Some(0), "{}", screen.text);
     assert!(screen.is_in_first_mode());
@@ -342,7 +421,7 @@ async fn keys_before_the_next_prompt_are_read() {
     // In one piece, so that the terminal has the last key before the program reads the line.
     for keys in [
         "/status\r\u{4}",
-        "/status\r\u{3}",
+        "/status\r\u{3}\u{3}",
         "/status\rexit\r",
         "\r\u{4}",
     ] {
@@ -419,7 +498,7 @@ async fn input_during_a_turn_steers_it() {
     let mut screen = Screen::open(&home, &["agent"]);
     screen.wait_for("You: ");
     screen.type_in("greet me\r");
-    screen.wait_for("↳ exec");
+    screen.wait_for("exec(\"while");
     screen.type_in("in French, please\r");
     screen.wait_for("French, please");
     screen.wait_for("You: ");
@@ -520,7 +599,7 @@ fn interrupted_setup_leaves_everything_as_it_was() {
 #[tokio::test(flavor = "multi_thread")]
 async fn dumb_terminal_prints_plain_lines() {
     let home = Home::new();
-    let OpenptyResult { master, slave } = terminal();
+    let OpenptyResult { master, slave } = terminal(SIZE);
     let stdio = || Stdio::from(slave.try_clone().unwrap());
     let mut command = home.program();
     command.env("TERM", "dumb").args(["agent", "--demo"]);

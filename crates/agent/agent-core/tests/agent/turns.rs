@@ -8,7 +8,7 @@ use nanobot_agent_core::{
 };
 use nanobot_session::{MessageEntry, TurnOutcome};
 use nanobot_testkit::{Reply, ScriptedCall, ScriptedProvider};
-use nanobot_types::{ChatMessage, DeliveryContext, Map, Origin};
+use nanobot_types::{ChatMessage, DeliveryContext, Map, Origin, TurnActivity};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -98,12 +98,20 @@ async fn tools_run_and_their_steps_are_recorded_in_order() {
             Signal::Thought { text, stream } => {
                 format!("[thought {text:?}, streamed: {}]", stream.is_some())
             }
+            Signal::Activity(TurnActivity::ToolStarted { call }) => format!("[start {call}]"),
+            Signal::Activity(TurnActivity::ToolFinished {
+                call,
+                success,
+                output,
+                ..
+            }) => format!("[end {call} success={success}: {output}]"),
+            Signal::Activity(TurnActivity::ModelAnswered { .. }) => String::new(),
             Signal::Notice(_) => "[unexpected]".to_owned(),
         })
         .collect();
     assert_eq!(
         text,
-        "Let me see.[end resuming=true][thought \"Let me see.\", streamed: true][hint look(\"sky\")]It is blue.[end resuming=false]"
+        "Let me see.[end resuming=true][thought \"Let me see.\", streamed: true][hint look(\"sky\")][start look(\"sky\")][end look(\"sky\") success=true: look {\"at\":\"sky\"}]It is blue.[end resuming=false]"
     );
 }
 

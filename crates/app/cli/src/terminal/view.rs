@@ -237,6 +237,17 @@ impl View {
         lines.concat()
     }
 
+    /// `true` if the tools of a turn are shown.
+    pub(super) fn names_tools(&self) -> bool {
+        self.shows.tool_hints
+    }
+
+    /// Returns Markdown of the prompt itself, in the style of replies.
+    pub(super) fn render(&self, markdown: &str) -> String {
+        let mut stream = TextStream::with_layout(self.style, self.layout);
+        stream.push(markdown) + &stream.finish()
+    }
+
     /// Returns text for the margin.
     pub(super) fn dim(&self, text: &str) -> String {
         painted(text, DIM, self.layout.palette)
@@ -275,12 +286,14 @@ mod tests {
             TerminalEvent::StreamEnd { resuming: true },
             TerminalEvent::Progress("Let me look.".to_owned()),
             TerminalEvent::ToolHint("exec(\"ls\")".to_owned()),
+            finished("exec(\"ls\")"),
             delta("Two."),
             TerminalEvent::StreamEnd { resuming: false },
             reply("Two.", true),
         ];
         let news = "note:  ↳ Restarted.\n";
         let (words, hint) = ("note:  ↳ Let me look.\n", "note:  ↳ exec(\"ls\")\n");
+        let step = "note:  ↳ ✓ exec(\"ls\") · 5 ms\n";
         for (thoughts, tool_hints) in [(true, true), (true, false), (false, true), (false, false)] {
             let shows = TerminalProgress {
                 thoughts,
@@ -288,6 +301,7 @@ mod tests {
             };
             let words = if thoughts { words } else { "" };
             let hint = if tool_hints { hint } else { "" };
+            let step = if tool_hints { step } else { "" };
             let mut pipe = View::whole(Style::Lines, shows);
             assert_eq!(
                 shown(&mut pipe, &events),
@@ -307,10 +321,43 @@ mod tests {
             };
             assert_eq!(
                 shown(&mut terminal, &events),
-                format!("{news}{streamed}{hint}{heading}Two.\n"),
+                format!("{news}{streamed}{step}{heading}Two.\n"),
                 "{shows:?}"
             );
         }
+    }
+
+    fn finished(call: &str) -> TerminalEvent {
+        TerminalEvent::Activity(TurnActivity::ToolFinished {
+            call: call.to_owned(),
+            success: true,
+            elapsed_ms: 5,
+            output: String::new(),
+            change: None,
+        })
+    }
+
+    #[test]
+    fn failed_and_changing_tools_show_reason_and_change() {
+        let mut view = View::terminal(Style::Lines, PLAIN, ALL);
+        let step = |success, output: &str, change: Option<&str>| {
+            TerminalEvent::Activity(TurnActivity::ToolFinished {
+                call: "edit_file(\"a\")".to_owned(),
+                success,
+                elapsed_ms: 5,
+                output: output.to_owned(),
+                change: change.map(str::to_owned),
+            })
+        };
+        let events = [
+            step(false, "Error: no\u{1b}[2J such file\nmore", None),
+            step(true, "", Some("@@ -1 +1 @@\n-a\n+b\n")),
+        ];
+        assert_eq!(
+            shown(&mut view, &events),
+            "note:  ↳ ✗ edit_file(\"a\") · 5 ms\n  ↳   Error: no[2J such file\n\
+             note:  ↳ ✓ edit_file(\"a\") · 5 ms\nnote:    @@ -1 +1 @@\n    -a\n    +b\n"
+        );
     }
 
     fn delta(text: &str) -> TerminalEvent {
@@ -334,6 +381,7 @@ mod tests {
             TerminalEvent::StreamEnd { resuming: true },
             TerminalEvent::Progress("Let me look.".to_owned()),
             TerminalEvent::ToolHint("list_dir(\".\")".to_owned()),
+            finished("list_dir(\".\")"),
             delta("Two files.\n"),
             TerminalEvent::StreamEnd { resuming: false },
             reply("Two files.", true),
@@ -341,7 +389,7 @@ mod tests {
         ];
         assert_eq!(
             shown(&mut view, &events),
-            "🐈 nanobot\nLet me look.\nnote:  ↳ list_dir(\".\")\n🐈 nanobot\nTwo files.\n🐈 nanobot\nAnd a reminder.\n"
+            "🐈 nanobot\nLet me look.\nnote:  ↳ ✓ list_dir(\".\") · 5 ms\n🐈 nanobot\nTwo files.\n🐈 nanobot\nAnd a reminder.\n"
         );
     }
 

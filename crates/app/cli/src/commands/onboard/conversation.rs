@@ -515,7 +515,7 @@ mod tests {
     #[tokio::test]
     async fn refused_key_is_asked_again_or_kept() {
         let answers = [
-            "openai", "bad", "n", "good", "model-1", "model-11", "", "", "slack", "", "",
+            "openai", "bad", "n", "good", "model-1", "model-11", "", "slack", "", "",
         ];
         let (outcome, shown) = run(World::default(), &answers).await;
         let expected = SetupAnswers {

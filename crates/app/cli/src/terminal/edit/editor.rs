@@ -190,7 +190,7 @@ impl LineEditor {
         if text.trim().is_empty() {
             return EditOutcome::Ignored;
         }
-        let text = self.buffer.take();
+        let text = self.buffer.take().trim_end().to_owned();
         self.remember(&text);
         EditOutcome::Submit(text)
     }

@@ -48,11 +48,16 @@ pub(super) const PROMPT_COMMANDS: [PromptCommand; 4] = [
 ];
 
 /// The keys of the prompt, for `/help`.
-pub(super) const KEYS: &str = "\
-Keys: Enter sends; Alt-Enter, Ctrl-J or a backslash at the end begins a new line; Tab completes
-commands and @files; Up and Ctrl-R search earlier messages; Ctrl-G opens $EDITOR; Ctrl-O shows the
-tools of the last turn; Ctrl-L clears the screen; Ctrl-C clears, stops, leaves; Ctrl-D leaves.
-While a turn runs: Enter sends into the turn, Tab queues the message for the next turn.";
+const KEYS: &str = "\
+- Enter: send; while a turn runs, into this turn
+- Tab: complete commands and @files; while a turn runs, queue the message for the next turn
+- Alt-Enter, Ctrl-J, or a backslash at the end: begin a new line
+- Up, Down, Ctrl-R: earlier messages of all conversations, and search in them
+- Ctrl-G: write the message in $EDITOR
+- Ctrl-O: the tools of the last turn with their results
+- Ctrl-C: clear the text, stop the turn, leave; Ctrl-D: leave
+- Ctrl-L: clear the screen; Ctrl-Z: suspend; Ctrl-_: undo; Ctrl-A, E, K, U, W, Y: as in a shell
+";
 
 /// Returns the command of a line and its argument; `None` if the prompt has no such command.
 pub(super) fn prompt_command(line: &str) -> Option<(PromptAction, &str)> {
@@ -64,10 +69,14 @@ pub(super) fn prompt_command(line: &str) -> Option<(PromptAction, &str)> {
     Some((command.action, argument.trim()))
 }
 
-/// Returns the help on the prompt's own commands and keys.
+/// Returns the help on the prompt's own commands and keys, in Markdown.
 pub(super) fn help() -> String {
-    let commands = PROMPT_COMMANDS.map(|command| format!("/{} - {}", command.name, command.about));
-    format!("At this prompt:\n{}\n{KEYS}\n", commands.join("\n"))
+    let commands =
+        PROMPT_COMMANDS.map(|command| format!("- /{}: {}\n", command.name, command.about));
+    format!(
+        "**Commands of this prompt**\n\n{}\n**Keys**\n\n{KEYS}\n",
+        commands.concat()
+    )
 }
 
 #[cfg(test)]

@@ -5,8 +5,7 @@ use std::io::Stdout;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use crossterm::event::{Event, EventStream};
-use futures_util::StreamExt as _;
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use nanobot_runtime::{Terminal, TerminalEvent, is_command};
 
 use super::END_TIMEOUT;
@@ -17,7 +16,7 @@ use super::status::{TICK, TurnStatus, cut};
 use crate::failure::CommandFailure;
 use crate::signals::Signals;
 use crate::terminal::edit::{EditOutcome, LineEditor, rows_of};
-use crate::terminal::screen::{Frame, LiveRegion, RawMode};
+use crate::terminal::screen::{Frame, LiveRegion, RawMode, TerminalInput};
 use crate::terminal::view::{View, ViewPiece};
 use crate::terminal::{ended, is_farewell};
 
@@ -55,10 +54,11 @@ pub(super) struct PromptSession {
 }
 
 /// The continuation of the loop.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     Continue,
     OpenEditor,
+    Suspend,
     Leave,
 }
 
@@ -91,11 +91,31 @@ impl PromptSession {
     /// # Errors
     /// Returns an error if the assistant ended, or the terminal cannot be used.
     pub(super) async fn run(&mut self, mode: &RawMode) -> Result<(), CommandFailure> {
-        let mut keys = EventStream::new();
+        let mut keys = TerminalInput::default();
         let mut ticks = tokio::time::interval(TICK);
         self.view.resize(self.region.width());
         let mut due = Some(Instant::now());
+        let mut next = self.take_typed_ahead(&mut keys).await?;
         loop {
+            match next {
+                Next::Continue => {}
+                Next::Leave => return Ok(()),
+                Next::Suspend => {
+                    self.draw()?;
+                    mode.suspend()?;
+                    self.region.restart();
+                }
+                Next::OpenEditor => {
+                    keys.pause();
+                    self.open_editor(mode).await?;
+                }
+            }
+            if matches!(next, Next::Suspend | Next::OpenEditor) {
+                next = self.take_typed_ahead(&mut keys).await?;
+                due = Some(Instant::now());
+                continue;
+            }
+            next = Next::Continue;
             let frame = async {
                 match due {
                     Some(due) => tokio::time::sleep_until(due.into()).await,
@@ -105,34 +125,8 @@ impl PromptSession {
             tokio::select! {
                 biased;
                 key = keys.next() => {
-                    let Some(event) = key else { return Ok(()) };
-                    let (next, outcome) = self.input(event?);
-                    match outcome {
-                        EditOutcome::Submit(text) => match self.submit_line(&text).await? {
-                            Next::Leave => return Ok(()),
-                            Next::OpenEditor => {
-                                drop(keys);
-                                self.open_editor(mode).await?;
-                                keys = EventStream::new();
-                            }
-                            Next::Continue => {}
-                        },
-                        EditOutcome::Interrupt if next == Next::Continue => self.stop().await,
-                        EditOutcome::Suspend => {
-                            self.draw()?;
-                            mode.suspend()?;
-                            self.region.restart();
-                        }
-                        EditOutcome::OpenEditor => {
-                            drop(keys);
-                            self.open_editor(mode).await?;
-                            keys = EventStream::new();
-                        }
-                        _ => {}
-                    }
-                    if next == Next::Leave {
-                        return Ok(());
-                    }
+                    let Some(event) = key? else { return Ok(()) };
+                    next = self.take(event).await?;
                 }
                 event = self.terminal.next() => {
                     let Some(event) = event else { return Err(ended()) };
@@ -156,6 +150,38 @@ impl PromptSession {
                 .last_frame
                 .map_or_else(Instant::now, |last| last + FRAME);
             due = due.or(Some(earliest));
+        }
+    }
+
+    /// Takes the keys that were typed before the terminal was in raw mode. It has turned Enter into
+    /// a line feed, which is Ctrl-J otherwise.
+    async fn take_typed_ahead(&mut self, keys: &mut TerminalInput) -> Result<Next, CommandFailure> {
+        while let Some(event) = keys.try_next()? {
+            let event = match event {
+                Event::Key(key)
+                    if key == KeyEvent::new(KeyCode::Char('j'), KeyModifiers::CONTROL) =>
+                {
+                    Event::Key(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE))
+                }
+                other => other,
+            };
+            let next = self.take(event).await?;
+            if next != Next::Continue {
+                return Ok(next);
+            }
+        }
+        Ok(Next::Continue)
+    }
+
+    /// Takes a key, a paste or a new size of the screen.
+    async fn take(&mut self, event: Event) -> Result<Next, CommandFailure> {
+        match self.input(event) {
+            (Next::Continue, EditOutcome::Submit(text)) => self.submit_line(&text).await,
+            (Next::Continue, EditOutcome::Interrupt) => {
+                self.stop().await;
+                Ok(Next::Continue)
+            }
+            (next, _) => Ok(next),
         }
     }
 
@@ -232,6 +258,8 @@ impl PromptSession {
         let was_leaving = std::mem::take(&mut self.is_leaving);
         match &outcome {
             EditOutcome::Leave => return (Next::Leave, outcome),
+            EditOutcome::Suspend => return (Next::Suspend, outcome),
+            EditOutcome::OpenEditor => return (Next::OpenEditor, outcome),
             EditOutcome::Cleared => {
                 self.is_leaving = true;
                 self.hint = Some("Ctrl-C again leaves; Up brings the text back.");
@@ -282,10 +310,15 @@ impl PromptSession {
         }
         self.echo(text);
         match prompt_command(text) {
-            Some((action, argument)) => return Ok(self.act(action, argument)),
+            Some((action, argument)) => {
+                let next = self.act(action, argument);
+                self.lines.push('\n');
+                return Ok(next);
+            }
             None => {
                 if text.trim().eq_ignore_ascii_case("/help") {
-                    self.print(&help());
+                    let help = self.view.render(&help());
+                    self.lines.push_str(&help);
                 }
                 // What was typed is on the screen before anything can block.
                 self.draw()?;
@@ -347,7 +380,7 @@ impl PromptSession {
         if is_command(text) {
             self.commands += 1;
         } else if self.status.is_none() {
-            self.status = Some(TurnStatus::begin());
+            self.status = Some(TurnStatus::begin(self.view.names_tools()));
             self.details.begin();
         }
         if let Err(error) = self.terminal.send(text).await {

@@ -10,7 +10,7 @@ use crate::terminal::edit::rows_of;
 /// Time between two steps of the indicator.
 pub(super) const TICK: Duration = Duration::from_millis(125);
 
-const INDICATOR: [&str; 4] = ["◐", "◓", "◑", "◒"];
+const INDICATOR: [&str; 6] = ["⠋", "⠙", "⠸", "⠴", "⠦", "⠇"];
 
 /// State of the running turn.
 #[derive(Debug)]
@@ -22,13 +22,14 @@ pub(super) struct TurnStatus {
     input_tokens: u64,
     output_tokens: u64,
     ticks: usize,
+    names_tools: bool,
     /// Set once the person asked to stop it.
     is_stopping: bool,
 }
 
 impl TurnStatus {
     /// Returns the status of a turn that begins now.
-    pub(super) fn begin() -> Self {
+    pub(super) fn begin(names_tools: bool) -> Self {
         Self {
             began: Instant::now(),
             activity: "thinking".to_owned(),
@@ -36,6 +37,7 @@ impl TurnStatus {
             input_tokens: 0,
             output_tokens: 0,
             ticks: 0,
+            names_tools,
             is_stopping: false,
         }
     }
@@ -46,10 +48,12 @@ impl TurnStatus {
             TerminalEvent::Delta(_) => "writing".clone_into(&mut self.activity),
             TerminalEvent::StreamEnd { .. } => "thinking".clone_into(&mut self.activity),
             TerminalEvent::Activity(TurnActivity::ToolStarted { call }) => {
-                self.tools.push(call.clone());
+                let name = if self.names_tools { call } else { "working" };
+                self.tools.push(name.to_owned());
             }
             TerminalEvent::Activity(TurnActivity::ToolFinished { call, .. }) => {
-                if let Some(index) = self.tools.iter().position(|tool| tool == call) {
+                let finished = |tool: &String| tool == call || !self.names_tools;
+                if let Some(index) = self.tools.iter().position(finished) {
                     self.tools.remove(index);
                 }
                 "thinking".clone_into(&mut self.activity);
@@ -125,8 +129,8 @@ mod tests {
 
     #[test]
     fn status_names_the_running_tool_and_counts_tokens() {
-        let mut status = TurnStatus::begin();
-        assert_eq!(status.line(80), "◐ thinking · 0 s · Ctrl-C stops");
+        let mut status = TurnStatus::begin(true);
+        assert_eq!(status.line(80), "⠋ thinking · 0 s · Ctrl-C stops");
         let call = "exec(\"ls\")".to_owned();
         status.record(&TerminalEvent::Activity(TurnActivity::ToolStarted {
             call: call.clone(),
@@ -137,9 +141,9 @@ mod tests {
         }));
         assert_eq!(
             status.line(80),
-            "◐ exec(\"ls\") · 0 s · 1200 + 34 tokens · Ctrl-C stops"
+            "⠋ exec(\"ls\") · 0 s · 1200 + 34 tokens · Ctrl-C stops"
         );
-        assert_eq!(status.line(20), "◐ exec(\"ls\") · 0 …");
+        assert_eq!(status.line(20), "⠋ exec(\"ls\") · 0 s…");
         status.record(&TerminalEvent::Activity(TurnActivity::ToolFinished {
             call,
             success: true,
@@ -151,7 +155,7 @@ mod tests {
         assert!(!status.stop());
         assert_eq!(
             status.line(80),
-            "◐ thinking · 0 s · 1200 + 34 tokens · stopping"
+            "⠋ thinking · 0 s · 1200 + 34 tokens · stopping"
         );
     }
 

@@ -63,6 +63,7 @@ pub(crate) struct TextStream {
 
 impl TextStream {
     /// Returns an empty run whose lines are not wrapped.
+    #[cfg(test)]
     pub(crate) fn new(style: Style) -> Self {
         Self::with_layout(style, Layout::default())
     }

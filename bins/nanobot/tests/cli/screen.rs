@@ -1,0 +1,166 @@
+//! The prompt as a person sees it: an emulated screen of 80 and of 40 columns.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use nanobot_testkit::{Gate, ModelServer, Reply};
+use serde_json::json;
+
+use crate::prompt::Screen;
+use crate::support::Home;
+
+const SIZES: [(u16, u16); 2] = [(60, 80), (60, 40)];
+const CONTROL_C: &str = "\u{3}";
+const CONTROL_D: &str = "\u{4}";
+const CONTROL_G: &str = "\u{7}";
+const CONTROL_O: &str = "\u{f}";
+const CONTROL_R: &str = "\u{12}";
+const ESCAPE: &str = "\u{1b}";
+
+fn has(rows: &[String], part: &str) -> bool {
+    rows.iter().any(|row| row.contains(part))
+}
+
+/// Waits until the prompt is empty and nothing runs.
+fn wait_for_prompt(screen: &mut Screen) -> Vec<String> {
+    screen.wait_until(|rows| {
+        rows.last().is_some_and(|row| row == "You:") && !has(rows, "· Ctrl-C stops")
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_and_status_are_shown_while_a_turn_runs() {
+    for size in SIZES {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let model = ModelServer::answering(move |_| {
+            Reply::deltas([
+                "Ein **fettes",
+                " Wort** 你好世界 👩‍👩‍👧.\n\n",
+                "| a | b |\n|---|--:|\n| 你好 | 7 |\n",
+            ])
+            .holding(&held)
+        });
+        let model = model.await.unwrap();
+        let home = Home::with_model(&model.base_url());
+        let mut screen = Screen::open_with(&home, &["agent"], size, &[]);
+        wait_for_prompt(&mut screen);
+        screen.type_in("sag etwas 你好 👩‍👩‍👧\r");
+        // The first words, the status and the empty prompt are visible at once.
+        let rows = screen.wait_until(|rows| has(rows, "Ein ") && has(rows, "writing"));
+        assert!(has(&rows, "· Ctrl-C stops"), "{rows:?}");
+        assert_eq!(rows.last().map(String::as_str), Some("You:"), "{rows:?}");
+        assert!(has(&rows, "You: sag etwas 你好 👩‍👩‍👧"), "{rows:?}");
+        gate.open();
+        screen.wait_until(|rows| has(rows, "你好 │ 7"));
+        let rows = wait_for_prompt(&mut screen);
+        assert_eq!(
+            rows.iter().filter(|row| row.contains("Ein fettes")).count(),
+            1,
+            "{rows:?}"
+        );
+        screen.type_in(CONTROL_D);
+        assert_eq!(screen.end(), Some(0));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_show_outcome_and_change() {
+    for size in SIZES {
+        let model = ModelServer::answering(|request| match request.messages().last() {
+            Some(last) if last["role"] == "tool" => Reply::text("Done."),
+            _ => Reply::call(
+                "write_file",
+                &json!({"path": "列表.md", "content": "# 购物\n- 牛奶\n"}),
+            ),
+        });
+        let model = model.await.unwrap();
+        let home = Home::with_model(&model.base_url());
+        let mut screen = Screen::open_with(&home, &["agent"], size, &[]);
+        wait_for_prompt(&mut screen);
+        screen.type_in("write\r");
+        let rows = screen.wait_until(|rows| has(rows, "Done."));
+        assert!(has(&rows, "✓ write_file("), "{rows:?}");
+        assert!(has(&rows, "+- 牛奶"), "{rows:?}");
+        screen.type_in(CONTROL_O);
+        screen.wait_until(|rows| rows.iter().filter(|row| row.contains("+- 牛奶")).count() == 2);
+        screen.type_in("/diff\r");
+        screen.wait_until(|rows| rows.iter().filter(|row| row.contains("+- 牛奶")).count() == 3);
+        screen.type_in(CONTROL_D);
+        assert_eq!(screen.end(), Some(0));
+    }
+}
+
+#[test]
+fn keys_edit_clear_and_search() {
+    for size in SIZES {
+        let home = Home::new();
+        let mut screen = Screen::open_with(&home, &["agent", "--demo"], size, &[]);
+        screen.wait_for_row("You:");
+        // Alt-Enter, Ctrl-J and a backslash begin new lines.
+        screen.type_in("erste 行\u{1b}\rzweite\nthird\\\rvierte");
+        screen.wait_for_row("     vierte");
+        screen.type_in(CONTROL_C);
+        screen.wait_until(|rows| has(rows, "Ctrl-C again leaves"));
+        screen.type_in("/help\r");
+        screen.wait_until(|rows| has(rows, "Keys"));
+        screen.type_in(&format!("{CONTROL_R}ZWEI"));
+        let rows = screen.wait_for_row("search history: ZWEI");
+        assert!(has(&rows, "You: erste 行"), "{rows:?}");
+        screen.type_in(ESCAPE);
+        screen.wait_for_row("You:");
+        screen.type_in("/sto\t");
+        screen.wait_for_row("You: /stop");
+        screen.type_in(CONTROL_C);
+        screen.wait_until(|rows| has(rows, "Ctrl-C again leaves"));
+        screen.type_in(CONTROL_C);
+        assert_eq!(screen.end(), Some(0), "{}", screen.text);
+    }
+}
+
+#[test]
+fn message_is_written_in_the_editor_of_the_user() {
+    let home = Home::new();
+    home.write("editor.sh", "#!/bin/sh\nprintf '改好的文字' > \"$1\"\n");
+    let editor = home.path().join("editor.sh");
+    let mut permissions = editor.metadata().unwrap().permissions();
+    permissions.set_mode(0o755);
+    std::fs::set_permissions(&editor, permissions).unwrap();
+    let editor = editor.to_str().unwrap();
+    let mut screen = Screen::open_with(
+        &home,
+        &["agent", "--demo"],
+        SIZES[0],
+        &[("EDITOR", editor), ("VISUAL", "")],
+    );
+    screen.wait_for_row("You:");
+    screen.type_in(&format!("draft{CONTROL_G}"));
+    screen.wait_for_row("You: 改好的文字");
+    screen.type_in(&format!("{CONTROL_C}{CONTROL_C}"));
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queued_message_is_sent_after_the_turn() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let model = ModelServer::answering(move |request| {
+        if request.json.to_string().contains("and then this") {
+            Reply::text("Second reply.")
+        } else {
+            Reply::deltas(["First ", "reply."]).holding(&held)
+        }
+    });
+    let model = model.await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let mut screen = Screen::open_with(&home, &["agent"], SIZES[1], &[]);
+    wait_for_prompt(&mut screen);
+    screen.type_in("hello\r");
+    screen.wait_until(|rows| has(rows, "First"));
+    screen.type_in("and then this\t");
+    screen.wait_for_row("queued: and then this");
+    gate.open();
+    let rows = screen.wait_until(|rows| has(rows, "Second reply."));
+    assert!(has(&rows, "First reply."), "{rows:?}");
+    screen.type_in(CONTROL_D);
+    assert_eq!(screen.end(), Some(0));
+}
