@@ -422,11 +422,11 @@ async fn result_that_no_terminal_showed_is_shown_at_the_next_prompt() {
     assert_eq!(gateway.end().await.1, Some(0));
     for expected in [true, false] {
         let mut screen = Screen::open(&home, &["agent"]);
-        screen.wait_for("You: ");
         if expected {
             screen.wait_for("Result of a job at ");
             screen.wait_for("Drink water!");
         }
+        screen.wait_for("You: ");
         screen.type_in("exit\r");
         assert_eq!(screen.end(), Some(0), "{}", screen.text);
         let has_shown = screen.text.contains("Drink water!");

@@ -164,3 +164,54 @@ async fn queued_message_is_sent_after_the_turn() {
     screen.type_in(CONTROL_D);
     assert_eq!(screen.end(), Some(0));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conversations_are_listed_opened_named_and_deleted() {
+    for size in SIZES {
+        let model = ModelServer::answering(|request| {
+            let said = request.messages().last().unwrap()["content"].to_string();
+            Reply::text(if said.contains("旅行") {
+                "Nach 京都."
+            } else {
+                "Hello back."
+            })
+        });
+        let model = model.await.unwrap();
+        let home = Home::with_model(&model.base_url());
+        let mut screen = Screen::open_with(&home, &["agent"], size, &[]);
+        wait_for_prompt(&mut screen);
+        screen.type_in("hello\r");
+        screen.wait_for_row("Hello back.");
+        wait_for_prompt(&mut screen);
+        screen.type_in("/new trip\r");
+        screen.wait_for_row("Conversation cli:trip.");
+        screen.type_in("旅行 🧳 planen\r");
+        screen.wait_for_row("Nach 京都.");
+        wait_for_prompt(&mut screen);
+        screen.type_in("/rename Japan 2027\r");
+        screen.wait_for_row("This conversation is named Japan 2027.");
+        screen.type_in("/sessions\r");
+        let rows = screen.wait_until(|rows| has(rows, "2. hello"));
+        assert!(has(&rows, "1. Japan 2027 (open)"), "{rows:?}");
+        screen.type_in("/sessions 2\r");
+        let rows = screen.wait_for_row("Conversation cli:direct.");
+        assert!(!has(&rows, "no conversation"), "{rows:?}");
+        screen.type_in("/delete cli:trip\r");
+        screen.wait_until(|rows| has(rows, "Deleted cli:trip"));
+        screen.type_in("/restore\r");
+        screen.wait_for_row("Restored cli:trip.");
+        screen.type_in("/export copy.md\r");
+        screen.wait_until(|rows| has(rows, "Wrote "));
+        screen.type_in(CONTROL_D);
+        assert_eq!(screen.end(), Some(0), "{}", screen.text);
+        // On return the last exchange is shown.
+        let mut again = Screen::open_with(&home, &["agent", "-s", "trip"], size, &[]);
+        again.wait_for_row("Nach 京都.");
+        wait_for_prompt(&mut again);
+        again.type_in(CONTROL_D);
+        assert_eq!(again.end(), Some(0));
+        let copy = home.path().parent().unwrap().join("copy.md");
+        let copy = std::fs::read_to_string(copy).unwrap();
+        assert!(copy.contains("Hello back."), "{copy}");
+    }
+}

@@ -321,8 +321,15 @@ impl Config {
         let workspace = self
             .workspace()
             .unwrap_or_else(|_| self.paths.default_workspace.clone());
-        let in_workspace =
-            ["sessions", "memory", "AGENTS.md", "SOUL.md", "cron"].map(|name| workspace.join(name));
+        let in_workspace = [
+            "sessions",
+            "memory",
+            "skills",
+            "AGENTS.md",
+            "SOUL.md",
+            "cron",
+        ]
+        .map(|name| workspace.join(name));
         let data = &self.paths.data_dir;
         let in_home = [
             data.join("cron"),

@@ -28,7 +28,9 @@ pub(crate) use memory::{MemoryCommand, memory};
 pub(crate) use onboard::{OnboardArguments, onboard};
 pub(crate) use pairing::{PairingCommand, pairing};
 pub(crate) use replay::{REPLAY_ABOUT, ReplayArguments, replay};
-pub(crate) use sessions::{SessionsCommand, sessions};
+pub(crate) use sessions::{
+    ExportFormat, SessionsCommand, edit_failed as session_edit_failure, export_to, sessions,
+};
 pub(crate) use skills::{SkillsCommand, skills};
 pub(crate) use status::{StatusArguments, status};
 

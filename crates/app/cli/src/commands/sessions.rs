@@ -363,7 +363,8 @@ async fn rewind(config: &Config, name: &str, to: u64) -> Result<(), CommandFailu
         .map_err(|error| edit_failed(&error))
 }
 
-fn edit_failed(error: &SessionEditError) -> CommandFailure {
+/// Returns the failure of a change, with what to try.
+pub(crate) fn edit_failed(error: &SessionEditError) -> CommandFailure {
     let remedy = match error {
         SessionEditError::OutOfReach { first: 1.., .. } => {
             "What lies before is summarised or was left by /new; `nanobot sessions fork KEY --at N` copies from there."

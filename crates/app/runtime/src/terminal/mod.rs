@@ -430,6 +430,23 @@ impl Terminal {
         }
     }
 
+    /// Ends this conversation, as [`shut_down`](Self::shut_down) does, and starts another. After an
+    /// error there is no conversation.
+    ///
+    /// # Errors
+    /// Returns the errors of [`start`](Self::start).
+    pub async fn switch(&mut self, session: &str) -> Result<(), RuntimeError> {
+        std::mem::replace(&mut self.peer, TerminalPeer::Nobody)
+            .end()
+            .await;
+        let options = TerminalOptions {
+            session: session.to_owned(),
+            ..self.options.clone()
+        };
+        *self = Self::begin(&self.runtime, options, self.is_prompt).await?;
+        Ok(())
+    }
+
     /// Ends the conversation. The running turn has a grace period; then it is stopped, and its
     /// steps are kept. A gateway stops a turn that no terminal waits for.
     pub async fn shut_down(self) {

@@ -535,7 +535,7 @@ mod tests {
         assert!(!shown.contains("good"), "{shown}");
         assert!(shown.contains("nanobot channels login slack"), "{shown}");
 
-        let kept = ["openai", "bad", "y", "mine", "", "", "", "", ""];
+        let kept = ["openai", "bad", "y", "mine", "y", "", "", "", "", ""];
         let (outcome, _) = run(World::default(), &kept).await;
         let outcome = outcome.unwrap().unwrap();
         assert_eq!(outcome.provider, provider("openai", Some("bad"), None));

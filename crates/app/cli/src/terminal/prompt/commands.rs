@@ -5,6 +5,8 @@
 pub(super) struct PromptCommand {
     /// Name without the slash.
     pub(super) name: &'static str,
+    /// Syntax of its arguments; empty if it takes none.
+    pub(super) usage: &'static str,
     /// One short sentence on what it does.
     pub(super) about: &'static str,
     pub(super) action: PromptAction,
@@ -15,35 +17,87 @@ pub(super) struct PromptCommand {
 pub(super) enum PromptAction {
     /// Copies the last reply to the clipboard of the terminal.
     Copy,
+    /// Deletes a conversation.
+    Delete,
     /// Shows the changes of files in the last turn.
     Diff,
     /// Opens the typed text in an editor.
     Edit,
+    /// Writes the conversation to a file.
+    Export,
     /// Shows the tools of the last turn with their results.
     Last,
+    /// Opens a new conversation.
+    New,
+    /// Names the conversation.
+    Rename,
+    /// Restores a deleted conversation.
+    Restore,
+    /// Lists conversations, or opens one.
+    Sessions,
 }
 
 /// All commands of the prompt.
-pub(super) const PROMPT_COMMANDS: [PromptCommand; 4] = [
+pub(super) const PROMPT_COMMANDS: [PromptCommand; 10] = [
     PromptCommand {
         name: "copy",
+        usage: "",
         about: "Copy the last reply to the clipboard",
         action: PromptAction::Copy,
     },
     PromptCommand {
+        name: "delete",
+        usage: "[KEY]",
+        about: "Delete this conversation, or another; /restore brings it back",
+        action: PromptAction::Delete,
+    },
+    PromptCommand {
         name: "diff",
+        usage: "",
         about: "Show the file changes of the last turn",
         action: PromptAction::Diff,
     },
     PromptCommand {
         name: "edit",
+        usage: "[TEXT]",
         about: "Write the message in $EDITOR (Ctrl-G)",
         action: PromptAction::Edit,
     },
     PromptCommand {
+        name: "export",
+        usage: "[FILE]",
+        about: "Write this conversation to a file (.md or .jsonl)",
+        action: PromptAction::Export,
+    },
+    PromptCommand {
         name: "last",
+        usage: "",
         about: "Show the tools of the last turn with their results (Ctrl-O)",
         action: PromptAction::Last,
+    },
+    PromptCommand {
+        name: "new",
+        usage: "NAME",
+        about: "Open a conversation of that name",
+        action: PromptAction::New,
+    },
+    PromptCommand {
+        name: "rename",
+        usage: "[NAME]",
+        about: "Name this conversation",
+        action: PromptAction::Rename,
+    },
+    PromptCommand {
+        name: "restore",
+        usage: "[KEY]",
+        about: "Bring a deleted conversation back",
+        action: PromptAction::Restore,
+    },
+    PromptCommand {
+        name: "sessions",
+        usage: "[NUMBER|KEY|WORDS]",
+        about: "List conversations, open one, or search",
+        action: PromptAction::Sessions,
     },
 ];
 
@@ -66,13 +120,21 @@ pub(super) fn prompt_command(line: &str) -> Option<(PromptAction, &str)> {
     let command = PROMPT_COMMANDS
         .iter()
         .find(|command| command.name.eq_ignore_ascii_case(name))?;
-    Some((command.action, argument.trim()))
+    let argument = argument.trim();
+    // Without a name, /new begins again in the same conversation.
+    if command.action == PromptAction::New && argument.is_empty() {
+        return None;
+    }
+    Some((command.action, argument))
 }
 
 /// Returns the help on the prompt's own commands and keys, in Markdown.
 pub(super) fn help() -> String {
-    let commands =
-        PROMPT_COMMANDS.map(|command| format!("- /{}: {}\n", command.name, command.about));
+    let commands = PROMPT_COMMANDS.map(|command| {
+        let usage = command.usage;
+        let space = if usage.is_empty() { "" } else { " " };
+        format!("- `/{}{space}{usage}`: {}\n", command.name, command.about)
+    });
     format!(
         "**Commands of this prompt**\n\n{}\n**Keys**\n\n{KEYS}\n",
         commands.concat()
@@ -92,13 +154,21 @@ mod tests {
             prompt_command("/diff all"),
             Some((PromptAction::Diff, "all"))
         );
+        assert_eq!(
+            prompt_command("/new trip"),
+            Some((PromptAction::New, "trip"))
+        );
+        assert_eq!(prompt_command("/new"), None);
         assert_eq!(prompt_command("/stop"), None);
         assert_eq!(prompt_command("last"), None);
     }
 
     #[test]
     fn no_command_hides_one_of_the_assistant() {
-        for command in PROMPT_COMMANDS {
+        for command in PROMPT_COMMANDS
+            .iter()
+            .filter(|command| command.name != "new")
+        {
             let hidden = command_infos()
                 .iter()
                 .any(|info| info.is_named(command.name));

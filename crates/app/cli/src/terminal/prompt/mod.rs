@@ -8,6 +8,7 @@
 
 mod commands;
 mod completions;
+mod conversations;
 mod details;
 mod external;
 mod session;
@@ -22,6 +23,7 @@ use std::time::Duration;
 use nanobot_runtime::{Runtime, Terminal, TerminalOptions, TerminalProgress};
 
 use self::completions::PromptCompletions;
+use self::conversations::Conversations;
 use self::session::PromptSession;
 use super::edit::{HistoryFile, LineEditor};
 use super::model_notice;
@@ -45,6 +47,7 @@ pub(crate) async fn converse(
     renders_markdown: bool,
 ) -> Result<ExitCode, CommandFailure> {
     let shows = TerminalProgress::of(runtime.config())?;
+    let conversations = Conversations::new(runtime, &options.session);
     let terminal = Terminal::start_prompt(runtime, options).await?;
     output::write(&banner(&terminal))?;
     let mut signals = Signals::listen()?;
@@ -70,6 +73,7 @@ pub(crate) async fn converse(
     );
     let mut session = PromptSession::new(
         terminal,
+        conversations,
         View::terminal(style, layout(), shows),
         editor,
         region(),

@@ -6,10 +6,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
-use nanobot_runtime::{Terminal, TerminalEvent, is_command};
+use nanobot_runtime::types::SessionKey;
+use nanobot_runtime::{Terminal, TerminalEvent, TerminalOptions, is_command};
 
 use super::END_TIMEOUT;
 use super::commands::{PromptAction, help, prompt_command};
+use super::conversations::Conversations;
 use super::details::TurnDetails;
 use super::external;
 use super::status::{TICK, TurnStatus, cut};
@@ -25,6 +27,8 @@ const PROMPT: &str = "You: ";
 const FRAME: Duration = Duration::from_millis(16);
 /// Maximum number of rows of a sent message that stay on the screen.
 const ECHO_ROWS: usize = 100;
+/// Maximum number of rows of each text of the last exchange that are shown on return.
+const RETURN_ROWS: usize = 12;
 /// Maximum number of queued messages that are shown.
 const QUEUE_ROWS: usize = 3;
 /// Maximum number of queued messages.
@@ -33,6 +37,7 @@ const MAX_QUEUED: usize = 16;
 /// A conversation at the prompt.
 pub(super) struct PromptSession {
     terminal: Terminal,
+    conversations: Conversations,
     view: View,
     editor: LineEditor,
     region: LiveRegion<Stdout>,
@@ -65,12 +70,14 @@ enum Next {
 impl PromptSession {
     pub(super) fn new(
         terminal: Terminal,
+        conversations: Conversations,
         view: View,
         editor: LineEditor,
         region: LiveRegion<Stdout>,
     ) -> Self {
         Self {
             terminal,
+            conversations,
             view,
             editor,
             region,
@@ -94,6 +101,7 @@ impl PromptSession {
         let mut keys = TerminalInput::default();
         let mut ticks = tokio::time::interval(TICK);
         self.view.resize(self.region.width());
+        self.show_last_exchange().await;
         let mut due = Some(Instant::now());
         let mut next = self.take_typed_ahead(&mut keys).await?;
         loop {
@@ -311,7 +319,13 @@ impl PromptSession {
         self.echo(text);
         match prompt_command(text) {
             Some((action, argument)) => {
-                let next = self.act(action, argument);
+                let next = match self.act(action, argument).await {
+                    Ok(next) => next,
+                    Err(failure) => {
+                        self.print(&format!("{failure}\n"));
+                        Next::Continue
+                    }
+                };
                 self.lines.push('\n');
                 return Ok(next);
             }
@@ -328,8 +342,29 @@ impl PromptSession {
         Ok(Next::Continue)
     }
 
-    fn act(&mut self, action: PromptAction, argument: &str) -> Next {
+    async fn act(&mut self, action: PromptAction, argument: &str) -> Result<Next, CommandFailure> {
         match action {
+            PromptAction::Sessions => self.open_or_list(argument).await?,
+            PromptAction::New => {
+                let (key, exists) = self.conversations.named(argument).await?;
+                if exists {
+                    self.print("There is a conversation of that name; opening it.\n");
+                }
+                self.open(key).await?;
+            }
+            PromptAction::Rename => {
+                let text = self.conversations.rename(argument).await?;
+                self.print(&text);
+            }
+            PromptAction::Delete => self.delete(argument).await?,
+            PromptAction::Restore => {
+                let text = self.conversations.restore(argument).await?;
+                self.print(&text);
+            }
+            PromptAction::Export => {
+                let text = self.conversations.export(argument).await?;
+                self.print(&text);
+            }
             PromptAction::Last => {
                 let results = self.details.results();
                 self.print(&results);
@@ -353,10 +388,87 @@ impl PromptSession {
             }
             PromptAction::Edit => {
                 self.editor.set_text(argument);
-                return Next::OpenEditor;
+                return Ok(Next::OpenEditor);
             }
         }
-        Next::Continue
+        Ok(Next::Continue)
+    }
+
+    /// Opens the conversation that the argument names, or lists those that contain it.
+    async fn open_or_list(&mut self, argument: &str) -> Result<(), CommandFailure> {
+        if !argument.is_empty()
+            && let Some(key) = self.conversations.find(argument).await?
+        {
+            return self.open(key).await;
+        }
+        let list = self.conversations.list(argument).await?;
+        let list = self.view.render(&list);
+        self.lines.push_str(&list);
+        Ok(())
+    }
+
+    /// Deletes a conversation. After the open one, the usual one is opened.
+    async fn delete(&mut self, argument: &str) -> Result<(), CommandFailure> {
+        let key = match argument {
+            "" => self.conversations.current().clone(),
+            argument => self.conversations.find(argument).await?.ok_or_else(|| {
+                CommandFailure::new(
+                    format!("there is no conversation {argument}"),
+                    "/sessions lists them.",
+                )
+            })?,
+        };
+        let is_open = key == *self.conversations.current();
+        if is_open {
+            self.refuse_during_a_turn()?;
+        }
+        let text = self.conversations.delete(key).await?;
+        self.print(&text);
+        if is_open {
+            self.open(SessionKey::from(TerminalOptions::default().session))
+                .await?;
+        }
+        Ok(())
+    }
+
+    fn refuse_during_a_turn(&self) -> Result<(), CommandFailure> {
+        if self.status.is_none() && self.commands == 0 {
+            return Ok(());
+        }
+        Err(CommandFailure::new(
+            "a turn is running in this conversation",
+            "Wait for its end, or stop it with Ctrl-C.",
+        ))
+    }
+
+    /// Leaves the open conversation and opens another.
+    async fn open(&mut self, key: SessionKey) -> Result<(), CommandFailure> {
+        self.refuse_during_a_turn()?;
+        self.terminal.switch(key.as_str()).await?;
+        let name = crate::output::sanitize(key.as_str());
+        self.conversations.opened(key);
+        self.details.begin();
+        self.last_reply.clear();
+        self.print(&format!("Conversation {name}.\n"));
+        self.show_last_exchange().await;
+        Ok(())
+    }
+
+    /// Shows how the conversation ended.
+    async fn show_last_exchange(&mut self) {
+        let Some((asked, reply)) = self.conversations.last_exchange().await else {
+            return;
+        };
+        let width = self.region.width();
+        let rows = rows_of(PROMPT, &asked, 0, width, RETURN_ROWS).rows;
+        let mut lines: Vec<String> = rows.iter().map(|row| self.view.dim(row)).collect();
+        let reply = self.view.render(&reply.unwrap_or_default());
+        lines.extend(reply.lines().take(RETURN_ROWS).map(str::to_owned));
+        if reply.lines().count() > RETURN_ROWS {
+            lines.push(self.view.dim("…"));
+        }
+        self.lines.push_str(&lines.join("\n"));
+        self.lines.push_str("\n\n");
     }
 
     async fn open_editor(&mut self, mode: &RawMode) -> Result<(), CommandFailure> {
