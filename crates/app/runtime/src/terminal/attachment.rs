@@ -50,7 +50,7 @@ pub(super) async fn store(
         media.push(stored.map_err(|error| {
             failed(match error {
                 MediaError::Io(error) => error,
-                other => io::Error::other(other),
+                error @ MediaError::TooLarge { .. } => io::Error::other(error),
             })
         })?);
     }
