@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wire_format_is_stable() {
+    fn requests_have_a_stable_form() {
         let table = [
             (r#"{"request":"ping"}"#, ControlRequest::Ping),
             (r#"{"request":"channels"}"#, ControlRequest::Channels),
@@ -352,6 +352,10 @@ mod tests {
             );
             assert_eq!(serde_json::to_string(&request).unwrap(), line);
         }
+    }
+
+    #[test]
+    fn answers_have_a_stable_form() {
         let undone = ControlResponse::Undone(UndoneExchange {
             asked: "hi".to_owned(),
             effects: vec!["exec(\"ls\")".to_owned()],

@@ -68,7 +68,7 @@ pub(crate) fn onboard(
             }
         }
     } else {
-        (SetupChoices::default(), false)
+        (Box::default(), false)
     };
     let mode = match arguments.overwrite {
         true => OnboardMode::Overwrite,
@@ -118,7 +118,7 @@ fn load(program: &RuntimeBuilder, replaces: bool) -> Result<Runtime, CommandFail
 /// End of a conversation.
 enum Ended {
     /// The choices to write, and `true` for a service.
-    Confirmed(SetupChoices, bool),
+    Confirmed(Box<SetupChoices>, bool),
     /// Nothing is to be written.
     Unchanged(ExitCode),
 }
@@ -160,7 +160,7 @@ fn confirmed(answers: SetupAnswers, host: HomeHost<'_>) -> Ended {
         zone,
         channel: host.login.filter(|_| channel.is_some()),
     };
-    Ended::Confirmed(choices, service)
+    Ended::Confirmed(Box::new(choices), service)
 }
 
 fn describe(report: &OnboardReport, has_provider: bool) -> String {

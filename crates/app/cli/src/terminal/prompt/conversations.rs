@@ -107,8 +107,8 @@ impl Conversations {
         }
         let all = conversations(self.runtime.config(), &ConversationFilter::default()).await?;
         let keys = [SessionKey::from(text), key_of(text)];
-        let found = all.into_iter().map(|summary| summary.key);
-        Ok(found.filter(|key| keys.contains(key)).next())
+        let mut found = all.into_iter().map(|summary| summary.key);
+        Ok(found.find(|key| keys.contains(key)))
     }
 
     /// Returns the conversation of a name, and whether it exists.
