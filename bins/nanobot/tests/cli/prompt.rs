@@ -32,6 +32,8 @@ pub(crate) struct Screen {
     /// Kept open, so that the mode can be read after the program ended.
     terminal: OwnedFd,
     shown: mpsc::Receiver<Vec<u8>>,
+    /// The beginning of an incomplete frame: a terminal shows frames whole.
+    undrawn: Vec<u8>,
     /// The first bytes of an incomplete character.
     unread: Vec<u8>,
     pub(crate) text: String,
@@ -72,6 +74,22 @@ fn terminal((rows, columns): (u16, u16)) -> OpenptyResult {
 fn emulator((rows, columns): (u16, u16)) -> vt100::Parser {
     let [rows, columns] = [rows, columns].map(|length| length.try_into().unwrap());
     vt100::Parser::new(rows, columns, 0)
+}
+
+/// Returns the number of bytes at the end that belong to an incomplete frame (a synchronized
+/// update).
+fn open_update(bytes: &[u8]) -> usize {
+    const BEGIN: &[u8] = b"\x1b[?2026h";
+    const END: &[u8] = b"\x1b[?2026l";
+    let drawn = bytes
+        .windows(END.len())
+        .rposition(|window| window == END)
+        .map_or(0, |end| end + END.len());
+    let open = (drawn..bytes.len()).find(|begin| {
+        let rest = bytes.get(*begin..).unwrap_or_default();
+        rest.starts_with(BEGIN) || BEGIN.starts_with(rest)
+    });
+    open.map_or(0, |begin| bytes.len() - begin)
 }
 
 impl Screen {
@@ -115,6 +133,7 @@ impl Screen {
             keyboard,
             terminal: slave,
             shown,
+            undrawn: Vec::new(),
             unread: Vec::new(),
             text: String::new(),
             seen: 0,
@@ -137,7 +156,11 @@ impl Screen {
 
     /// Adds output; an incomplete character waits for its end.
     fn take(&mut self, bytes: &[u8]) {
-        self.emulator.process(bytes);
+        self.undrawn.extend_from_slice(bytes);
+        let whole = self.undrawn.len() - open_update(&self.undrawn);
+        let rest = self.undrawn.split_off(whole);
+        self.emulator.process(&self.undrawn);
+        self.undrawn = rest;
         self.unread.extend_from_slice(bytes);
         let whole = match std::str::from_utf8(&self.unread) {
             Err(error) if error.error_len().is_none() => error.valid_up_to(),

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use nanobot_runtime::TerminalEvent;
 use nanobot_runtime::types::TurnActivity;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::terminal::edit::rows_of;
 
@@ -79,24 +80,29 @@ impl TurnStatus {
         !std::mem::replace(&mut self.is_stopping, true)
     }
 
-    /// Returns the line, cut to the width of the screen.
+    /// Returns the line for a screen of this width. If it is narrow, the tokens are left out and the
+    /// activity is cut; the key that stops the turn stays.
     pub(super) fn line(&self, width: usize) -> String {
         let indicator = INDICATOR.get(self.ticks % INDICATOR.len()).unwrap_or(&"");
-        let seconds = self.began.elapsed().as_secs();
         let activity = self.tools.last().unwrap_or(&self.activity);
-        let mut parts = vec![format!("{indicator} {activity}"), duration(seconds)];
-        if self.input_tokens > 0 {
-            parts.push(format!(
-                "{} + {} tokens",
-                self.input_tokens, self.output_tokens
-            ));
-        }
-        parts.push(if self.is_stopping {
-            "stopping".to_owned()
-        } else {
-            "Ctrl-C stops".to_owned()
-        });
-        cut(&parts.join(" · "), width)
+        let begin = format!("{indicator} {activity}");
+        let time = duration(self.began.elapsed().as_secs());
+        let end = match self.is_stopping {
+            true => "stopping",
+            false => "Ctrl-C stops",
+        };
+        let short = format!(" · {time} · {end}");
+        let counted = match self.input_tokens {
+            0 => short.clone(),
+            input => format!(
+                " · {time} · {input} + {} tokens · {end}",
+                self.output_tokens
+            ),
+        };
+        let fits = begin.width() + counted.width() <= width;
+        let rest = if fits { counted } else { short };
+        let room = width.saturating_sub(rest.width());
+        cut(&(cut(&begin, room) + &rest), width)
     }
 }
 
@@ -143,7 +149,9 @@ mod tests {
             status.line(80),
             "⠋ exec(\"ls\") · 0 s · 1200 + 34 tokens · Ctrl-C stops"
         );
-        assert_eq!(status.line(20), "⠋ exec(\"ls\") · 0 s…");
+        assert_eq!(status.line(40), "⠋ exec(\"ls\") · 0 s · Ctrl-C stops");
+        assert_eq!(status.line(28), "⠋ exe… · 0 s · Ctrl-C stops");
+        assert!(status.line(10).width() <= 10);
         status.record(&TerminalEvent::Activity(TurnActivity::ToolFinished {
             call,
             success: true,
