@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::assembly::channels::{LIFECYCLE_NOTICES, shared_keys};
 use crate::assembly::cron::CronConfig;
 use crate::assembly::extensions::Extensions;
-use crate::assembly::model::ProviderSection;
+use crate::assembly::provider_sections::ProviderSection;
 use crate::assembly::rotating_file::LogSettings;
 use crate::assembly::settings::{
     AgentDefaults, LifecycleNotices, RetentionSettings, SessionsConfig, SkillsConfig,

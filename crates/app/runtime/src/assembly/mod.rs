@@ -16,6 +16,7 @@ pub(crate) mod path_rules;
 pub(crate) mod paths;
 pub(crate) mod process;
 pub(crate) mod prompts;
+pub(crate) mod provider_sections;
 mod redacting_notes;
 pub(crate) mod rotating_file;
 pub(crate) mod runtime;

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::RuntimeError;
-use crate::assembly::model;
+use crate::assembly::{model, provider_sections};
 
 /// `transcription`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -89,7 +89,7 @@ pub(crate) fn transcriber(config: &Config) -> Result<Option<Arc<dyn Transcriber>
     let speech = match non_blank(section.provider.as_ref()) {
         Some(vendor) => Some(speech(config, &section, vendor)),
         None => Speech::vendors()
-            .find(|vendor| model::has_key(config, vendor))
+            .find(|vendor| provider_sections::has_key(config, vendor))
             .map(|vendor| speech(config, &section, vendor)),
     };
     let Some(speech) = speech else {
@@ -109,7 +109,7 @@ fn speech(
     section: &TranscriptionConfig,
     vendor: &str,
 ) -> Result<Speech, RuntimeError> {
-    let (selection, mut provider) = model::settings_of(config, vendor)?;
+    let (selection, mut provider) = provider_sections::settings_of(config, vendor)?;
     if let Some(base) = non_blank(section.api_base.as_ref()) {
         provider.api_base = Some(base.clone());
     }

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 
 use crate::assembly::channels::{LIFECYCLE_NOTICES, configured_channels, shared_keys};
 use crate::assembly::cron::JobScheduling;
-use crate::assembly::model;
+use crate::assembly::provider_sections;
 use crate::assembly::rotating_file::LogSettings;
 use crate::assembly::settings::{
     AgentDefaults, LifecycleNotices, RetentionSettings, SessionsConfig, SkillsConfig,
@@ -126,7 +126,7 @@ fn broken_sections(runtime: &Runtime) -> BTreeMap<String, RuntimeError> {
     for name in config.names("providers").unwrap_or_default() {
         note(
             &format!("providers.{name}"),
-            model::check_section(config, &name),
+            provider_sections::check_section(config, &name),
         );
     }
     note("channels", read::<DeliverySettings>(runtime, "channels"));

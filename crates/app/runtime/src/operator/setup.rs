@@ -21,6 +21,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::assembly::model;
+use crate::assembly::provider_sections;
 use crate::error::chain;
 use crate::{ChannelLogin, Runtime, RuntimeError};
 
@@ -217,7 +218,7 @@ pub async fn try_provider(
     let config = runtime.config();
     let text = |error: &RuntimeError| chain(error);
     let (mut selection, mut settings) =
-        model::settings_of(config, &answer.name).map_err(|error| text(&error))?;
+        provider_sections::settings_of(config, &answer.name).map_err(|error| text(&error))?;
     if let Some(key) = &answer.key {
         let variable = key
             .strip_prefix("${")

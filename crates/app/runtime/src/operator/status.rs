@@ -15,7 +15,8 @@ use serde::Serialize;
 
 use super::channel_status::{RunningChannels, reports};
 use crate::assembly::cron::JobScheduling;
-use crate::assembly::model::{self, ProviderStatus};
+use crate::assembly::model;
+use crate::assembly::provider_sections::{self, ProviderStatus};
 use crate::error::chain;
 use crate::gateway::retention::size_of;
 use crate::operator::doctor::models::probe_model;
@@ -178,7 +179,7 @@ impl Status {
                 None
             },
             gateway: gateway.as_ref().map(GatewayStatus::of),
-            providers: model::providers(config)?,
+            providers: provider_sections::providers(config)?,
             channels: reports(runtime, running, false).await?,
             sessions,
             messages: if gateway_fault.is_none() {

@@ -18,7 +18,8 @@ use nanobot_types::{
     ChannelName, ChatId, ChatKind, MediaRef, OutboundMessage, SenderId, SessionKey,
 };
 
-use super::{Terminal, TerminalOptions, attachment, gateway, long, not_connected, split_session};
+use super::local::not_connected;
+use super::{Terminal, TerminalOptions, attachment, gateway, long, split_session};
 use crate::assembly::assistant::Assistant;
 use crate::assembly::memory;
 use crate::assembly::model;

@@ -8,40 +8,23 @@ mod ask;
 mod attachment;
 mod gateway;
 mod jobs;
+mod local;
 mod long;
 mod progress;
 mod restart;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use async_trait::async_trait;
-use nanobot_agent_core::{
-    AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, OutboxError, Spawner, Subagents,
-};
-use nanobot_bus::{Bus, EventFeed, MemoryBus, SettleOutcome, Subscription};
+use nanobot_agent_core::AgentError;
 use nanobot_control::{ControlConversation, ConversationEvent, TERMINAL_CHANNEL, TerminalEvent};
-use nanobot_types::{
-    ChannelName, ChatId, ChatKind, InboundMessage, OutboundMessage, SenderId, SessionKey, TraceId,
-};
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use uuid::Uuid;
+use nanobot_types::{ChannelName, ChatId, TraceId};
 
 pub use ask::{TerminalMessage, TerminalReply, ask};
 pub use progress::TerminalProgress;
 
-use self::jobs::PromptJobs;
-use crate::assembly::access::HomeAccess;
-use crate::assembly::assistant::Assistant;
-use crate::assembly::extensions::Observation;
-use crate::assembly::memory;
-use crate::assembly::model;
-use crate::assembly::secrets::secrets;
-use crate::gateway::commands;
-use crate::gateway::restart::{RESTARTED, RESTARTING, Restart};
+use self::local::LocalAssistant;
+use crate::gateway::restart::{RESTARTED, RESTARTING};
 use crate::{FirstRun, ModelChoice, Runtime, RuntimeError, is_command};
 
 /// Session and model of a conversation.
@@ -108,20 +91,6 @@ enum TerminalPeer {
     Nobody,
 }
 
-#[derive(Debug)]
-struct LocalAssistant {
-    bus: Arc<MemoryBus>,
-    channel: ChannelName,
-    chat: ChatId,
-    replies: Subscription<OutboundMessage>,
-    subagents: Option<Arc<Subagents>>,
-    restart: Restart,
-    cancel: CancellationToken,
-    running: JoinHandle<()>,
-    observation: Observation,
-    jobs: Option<PromptJobs>,
-}
-
 impl Terminal {
     /// Starts a conversation with the gateway that has the home, or with an assistant of this
     /// process if none runs.
@@ -173,70 +142,15 @@ impl Terminal {
             let model = ModelChoice::of_gateway(client.about().model.clone());
             return Ok(Self::new(peer, runtime, options, model, Vec::new(), None));
         }
-        let first_run = FirstRun::perform(config).await?;
-        let restart = Restart::default();
-        let (channel, chat) = split_session(&options.session);
-        let bus = Arc::new(MemoryBus::new());
-        let shared: Arc<dyn Bus> = bus.clone();
-        let outbox = Arc::new(TerminalOutbox {
-            bus: shared.clone(),
-            channel: channel.clone(),
-        });
-        let model = model::choose(runtime, options.demo).await?;
-        let tasks = shared.clone();
-        let spawner = |subagents| Arc::new(BusSpawner::new(tasks, subagents)) as Arc<dyn Spawner>;
-        memory::roll_up_without_gateway(config).await?;
-        let events = EventFeed::new();
-        let (host, notices) = jobs::host(is_prompt);
-        let assistant = Assistant::build(
-            runtime,
-            model,
-            outbox,
-            spawner,
-            events.clone(),
-            secrets(config),
-            host.clone(),
-        )?;
-        let replies = bus.outbound(&channel).await.map_err(AgentError::from)?;
-        let subagents = assistant.agent.subagents().cloned();
-        let jobs = notices
-            .map(|notices| PromptJobs::start(config, assistant.agent.clone(), &bus, host, notices))
-            .transpose()?;
-        let agent_loop = AgentLoop::with_commands(
-            assistant.agent,
-            shared,
-            bus.clone(),
-            LoopSettings::default(),
-            commands::table(&restart, HomeAccess::of(runtime))?,
-            None,
-        );
-        let cancel = CancellationToken::new();
-        let observation = runtime.shared_extensions().observe(&events);
-        let stop = cancel.clone();
-        let running = TaskTracker::new().spawn(async move {
-            if let Err(error) = agent_loop.run(stop).await {
-                tracing::error!(%error, "the assistant ended");
-            }
-        });
-        let peer = TerminalPeer::Own(LocalAssistant {
-            bus,
-            channel,
-            chat,
-            replies,
-            subagents,
-            restart,
-            cancel,
-            running,
-            observation,
-            jobs,
-        });
+        let started = LocalAssistant::start(runtime, &options, is_prompt).await?;
+        let peer = TerminalPeer::Own(started.assistant);
         Ok(Self::new(
             peer,
             runtime,
             options,
-            assistant.model,
-            assistant.created,
-            first_run,
+            started.model,
+            started.created,
+            started.first_run,
         ))
     }
 
@@ -465,90 +379,8 @@ impl std::fmt::Debug for Terminal {
 
 impl TerminalPeer {
     async fn end(self) {
-        let Self::Own(own) = self else { return };
-        own.cancel.cancel();
-        if let Err(error) = own.running.await {
-            tracing::error!(%error, "the assistant failed");
-        }
-        if let Some(jobs) = own.jobs {
-            jobs.end(&own.bus).await;
-        }
-        own.observation.finish().await;
-    }
-}
-
-impl LocalAssistant {
-    fn unfinished(&self) -> u32 {
-        let session = SessionKey::of_chat(&self.channel, &self.chat);
-        let unfinished = self
-            .subagents
-            .as_ref()
-            .map_or(0, |subagents| subagents.of_session(&session).len());
-        u32::try_from(unfinished).unwrap_or(u32::MAX)
-    }
-
-    async fn send(&self, text: &str) -> Result<TraceId, RuntimeError> {
-        let sender = SenderId::from("user");
-        let mut message =
-            InboundMessage::text(self.channel.clone(), sender, self.chat.clone(), text);
-        // The audience of another channel's session is not known here.
-        message.chat = (self.channel.as_str() == TERMINAL_CHANNEL).then_some(ChatKind::Direct);
-        message.id = Some(Uuid::new_v4().to_string().into());
-        let turn = message
-            .journal_id()
-            .map_or_else(|| TraceId::from(""), |id| TraceId::from(id.as_str()));
-        self.bus
-            .publish_inbound(message)
-            .await
-            .map_err(AgentError::from)?;
-        Ok(turn)
-    }
-
-    async fn next(&mut self) -> Option<TerminalEvent> {
-        loop {
-            let delivery = tokio::select! {
-                biased;
-                delivery = self.replies.next() => delivery?,
-                notice = jobs::next_notice(&mut self.jobs) => {
-                    return Some(TerminalEvent::News(notice));
-                }
-            };
-            if delivery.is_durable()
-                && let Err(error) = delivery.settle(SettleOutcome::Ack).await
-            {
-                tracing::error!(%error, "could not settle a reply that was shown");
-            }
-            if self.jobs.is_some() && jobs::is_of_job(&delivery.message) {
-                if delivery.is_durable() {
-                    return Some(TerminalEvent::News(delivery.message.content));
-                }
-            } else if delivery.message.chat_id == self.chat {
-                return Some(delivery.message.into());
-            }
+        if let Self::Own(own) = self {
+            own.end().await;
         }
     }
-}
-
-/// Accepts messages for the terminal's own channel; there is no delivery to others here.
-#[derive(Debug)]
-struct TerminalOutbox {
-    bus: Arc<dyn Bus>,
-    channel: ChannelName,
-}
-
-#[async_trait]
-impl Outbox for TerminalOutbox {
-    async fn enqueue(&self, message: OutboundMessage) -> Result<(), OutboxError> {
-        if message.channel != self.channel {
-            return Err(not_connected(&message.channel));
-        }
-        self.bus.publish_outbound(message).await?;
-        Ok(())
-    }
-}
-
-fn not_connected(channel: &ChannelName) -> OutboxError {
-    OutboxError::Unreachable(format!(
-        "the channel {channel} is not connected here; it is while `nanobot gateway` runs"
-    ))
 }

@@ -231,7 +231,6 @@ async fn set_up(
                     return skip(talk);
                 }
                 talk.say("Enter another key, or Enter to skip.")?;
-                answer.key = None;
                 let question = format!("Key of {} (it is not shown): ", offer.label);
                 answer.key = secret(talk, &question).await?;
                 if answer.key.is_none() {

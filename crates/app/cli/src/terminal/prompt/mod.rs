@@ -6,6 +6,7 @@
 //! Decision: when the user leaves, the results of running subagents are waited for and shown, as
 //! for a question and for a pipe.
 
+mod actions;
 mod commands;
 mod completions;
 mod conversations;

@@ -6,14 +6,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
-use nanobot_runtime::types::SessionKey;
-use nanobot_runtime::{Terminal, TerminalEvent, TerminalOptions, is_command};
+use nanobot_runtime::{Terminal, TerminalEvent, is_command};
 
 use super::END_TIMEOUT;
-use super::commands::{PromptAction, help, prompt_command};
+use super::commands::{help, prompt_command};
 use super::conversations::Conversations;
 use super::details::TurnDetails;
-use super::external;
 use super::status::{TICK, TurnStatus, cut};
 use crate::failure::CommandFailure;
 use crate::signals::Signals;
@@ -22,13 +20,11 @@ use crate::terminal::screen::{Frame, LiveRegion, RawMode, TerminalInput};
 use crate::terminal::view::{View, ViewPiece};
 use crate::terminal::{ended, is_farewell};
 
-const PROMPT: &str = "You: ";
+pub(super) const PROMPT: &str = "You: ";
 /// Minimum time between two frames.
 const FRAME: Duration = Duration::from_millis(16);
 /// Maximum number of rows of a sent message that stay on the screen.
 const ECHO_ROWS: usize = 100;
-/// Maximum number of rows of each text of the last exchange that are shown on return.
-const RETURN_ROWS: usize = 12;
 /// Maximum number of queued messages that are shown.
 const QUEUE_ROWS: usize = 3;
 /// Maximum number of queued messages.
@@ -36,21 +32,21 @@ const MAX_QUEUED: usize = 16;
 
 /// A conversation at the prompt.
 pub(super) struct PromptSession {
-    terminal: Terminal,
-    conversations: Conversations,
-    view: View,
-    editor: LineEditor,
-    region: LiveRegion<Stdout>,
+    pub(super) terminal: Terminal,
+    pub(super) conversations: Conversations,
+    pub(super) view: View,
+    pub(super) editor: LineEditor,
+    pub(super) region: LiveRegion<Stdout>,
     /// The running turn.
-    status: Option<TurnStatus>,
-    details: TurnDetails,
+    pub(super) status: Option<TurnStatus>,
+    pub(super) details: TurnDetails,
     /// Messages for the turns after the running one.
     queue: VecDeque<String>,
     /// Number of commands without an answer so far; they end no turn.
-    commands: usize,
-    last_reply: String,
+    pub(super) commands: usize,
+    pub(super) last_reply: String,
     /// Lines that were not printed yet.
-    lines: String,
+    pub(super) lines: String,
     /// One line below the edited text, until the next key.
     hint: Option<&'static str>,
     /// Set after a Ctrl-C that had nothing to stop; the next one leaves.
@@ -60,7 +56,7 @@ pub(super) struct PromptSession {
 
 /// The continuation of the loop.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
+pub(super) enum Next {
     Continue,
     OpenEditor,
     Suspend,
@@ -342,152 +338,6 @@ impl PromptSession {
         Ok(Next::Continue)
     }
 
-    async fn act(&mut self, action: PromptAction, argument: &str) -> Result<Next, CommandFailure> {
-        match action {
-            PromptAction::Sessions => self.open_or_list(argument).await?,
-            PromptAction::New => {
-                let (key, exists) = self.conversations.named(argument).await?;
-                if exists {
-                    self.print("There is a conversation of that name; opening it.\n");
-                }
-                self.open(key).await?;
-            }
-            PromptAction::Rename => {
-                let text = self.conversations.rename(argument).await?;
-                self.print(&text);
-            }
-            PromptAction::Delete => self.delete(argument).await?,
-            PromptAction::Restore => {
-                let text = self.conversations.restore(argument).await?;
-                self.print(&text);
-            }
-            PromptAction::Export => {
-                let text = self.conversations.export(argument).await?;
-                self.print(&text);
-            }
-            PromptAction::Last => {
-                let results = self.details.results();
-                self.print(&results);
-            }
-            PromptAction::Diff => {
-                let changes = self.details.changes();
-                self.print(&changes);
-            }
-            PromptAction::Copy if self.last_reply.is_empty() => {
-                self.print("There is no reply to copy yet.\n");
-            }
-            PromptAction::Copy => {
-                let sequence = external::clipboard_sequence(&self.last_reply);
-                let sent = crate::output::write_verbatim(&sequence);
-                self.print(match sent {
-                    Ok(()) => {
-                        "Copied, if the terminal supports it (OSC 52; some ask or have to be configured).\n"
-                    }
-                    Err(_) => "The terminal takes no text.\n",
-                });
-            }
-            PromptAction::Edit => {
-                self.editor.set_text(argument);
-                return Ok(Next::OpenEditor);
-            }
-        }
-        Ok(Next::Continue)
-    }
-
-    /// Opens the conversation that the argument names, or lists those that contain it.
-    async fn open_or_list(&mut self, argument: &str) -> Result<(), CommandFailure> {
-        if !argument.is_empty()
-            && let Some(key) = self.conversations.find(argument).await?
-        {
-            return self.open(key).await;
-        }
-        let list = self.conversations.list(argument).await?;
-        let list = self.view.render(&list);
-        self.lines.push_str(&list);
-        Ok(())
-    }
-
-    /// Deletes a conversation. After the open one, the usual one is opened.
-    async fn delete(&mut self, argument: &str) -> Result<(), CommandFailure> {
-        let key = match argument {
-            "" => self.conversations.current().clone(),
-            argument => self.conversations.find(argument).await?.ok_or_else(|| {
-                CommandFailure::new(
-                    format!("there is no conversation {argument}"),
-                    "/sessions lists them.",
-                )
-            })?,
-        };
-        let is_open = key == *self.conversations.current();
-        if is_open {
-            self.refuse_during_a_turn()?;
-        }
-        let text = self.conversations.delete(key).await?;
-        self.print(&text);
-        if is_open {
-            self.open(SessionKey::from(TerminalOptions::default().session))
-                .await?;
-        }
-        Ok(())
-    }
-
-    fn refuse_during_a_turn(&self) -> Result<(), CommandFailure> {
-        if self.status.is_none() && self.commands == 0 {
-            return Ok(());
-        }
-        Err(CommandFailure::new(
-            "a turn is running in this conversation",
-            "Wait for its end, or stop it with Ctrl-C.",
-        ))
-    }
-
-    /// Leaves the open conversation and opens another.
-    async fn open(&mut self, key: SessionKey) -> Result<(), CommandFailure> {
-        self.refuse_during_a_turn()?;
-        self.terminal.switch(key.as_str()).await?;
-        let name = crate::output::sanitize(key.as_str());
-        self.conversations.opened(key);
-        self.details.begin();
-        self.last_reply.clear();
-        self.print(&format!("Conversation {name}.\n"));
-        self.show_last_exchange().await;
-        Ok(())
-    }
-
-    /// Shows how the conversation ended.
-    async fn show_last_exchange(&mut self) {
-        let Some((asked, reply)) = self.conversations.last_exchange().await else {
-            return;
-        };
-        let width = self.region.width();
-        let rows = rows_of(PROMPT, &asked, 0, width, RETURN_ROWS).rows;
-        let mut lines: Vec<String> = rows.iter().map(|row| self.view.dim(row)).collect();
-        let reply = self.view.render(&reply.unwrap_or_default());
-        lines.extend(reply.lines().take(RETURN_ROWS).map(str::to_owned));
-        if reply.lines().count() > RETURN_ROWS {
-            lines.push(self.view.dim("…"));
-        }
-        self.lines.push_str(&lines.join("\n"));
-        self.lines.push_str("\n\n");
-    }
-
-    async fn open_editor(&mut self, mode: &RawMode) -> Result<(), CommandFailure> {
-        self.leave();
-        mode.restore();
-        let text = self.editor.text().to_owned();
-        let edited = tokio::task::spawn_blocking(move || external::edit_text(&text)).await;
-        mode.resume()?;
-        self.region.restart();
-        match edited {
-            Ok(Ok(text)) => self.editor.set_text(&text),
-            Ok(Err(error)) => self.print(&format!(
-                "The text was not edited: {error}\n  try: set EDITOR to an editor that is installed.\n"
-            )),
-            Err(error) => self.print(&format!("The text was not edited: {error}\n")),
-        }
-        Ok(())
-    }
-
     async fn send(&mut self, text: &str) {
         if is_command(text) {
             self.commands += 1;
@@ -536,7 +386,7 @@ impl PromptSession {
     }
 
     /// Prints whole lines, which must not contain control sequences of others.
-    fn print(&mut self, text: &str) {
+    pub(super) fn print(&mut self, text: &str) {
         self.lines.push_str(&nanobot_escape::visible(text));
     }
 

@@ -1,0 +1,329 @@
+//! The sections under `providers`: their keys, and the choice of the one that answers.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use nanobot_config::{Config, ConfigError};
+use nanobot_providers::{
+    ApiKey, CUSTOM, ProviderKind, ProviderSettings, ProviderSpec, Section, SelectError, Selection,
+    TABLE, preferred, select,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::RuntimeError;
+use crate::assembly::extensions::Extensions;
+use crate::assembly::settings::AgentDefaults;
+
+/// `providers.<name>`.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ProviderSection {
+    /// The API key. Without it, the vendor's own environment variable is read.
+    api_key: Option<String>,
+    /// The base URL of the API; without it, the vendor's own.
+    api_base: Option<String>,
+    /// Additional headers of each request.
+    extra_headers: Option<BTreeMap<String, String>>,
+}
+
+impl ProviderSection {
+    /// Returns the section as the schema knows it. Headers are free-form.
+    pub(crate) fn template() -> serde_json::Value {
+        serde_json::json!({ "apiKey": "", "apiBase": null, "extraHeaders": {} })
+    }
+}
+
+impl fmt::Debug for ProviderSection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderSection")
+            .field("api_base", &self.api_base)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A configured provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProviderStatus {
+    /// Its display name.
+    pub label: String,
+    /// The configured parts: a key, an address, or both.
+    pub state: String,
+}
+
+/// Checks that a section of `providers` can be read, and that its key can be sent.
+pub(crate) fn check_section(config: &Config, name: &str) -> Result<(), RuntimeError> {
+    let section: ProviderSection = config.section(&format!("providers.{name}"))?;
+    let parsed = section.api_key.as_deref().map(ApiKey::parse).transpose();
+    parsed.map(drop).map_err(|source| RuntimeError::Key {
+        section: name.to_owned(),
+        source,
+    })
+}
+
+/// Returns the providers that have something configured, for `status`.
+pub(crate) fn providers(config: &Config) -> Result<Vec<ProviderStatus>, RuntimeError> {
+    let sections = Sections::read(config)?;
+    let shown = sections.entries.iter().filter_map(|entry| {
+        let label = ProviderSpec::find(&entry.name).map_or(entry.name.as_str(), |spec| spec.label);
+        let key = entry.key.as_ref().map(|_| "key set".to_owned());
+        let address = entry.base.clone();
+        let parts: Vec<String> = key.into_iter().chain(address).collect();
+        (!parts.is_empty()).then(|| ProviderStatus {
+            label: label.to_owned(),
+            state: parts.join(", "),
+        })
+    });
+    Ok(shown.collect())
+}
+
+/// `true` if there is an API key for a vendor.
+pub(crate) fn has_key(config: &Config, vendor: &str) -> bool {
+    let spec = ProviderSpec::find(vendor);
+    let is_it =
+        |entry: &SectionEntry| entry.key.is_some() && ProviderSpec::find(&entry.name) == spec;
+    spec.is_some()
+        && Sections::read(config).is_ok_and(|sections| sections.entries.iter().any(is_it))
+}
+
+/// Returns the settings of a provider, for its services other than models.
+pub(crate) fn settings_of(
+    config: &Config,
+    vendor: &str,
+) -> Result<(Selection, ProviderSettings), RuntimeError> {
+    let spec = ProviderSpec::find(vendor).unwrap_or(&CUSTOM);
+    let selection = Selection {
+        name: vendor.into(),
+        spec,
+    };
+    let settings = Sections::settings(config, &selection)?;
+    Ok((selection, settings))
+}
+
+/// The sections under `providers`, and the API keys in the vendors' own environment variables.
+pub(super) struct Sections {
+    entries: Vec<SectionEntry>,
+}
+
+struct SectionEntry {
+    name: String,
+    key: Option<ApiKey>,
+    base: Option<String>,
+    /// `true` if the section cannot be read, for example because a variable is not set.
+    is_broken: bool,
+    /// `true` if the configuration has nothing of it, only the environment.
+    is_from_environment: bool,
+}
+
+/// A provider, and the model to ask it for.
+pub(super) struct ChosenProvider {
+    pub(super) selection: Selection,
+    /// `None` if the server has to be asked for its models.
+    pub(super) model: Option<String>,
+    pub(super) is_default: bool,
+    /// The other providers that could answer, if none is named.
+    pub(super) others: Vec<String>,
+}
+
+impl fmt::Display for ChosenProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.selection.name;
+        match &self.model {
+            Some(model) if self.is_default => write!(f, "{model} ({name}, by default")?,
+            Some(model) => write!(f, "{model} ({name}")?,
+            None => write!(f, "the first model that {name} lists ({name}, by default")?,
+        }
+        if !self.others.is_empty() {
+            write!(f, "; also set up: {}", self.others.join(", "))?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl Sections {
+    /// Reads all sections. One that cannot be read counts as empty: only the chosen one has to be
+    /// valid.
+    pub(super) fn read(config: &Config) -> Result<Self, ConfigError> {
+        let mut entries = Vec::new();
+        for name in config.names("providers")? {
+            let read = config.section::<ProviderSection>(&format!("providers.{name}"));
+            let is_broken = read.is_err();
+            let section = read.unwrap_or_default();
+            let key = section
+                .api_key
+                .as_deref()
+                .and_then(|text| ApiKey::parse(text).ok().flatten());
+            let base = section.api_base.filter(|base| !base.trim().is_empty());
+            entries.push(SectionEntry {
+                is_from_environment: key.is_none() && base.is_none(),
+                key: key.or_else(|| environment_key(config, &name)),
+                name,
+                base,
+                is_broken,
+            });
+        }
+        for spec in TABLE.iter().filter(|spec| {
+            matches!(
+                spec.kind,
+                ProviderKind::Vendor | ProviderKind::Gateway | ProviderKind::Speech
+            )
+        }) {
+            let named = entries
+                .iter()
+                .any(|entry| ProviderSpec::find(&entry.name) == Some(spec));
+            if let Some(key) = environment_key(config, spec.name).filter(|_| !named) {
+                entries.push(SectionEntry {
+                    name: spec.name.to_owned(),
+                    key: Some(key),
+                    base: None,
+                    is_broken: false,
+                    is_from_environment: true,
+                });
+            }
+        }
+        Ok(Self { entries })
+    }
+
+    /// Chooses a shipped provider and its model.
+    ///
+    /// If no model is named, what the configuration sets up comes before keys of the environment,
+    /// and [`preferred`] orders each of them. A provider whose model is not known comes last.
+    ///
+    /// If none has a key, a section that cannot be read is chosen, so that its error is reported
+    /// and the user is not told that there is no key.
+    pub(super) fn choose(
+        &self,
+        defaults: &AgentDefaults,
+        extensions: &Extensions,
+    ) -> Result<ChosenProvider, SelectError> {
+        let chosen = self.choose_from(defaults, extensions, false);
+        match chosen {
+            Err(SelectError::NotConfigured { .. } | SelectError::Nothing) => {
+                self.choose_from(defaults, extensions, true).or(chosen)
+            }
+            _ => chosen,
+        }
+    }
+
+    fn choose_from(
+        &self,
+        defaults: &AgentDefaults,
+        extensions: &Extensions,
+        with_broken: bool,
+    ) -> Result<ChosenProvider, SelectError> {
+        let is_automatic = matches!(defaults.provider.as_str(), "" | "auto");
+        let all = self.shipped(extensions, None, with_broken);
+        if !defaults.model.is_empty() {
+            return Ok(ChosenProvider {
+                selection: select(&defaults.model, &defaults.provider, &all)?,
+                model: Some(defaults.model.clone()),
+                is_default: false,
+                others: Vec::new(),
+            });
+        }
+        let candidates = if is_automatic {
+            let mut found = preferred(&self.shipped(extensions, Some(false), with_broken));
+            found.extend(preferred(&self.shipped(
+                extensions,
+                Some(true),
+                with_broken,
+            )));
+            found
+        } else {
+            vec![select("", &defaults.provider, &all)?]
+        };
+        let first = candidates.first().ok_or(SelectError::Nothing)?;
+        let chosen = candidates
+            .iter()
+            .find(|candidate| candidate.spec.default_model.is_some() || lists_own_models(candidate))
+            .ok_or_else(|| SelectError::NoModel {
+                label: first.spec.label.to_owned(),
+            })?;
+        let others = candidates
+            .iter()
+            .filter(|candidate| candidate.name != chosen.name)
+            .map(|candidate| candidate.name.to_string())
+            .collect();
+        Ok(ChosenProvider {
+            selection: chosen.clone(),
+            model: chosen.spec.default_model.map(str::to_owned),
+            is_default: true,
+            others,
+        })
+    }
+
+    /// Returns the sections of shipped providers, optionally only those from the environment or
+    /// only the others. Those of plugged-in providers are left out: a base address in one of them
+    /// does not make it an OpenAI-compatible server.
+    fn shipped<'a>(
+        &'a self,
+        extensions: &Extensions,
+        is_from_environment: Option<bool>,
+        with_broken: bool,
+    ) -> Vec<Section<'a>> {
+        let is_plugged_in = |name: &str| {
+            extensions
+                .providers
+                .iter()
+                .any(|known| known.name() == name)
+        };
+        self.entries
+            .iter()
+            .filter(|entry| !is_plugged_in(&entry.name))
+            .filter(|entry| is_from_environment.is_none_or(|is| entry.is_from_environment == is))
+            .map(|entry| Section {
+                name: &entry.name,
+                has_key: entry.key.is_some() || (with_broken && entry.is_broken),
+                key_prefix: entry.key.as_ref().map(ApiKey::prefix).unwrap_or_default(),
+                api_base: entry.base.as_deref(),
+            })
+            .collect()
+    }
+
+    /// Returns the settings of the chosen provider.
+    pub(super) fn settings(
+        config: &Config,
+        selection: &Selection,
+    ) -> Result<ProviderSettings, RuntimeError> {
+        let names = config.names("providers")?;
+        let same = |name: &&String| {
+            name.as_str() == selection.name.as_str()
+                || ProviderSpec::find(name).is_some_and(|spec| spec == selection.spec)
+        };
+        let section: ProviderSection = match names.iter().find(same) {
+            Some(name) => config.section(&format!("providers.{name}"))?,
+            None => ProviderSection::default(),
+        };
+        let written = section
+            .api_key
+            .as_deref()
+            .map(ApiKey::parse)
+            .transpose()
+            .map_err(|source| RuntimeError::Key {
+                section: selection.name.to_string(),
+                source,
+            })?;
+        Ok(ProviderSettings {
+            api_key: written
+                .flatten()
+                .or_else(|| environment_key(config, selection.name.as_str())),
+            api_base: section.api_base,
+            extra_headers: section.extra_headers.unwrap_or_default(),
+        })
+    }
+}
+
+/// `true` for a server of the user, which has the models that the user put there.
+fn lists_own_models(selection: &Selection) -> bool {
+    selection.spec.kind == ProviderKind::Local || selection.spec.name == CUSTOM.name
+}
+
+/// Returns the API key in the vendor's own environment variable.
+fn environment_key(config: &Config, provider: &str) -> Option<ApiKey> {
+    let spec = ProviderSpec::find(provider)?;
+    let text = spec
+        .environment
+        .iter()
+        .find_map(|name| config.environment().variable(name))?;
+    ApiKey::parse(text).ok().flatten()
+}
