@@ -59,7 +59,7 @@ pub use operator::channel_test::{ChannelTest, TestOutcome};
 pub use operator::config_edit::{EffectTime, check_edit};
 pub use operator::conversations::{
     ConversationFilter, ConversationName, ConversationNameError, ConversationSummary,
-    ShownExchange, check_conversation_name, conversations, last_exchange,
+    ShownExchange, check_conversation_name, conversation_keys, conversations, last_exchange,
 };
 pub use operator::doctor;
 pub use operator::inbox::Inbox;

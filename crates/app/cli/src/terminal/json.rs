@@ -29,9 +29,9 @@ pub(super) fn end(code: u8) -> Value {
     json!({"type": "end", "ok": code == 0, "code": code})
 }
 
-/// Returns the object of an event; `None` if it is not for programs.
-pub(super) fn event(event: &TerminalEvent) -> Option<Value> {
-    let object = match event {
+/// Returns the object of an event.
+pub(super) fn event(event: &TerminalEvent) -> Value {
+    match event {
         TerminalEvent::Delta(text) => json!({"type": "delta", "text": text}),
         TerminalEvent::StreamEnd { resuming } => {
             json!({"type": "stream_end", "resuming": resuming})
@@ -46,8 +46,7 @@ pub(super) fn event(event: &TerminalEvent) -> Option<Value> {
         TerminalEvent::Reply { text, streamed, ok } => {
             json!({"type": "reply", "text": text, "ok": ok, "streamed": streamed})
         }
-    };
-    Some(object)
+    }
 }
 
 fn activity(step: &TurnActivity) -> Value {
@@ -105,18 +104,15 @@ mod tests {
             ),
             (end(1), r#"{"code":1,"ok":false,"type":"end"}"#),
             (
-                event(&reply).unwrap(),
+                event(&reply),
                 r#"{"ok":true,"streamed":true,"text":"a\nb","type":"reply"}"#,
             ),
-            (
-                event(&hidden).unwrap(),
-                r#"{"text":"\u202ex","type":"delta"}"#,
-            ),
+            (event(&hidden), r#"{"text":"\u202ex","type":"delta"}"#),
         ] {
             let object: Value = serde_json::from_str(&line(&object)).unwrap();
             let expected: Value = serde_json::from_str(expected).unwrap();
             assert_eq!(object, expected);
         }
-        assert!(line(&event(&hidden).unwrap()).is_ascii());
+        assert!(line(&event(&hidden)).is_ascii());
     }
 }

@@ -113,9 +113,7 @@ impl Printer {
     pub(super) fn show(&mut self, event: &TerminalEvent) {
         match (self.format, event) {
             (OutputFormat::Json, _) => {
-                if let Some(line) = json::event(event) {
-                    self.print_json(&line);
-                }
+                self.print_json(&json::event(event));
                 return;
             }
             (

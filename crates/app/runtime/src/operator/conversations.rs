@@ -51,6 +51,18 @@ pub struct ConversationSummary {
     pub latest: Option<String>,
 }
 
+/// Returns the keys of the conversations of a workspace, the latest first, without those of
+/// subagents.
+///
+/// # Errors
+/// Returns the errors of [`session_store`] and [`RuntimeError::Sessions`] if the conversations
+/// cannot be listed.
+pub async fn conversation_keys(config: &Config) -> Result<Vec<SessionKey>, RuntimeError> {
+    let listed = session_store(config)?.list().await?;
+    let keys = listed.into_iter().map(|info| info.key);
+    Ok(keys.filter(|key| !is_subagent_session(key)).collect())
+}
+
 /// Returns the conversations of a workspace, the latest first.
 ///
 /// # Errors

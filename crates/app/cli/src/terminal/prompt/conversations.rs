@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use nanobot_runtime::types::{SessionKey, Timestamp};
 use nanobot_runtime::{
     ConversationFilter, ConversationName, ConversationSummary, Runtime, check_conversation_name,
-    conversations, last_exchange, session_editor, session_store,
+    conversation_keys, conversations, last_exchange, session_editor, session_store,
 };
 
 use crate::commands::{ExportFormat, export_to, session_edit_failure};
@@ -105,10 +105,9 @@ impl Conversations {
                 .and_then(|index| self.listed.get(index))
                 .cloned());
         }
-        let all = conversations(self.runtime.config(), &ConversationFilter::default()).await?;
-        let keys = [SessionKey::from(text), key_of(text)];
-        let mut found = all.into_iter().map(|summary| summary.key);
-        Ok(found.find(|key| keys.contains(key)))
+        let meant = [SessionKey::from(text), key_of(text)];
+        let mut all = conversation_keys(self.runtime.config()).await?.into_iter();
+        Ok(all.find(|key| meant.contains(key)))
     }
 
     /// Returns the conversation of a name, and whether it exists.
@@ -116,8 +115,7 @@ impl Conversations {
     /// # Errors
     /// Returns an error if the name cannot be used, or the conversations cannot be read.
     pub(super) async fn named(&self, name: &str) -> Result<(SessionKey, bool), CommandFailure> {
-        let all = conversations(self.runtime.config(), &ConversationFilter::default()).await?;
-        let existing: Vec<SessionKey> = all.into_iter().map(|summary| summary.key).collect();
+        let existing = conversation_keys(self.runtime.config()).await?;
         match check_conversation_name(name, &existing) {
             Ok(ConversationName::Free(key)) => Ok((key, false)),
             Ok(ConversationName::Taken(key)) => Ok((key, true)),
