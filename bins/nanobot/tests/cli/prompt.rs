@@ -154,14 +154,14 @@ impl Screen {
         }
     }
 
-    /// Adds output; an incomplete character waits for its end.
+    /// Adds output; an incomplete frame or character waits for its end.
     fn take(&mut self, bytes: &[u8]) {
         self.undrawn.extend_from_slice(bytes);
         let whole = self.undrawn.len() - open_update(&self.undrawn);
         let rest = self.undrawn.split_off(whole);
-        self.emulator.process(&self.undrawn);
-        self.undrawn = rest;
-        self.unread.extend_from_slice(bytes);
+        let drawn = std::mem::replace(&mut self.undrawn, rest);
+        self.emulator.process(&drawn);
+        self.unread.extend_from_slice(&drawn);
         let whole = match std::str::from_utf8(&self.unread) {
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
             _ => self.unread.len(),
