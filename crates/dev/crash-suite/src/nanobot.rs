@@ -206,7 +206,8 @@ async fn sessions(folder: &Path) -> BTreeMap<String, SessionLog> {
         match store.read(&key.into(), ReadFrom::Seq(Seq(0))).await {
             Ok(view) => {
                 log.steps = steps(&view);
-                log.problem = broken_lines(&log.bytes).or_else(|| unpaired(&view));
+                let torn = torn_lines(folder, name);
+                log.problem = broken_lines(&log.bytes, &torn).or_else(|| unpaired(&view));
             }
             Err(error) => log.problem = Some(error.to_string()),
         }
@@ -214,19 +215,29 @@ async fn sessions(folder: &Path) -> BTreeMap<String, SessionLog> {
     logs
 }
 
-/// Checks that every line but the last one is valid JSON, or was truncated by a kill and terminated
-/// afterwards.
-fn broken_lines(bytes: &[u8]) -> Option<String> {
-    let text = String::from_utf8_lossy(bytes);
-    let is_broken = |line: &&str| serde_json::from_str::<serde_json::Value>(line).is_err();
-    let broken = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .filter(is_broken)
+/// Returns the lines of a session file that the program found truncated by a kill: it copies each
+/// to a file of its own before it terminates the line.
+fn torn_lines(folder: &Path, name: &str) -> Vec<Vec<u8>> {
+    let prefix = format!("{name}.torn-");
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    files
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
+        .filter_map(|entry| fs::read(entry.path()).ok())
+        .collect()
+}
+
+/// Checks that every line is valid JSON, except for a last one without an end and for `torn` lines,
+/// which were truncated by a kill and terminated afterwards.
+fn broken_lines(bytes: &[u8], torn: &[Vec<u8>]) -> Option<String> {
+    let terminated = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
+    let broken = bytes
+        .get(..terminated)?
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.trim_ascii().is_empty())
+        .filter(|line| serde_json::from_slice::<serde_json::Value>(line).is_err())
+        .filter(|line| !torn.iter().any(|copy| copy == line))
         .count();
-    let torn = usize::from(!text.ends_with('\n'));
-    // A kill does not usually tear a write of a few bytes, but it may.
-    (broken > torn).then(|| format!("{broken} lines cannot be read"))
+    (broken > 0).then(|| format!("{broken} lines cannot be read"))
 }
 
 /// Reports a call without a result, or a result without a call, in the conversation as it is sent.
@@ -338,5 +349,29 @@ fn standing(state: &str) -> LedgerState {
         "answered" | "sent" => LedgerState::Done,
         "uncertain" => LedgerState::Uncertain,
         _ => LedgerState::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lines_torn_by_a_kill_may_be_broken() {
+        let torn = [b"{\"role\":\"us".to_vec()];
+        for (log, copies, expected) in [
+            ("{}\n{}\n", &torn[..0], None),
+            ("{}\n{\"role\":\"us", &torn[..0], None),
+            ("{}\n{\"role\":\"us\n{}\n", &torn, None),
+            (
+                "{}\n{\"role\":\"us\n{}\n",
+                &torn[..0],
+                Some("1 lines cannot be read"),
+            ),
+            ("{}\n{\"role\"\n{}\n", &torn, Some("1 lines cannot be read")),
+        ] {
+            let found = broken_lines(log.as_bytes(), copies);
+            assert_eq!(found.as_deref(), expected, "{log:?}");
+        }
     }
 }
