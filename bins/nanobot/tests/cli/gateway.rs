@@ -291,7 +291,7 @@ async fn commands_use_the_running_gateway() {
         .await;
     assert_eq!(
         (written.code, written.stdout.as_str()),
-        (0, "By the tool.\n"),
+        (0, "By the tool.\ndone\n"),
         "{}",
         written.stderr
     );

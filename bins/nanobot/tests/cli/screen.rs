@@ -64,6 +64,105 @@ async fn words_and_status_are_shown_while_a_turn_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_message_shows_words_and_status() {
+    for size in SIZES {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let model = ModelServer::answering(move |_| {
+            Reply::deltas(["Ein **fettes", " Wort** 你好 👩‍👩‍👧.\n\n- eins\n- zwei\n"]).holding(&held)
+        });
+        let model = model.await.unwrap();
+        let home = Home::with_model(&model.base_url());
+        let arguments = ["agent", "-m", "sag etwas"];
+        let mut screen = Screen::open_with(&home, &arguments, size, &[]);
+        let rows = screen.wait_until(|rows| has(rows, "Ein ") && has(rows, "writing"));
+        assert!(has(&rows, "· Ctrl-C stops"), "{rows:?}");
+        gate.open();
+        assert_eq!(screen.end(), Some(0));
+        let rows = screen.wait_until(|rows| has(rows, "zwei") && !has(rows, "Ctrl-C"));
+        let count = |part: &str| rows.iter().filter(|row| row.contains(part)).count();
+        assert_eq!((count("Ein fettes"), count("eins")), (1, 1), "{rows:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn interrupted_message_keeps_its_words() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let model = ModelServer::answering(move |_| Reply::deltas(["Half a", " line"]).holding(&held));
+    let model = model.await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let mut screen = Screen::open_with(&home, &["agent", "-m", "tell"], (24, 80), &[]);
+    screen.wait_until(|rows| has(rows, "Half a") && has(rows, "writing"));
+    nix::sys::signal::kill(screen.pid(), nix::sys::signal::Signal::SIGINT).unwrap();
+    assert_eq!(screen.end(), Some(130));
+    let rows = screen.wait_until(|rows| has(rows, "Half a") && !has(rows, "writing"));
+    assert!(!has(&rows, "Ctrl-C stops"), "{rows:?}");
+    gate.open();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn named_files_are_completed_and_attached() {
+    for size in SIZES {
+        let model = ModelServer::answering(|_| Reply::text("Read."))
+            .await
+            .unwrap();
+        let home = Home::with_model(&model.base_url());
+        std::fs::write(home.path().with_file_name("旅行 plan.md"), "fly on Monday").unwrap();
+        std::fs::write(home.path().with_file_name(".env"), "TOKEN=secret-value").unwrap();
+        let mut screen = Screen::open_with(&home, &["agent"], size, &[]);
+        wait_for_prompt(&mut screen);
+        screen.type_in("read @旅\t");
+        screen.wait_until(|rows| has(rows, "@\"旅行 plan.md\""));
+        screen.type_in("\r");
+        screen.wait_until(|rows| has(rows, "Attached "));
+        screen.wait_until(|rows| has(rows, "Read."));
+        wait_for_prompt(&mut screen);
+        let asked = model.requests()[0].last_user_text();
+        assert!(
+            asked.contains("[file: ") && asked.contains("/media/cli/"),
+            "{asked}"
+        );
+        // A pasted text may name a secret; it stays where it is.
+        screen.type_in("\u{1b}[200~look at @.env\u{1b}[201~\r");
+        screen.wait_until(|rows| has(rows, "hidden"));
+        screen.wait_until(|rows| rows.iter().filter(|row| row.contains("Read.")).count() == 2);
+        wait_for_prompt(&mut screen);
+        assert!(!model.requests()[1].last_user_text().contains("[file: "));
+        assert_eq!(home.names("media/cli").len(), 1);
+        screen.type_in(CONTROL_D);
+        assert_eq!(screen.end(), Some(0));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn conversations_and_skills_are_completed() {
+    let model = ModelServer::answering(|_| Reply::text("Yes."))
+        .await
+        .unwrap();
+    let home = Home::with_model(&model.base_url());
+    home.write(
+        "workspace/skills/gardening/SKILL.md",
+        "---\nname: gardening\ndescription: Plants.\n---\nWater.\n",
+    );
+    let mut screen = Screen::open_with(&home, &["agent", "-s", "cli:garden"], (24, 80), &[]);
+    wait_for_prompt(&mut screen);
+    screen.type_in("hello\r");
+    screen.wait_until(|rows| has(rows, "Yes."));
+    wait_for_prompt(&mut screen);
+    screen.type_in("/sessions gar\t");
+    screen.wait_for_row("You: /sessions garden");
+    screen.type_in(CONTROL_C);
+    screen.wait_for_row("You:");
+    screen.type_in("use $gard\t");
+    screen.wait_for_row("You: use gardening");
+    screen.type_in(CONTROL_C);
+    screen.wait_for_row("You:");
+    screen.type_in(CONTROL_D);
+    assert_eq!(screen.end(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tools_show_outcome_and_change() {
     for size in SIZES {
         let model = ModelServer::answering(|request| match request.messages().last() {

@@ -75,7 +75,7 @@ async fn configured_secrets_are_redacted_everywhere() {
 
     // The stored text is the sent text: the prefix of the next request.
     let sent = run(&["agent", "-m", "thanks"]).await;
-    assert_eq!(sent.stdout, "psst: ***\n", "{}", sent.stderr);
+    assert_eq!(sent.stdout, "psst: ***\nNothing more.\n", "{}", sent.stderr);
     assert_hides("stderr", &sent.stderr);
     assert_hides("audit log", &home.read("logs/audit.log"));
     let (before, after) = (

@@ -15,6 +15,8 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use crate::output::Palette;
+
 /// Log target of the library that logs contents.
 const SILENT: &str = "async_openai";
 
@@ -130,7 +132,7 @@ impl<W: io::Write> io::Write for EscapingWriter<W> {
 }
 
 fn is_coloured() -> bool {
-    io::IsTerminal::is_terminal(&io::stderr()) && std::env::var_os("NO_COLOR").is_none()
+    Palette::of_errors() == Palette::Colours
 }
 
 #[cfg(test)]

@@ -71,6 +71,15 @@ impl Palette {
         )
     }
 
+    /// Returns the palette of standard error, by the same rules.
+    pub(crate) fn of_errors() -> Self {
+        Self::of(
+            io::stderr().is_terminal(),
+            std::env::var_os("NO_COLOR").as_deref(),
+            std::env::var_os("TERM").as_deref(),
+        )
+    }
+
     /// An empty `NO_COLOR` counts as unset (<https://no-color.org>).
     fn of(is_terminal: bool, no_color: Option<&OsStr>, term: Option<&OsStr>) -> Self {
         if !is_terminal || term.is_some_and(|term| term == "dumb") {
@@ -81,11 +90,6 @@ impl Palette {
             Self::Colours
         }
     }
-}
-
-/// `true` if standard output is a terminal that shows colours.
-pub(crate) fn is_coloured() -> bool {
-    Palette::of_output() == Palette::Colours
 }
 
 /// `true` if the terminal understands no control sequences.

@@ -3,18 +3,20 @@
 mod edit;
 mod input;
 mod json;
+mod live;
 mod one_shot;
-mod output_format;
 mod piped;
+mod printer;
 mod prompt;
 mod render;
 mod screen;
+mod status;
 mod view;
 
 pub(crate) use input::MessageInput;
 pub(crate) use one_shot::ask_once;
-pub(crate) use output_format::OutputFormat;
 pub(crate) use piped::answer_lines;
+pub(crate) use printer::OutputFormat;
 pub(crate) use prompt::converse;
 
 use nanobot_runtime::{ModelChoice, ModelSource, is_command};

@@ -1,4 +1,5 @@
-//! One message: the reply goes to standard output, everything else to standard error.
+//! One message: the reply goes to standard output, everything else to standard error, unless both
+//! are the same terminal.
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +10,8 @@ use nanobot_runtime::{
 
 use super::input::MessageInput;
 use super::model_notice;
-use super::output_format::{OutputFormat, Printer};
+use super::printer::{OutputFormat, Printer};
+use super::status::TICK;
 use crate::failure::{CommandFailure, FAILED};
 use crate::signals::Signals;
 
@@ -30,7 +32,7 @@ pub(crate) async fn ask_once(
         code = signals.next() => return Ok(ExitCode::from(code)),
     };
     let shows = TerminalProgress::of(runtime.config())?;
-    let printer = Arc::new(Mutex::new(Printer::streaming(format, shows)));
+    let printer = Arc::new(Mutex::new(Printer::of_message(format, shows)));
     let session = options.session.clone();
     let starting = Arc::clone(&printer);
     let on_start = |model: &ModelChoice, first_run: Option<&FirstRun>| {
@@ -42,21 +44,26 @@ pub(crate) async fn ask_once(
         if let Some(notice) = model_notice(model) {
             printer.note(&notice);
         }
-        printer.wait();
+        printer.begin();
     };
     let shown = Arc::clone(&printer);
     let asked = ask(runtime, options, message, on_start, move |event| {
         lock(&shown).show(&event);
     });
-    let outcome = tokio::select! {
-        outcome = asked => outcome,
-        code = signals.next() => {
-            lock(&printer).end(code)?;
-            return Ok(ExitCode::from(code));
+    tokio::pin!(asked);
+    let mut ticks = tokio::time::interval(TICK);
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            outcome = &mut asked => break outcome,
+            code = signals.next() => {
+                lock(&printer).end(code)?;
+                return Ok(ExitCode::from(code));
+            }
+            _ = ticks.tick() => lock(&printer).tick(),
         }
     };
     let mut printer = lock(&printer);
-    printer.clear();
     let answer = match outcome {
         Ok(answer) => answer,
         Err(error) => {

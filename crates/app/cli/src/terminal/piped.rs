@@ -10,7 +10,7 @@ use std::thread;
 use nanobot_runtime::{Runtime, Terminal, TerminalEvent, TerminalOptions, TerminalProgress};
 use tokio::sync::mpsc;
 
-use super::output_format::{OutputFormat, Printer};
+use super::printer::{OutputFormat, Printer};
 use super::{ended, is_command, is_farewell, model_notice};
 use crate::failure::{CommandFailure, FAILED};
 use crate::signals::Signals;
@@ -24,7 +24,7 @@ pub(crate) async fn answer_lines(
     options: TerminalOptions,
     format: OutputFormat,
 ) -> Result<ExitCode, CommandFailure> {
-    let mut printer = Printer::whole(format, TerminalProgress::of(runtime.config())?);
+    let mut printer = Printer::of_lines(format, TerminalProgress::of(runtime.config())?);
     let session = options.session.clone();
     let terminal = match Terminal::start(runtime, options).await {
         Ok(terminal) => terminal,
@@ -52,7 +52,7 @@ pub(super) async fn answer(
     terminal: Terminal,
     shows: TerminalProgress,
 ) -> Result<ExitCode, CommandFailure> {
-    answer_with(terminal, Printer::whole(OutputFormat::Plain, shows)).await
+    answer_with(terminal, Printer::of_lines(OutputFormat::Plain, shows)).await
 }
 
 async fn answer_with(
@@ -94,7 +94,7 @@ async fn answer_each(
         if is_farewell(&line) {
             return Ok(code);
         }
-        terminal.send(&line).await?;
+        terminal.send(line.as_str()).await?;
         if !print_replies(terminal, printer, is_command(&line)).await? {
             code = FAILED;
         }

@@ -2,13 +2,14 @@
 //!
 //! Decision: pieces of a stream may be lost. The whole reply arrives at the end; if it differs from
 //! what was shown, it is shown again as a whole. Without `sendProgress` nothing is shown piece by
-//! piece: the first words may turn out to accompany a tool call, and cannot be taken back.
+//! piece: the first words may turn out to accompany a tool call, and cannot be taken back. For the
+//! same reason a pipe gets these words with the reply; the reply alone is for `--quiet`.
 
 use nanobot_runtime::types::TurnActivity;
 use nanobot_runtime::{TerminalEvent, TerminalProgress};
 
-use super::prompt::tool_line;
 use super::render::{DIM, Layout, Style, TextStream, diff, painted};
+use super::status::tool_line;
 use crate::output::Palette;
 
 /// Maximum number of rows of a change that are shown with its tool; `/diff` shows all.
@@ -57,6 +58,15 @@ impl View {
         }
     }
 
+    /// Returns a view that shows the words as they arrive, without headings.
+    pub(super) fn plain(style: Style, shows: TerminalProgress) -> Self {
+        let whole = Self::whole(style, shows);
+        let stream = shows
+            .thoughts
+            .then(|| TextStream::with_layout(whole.style, whole.layout));
+        Self { stream, ..whole }
+    }
+
     /// Returns a view that shows replies as a whole.
     pub(super) fn whole(style: Style, shows: TerminalProgress) -> Self {
         Self {
@@ -81,13 +91,21 @@ impl View {
     }
 
     /// Returns the text that is not complete enough to be printed, as rows.
-    pub(super) fn preview(&self) -> String {
+    fn preview(&self) -> String {
         let open = self.stream.as_ref().map(TextStream::preview);
         let open = open.unwrap_or_default();
         match self.heading.filter(|_| !self.is_under_heading) {
             Some(heading) if !open.is_empty() => format!("{}\n{open}", self.dim(heading)),
             _ => open,
         }
+    }
+
+    /// Returns the last rows of that text.
+    pub(super) fn open_rows(&self, most: usize) -> Vec<String> {
+        let preview = self.preview();
+        let open: Vec<&str> = preview.lines().collect();
+        let shown = open.iter().skip(open.len().saturating_sub(most));
+        shown.map(|row| (*row).to_owned()).collect()
     }
 
     /// Returns the text to print now.
@@ -205,7 +223,8 @@ impl View {
         self.stream.is_some() && !self.run.is_empty() && self.run.trim() == text.trim()
     }
 
-    fn end_run(&mut self) -> Vec<ViewPiece> {
+    /// Ends the open text and returns its rest.
+    pub(super) fn end_run(&mut self) -> Vec<ViewPiece> {
         let rest = self
             .stream
             .as_mut()
@@ -425,14 +444,27 @@ mod tests {
     }
 
     #[test]
-    fn pipe_prints_complete_replies() {
-        let mut view = View::whole(Style::Lines, ALL);
+    fn pipe_prints_words_as_they_arrive() {
         let events = [
+            delta("Let me "),
+            delta("look."),
+            TerminalEvent::StreamEnd { resuming: true },
+            TerminalEvent::Progress("Let me look.".to_owned()),
+            TerminalEvent::ToolHint("list_dir(\".\")".to_owned()),
             delta("hel"),
+        ];
+        let mut view = View::plain(Style::Verbatim, ALL);
+        assert_eq!(
+            shown(&mut view, &events),
+            "Let me look.\nnote:  ↳ list_dir(\".\")\nhel"
+        );
+        let rest = [
             delta("lo"),
             TerminalEvent::StreamEnd { resuming: false },
             reply("hello", true),
         ];
-        assert_eq!(shown(&mut view, &events), "hello\n");
+        assert_eq!(shown(&mut view, &rest), "lo\n");
+        let mut quiet = View::whole(Style::Verbatim, ALL);
+        assert_eq!(shown(&mut quiet, &rest), "hello\n");
     }
 }

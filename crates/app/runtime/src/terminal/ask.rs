@@ -39,12 +39,18 @@ pub struct TerminalMessage {
     pub files: Vec<PathBuf>,
 }
 
-impl From<&str> for TerminalMessage {
-    fn from(text: &str) -> Self {
+impl From<String> for TerminalMessage {
+    fn from(text: String) -> Self {
         Self {
-            text: text.to_owned(),
+            text,
             files: Vec::new(),
         }
+    }
+}
+
+impl From<&str> for TerminalMessage {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
     }
 }
 

@@ -10,7 +10,8 @@ use nanobot_agent_core::{
 use nanobot_bus::{Bus, EventFeed, MemoryBus, SettleOutcome, Subscription};
 use nanobot_control::{TERMINAL_CHANNEL, TerminalEvent};
 use nanobot_types::{
-    ChannelName, ChatId, ChatKind, InboundMessage, OutboundMessage, SenderId, SessionKey, TraceId,
+    ChannelName, ChatId, ChatKind, InboundMessage, MediaRef, OutboundMessage, SenderId, SessionKey,
+    TraceId,
 };
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -140,12 +141,17 @@ impl LocalAssistant {
     }
 
     /// Sends a message or a command, and returns its turn.
-    pub(super) async fn send(&self, text: &str) -> Result<TraceId, RuntimeError> {
+    pub(super) async fn send(
+        &self,
+        text: &str,
+        media: Vec<MediaRef>,
+    ) -> Result<TraceId, RuntimeError> {
         let sender = SenderId::from("user");
         let mut message =
             InboundMessage::text(self.channel.clone(), sender, self.chat.clone(), text);
         // The audience of another channel's session is not known here.
         message.chat = (self.channel.as_str() == TERMINAL_CHANNEL).then_some(ChatKind::Direct);
+        message.media = media;
         message.id = Some(Uuid::new_v4().to_string().into());
         let turn = message
             .journal_id()

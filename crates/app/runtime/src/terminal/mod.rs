@@ -200,8 +200,10 @@ impl Terminal {
     ///
     /// # Errors
     /// Returns [`RuntimeError::Agent`] if too many messages wait, [`RuntimeError::Control`] if the
-    /// gateway is gone.
-    pub async fn send(&mut self, text: &str) -> Result<(), RuntimeError> {
+    /// gateway is gone, and [`RuntimeError::Attachment`] for a file that cannot be attached.
+    pub async fn send(&mut self, message: impl Into<TerminalMessage>) -> Result<(), RuntimeError> {
+        let TerminalMessage { text, files } = message.into();
+        let media = attachment::store(self.runtime.config(), &files).await?;
         while self.is_restarting {
             match self.next_any().await {
                 Some(event) => self.deferred.push_back(event),
@@ -209,18 +211,19 @@ impl Terminal {
             }
         }
         let turn = match &mut self.peer {
-            TerminalPeer::Own(own) => own.send(text).await?,
+            TerminalPeer::Own(own) => own.send(&text, media).await?,
             TerminalPeer::Gateway(conversation) => {
-                let short = long::for_gateway(self.runtime.config(), text).await?;
+                let short = long::for_gateway(self.runtime.config(), &text).await?;
                 if let Some(kept) = &short {
                     self.deferred.push_back(TerminalEvent::News(kept.notice()));
                 }
-                let text = short.as_ref().map_or(text, |kept| kept.text.as_str());
-                conversation.send(text).await?
+                let text = short.as_ref().map_or(text.as_str(), |kept| &kept.text);
+                let media = media.into_iter().map(|file| file.location.into()).collect();
+                conversation.send_with_files(text, media).await?
             }
             TerminalPeer::Nobody => return Err(AgentError::Interrupted.into()),
         };
-        if starts_turn(text) {
+        if starts_turn(&text) {
             self.last_turn = Some(turn);
         }
         Ok(())

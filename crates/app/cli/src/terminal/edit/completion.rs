@@ -7,12 +7,27 @@ pub(in crate::terminal) struct Candidate {
     pub(in crate::terminal) text: String,
     /// Description, possibly empty.
     pub(in crate::terminal) about: String,
+    /// `true` if the word goes on after it, like the path of a folder.
+    pub(in crate::terminal) is_open: bool,
 }
 
-/// Knows the words that can be completed.
-pub(in crate::terminal) trait CompletionSource {
-    /// Returns where the word at the end of `before` begins, in bytes, and its completions.
-    fn candidates(&self, before: &str) -> (usize, Vec<Candidate>);
+impl Candidate {
+    /// Returns a complete word.
+    pub(in crate::terminal) fn word(text: impl Into<String>, about: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            about: about.into(),
+            is_open: false,
+        }
+    }
+}
+
+/// The completions of the word before the cursor.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::terminal) struct Completions {
+    /// Where the word begins, in bytes.
+    pub(in crate::terminal) start: usize,
+    pub(in crate::terminal) candidates: Vec<Candidate>,
 }
 
 /// An open list of completions.
@@ -81,10 +96,7 @@ mod tests {
         ] {
             let candidates: Vec<Candidate> = texts
                 .iter()
-                .map(|text| Candidate {
-                    text: (*text).to_owned(),
-                    about: String::new(),
-                })
+                .map(|text| Candidate::word(*text, ""))
                 .collect();
             assert_eq!(common_prefix(&candidates), expected, "{texts:?}");
         }

@@ -4,7 +4,7 @@ use crossterm::event::KeyEvent;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::buffer::{Edit, EditBuffer, MAX_INPUT};
-use super::completion::{CompletionSource, Menu, common_prefix};
+use super::completion::{Completions, Menu, common_prefix};
 use super::keys::Key;
 use super::search::{HistoryCursor, Search};
 use super::{HistoryFile, InputRows, rows_of};
@@ -25,6 +25,8 @@ pub(in crate::terminal) enum EditOutcome {
     Submit(String),
     /// The text is to be sent after the running turn.
     Queue(String),
+    /// Completions of the text before the cursor are to be given to [`LineEditor::complete`].
+    Complete(String),
     /// Ctrl-C without text.
     Interrupt,
     /// Ctrl-D without text.
@@ -48,22 +50,17 @@ pub(in crate::terminal) struct LineEditor {
     history: HistoryCursor,
     search: Option<Search>,
     menu: Option<Menu>,
-    completions: Box<dyn CompletionSource + Send>,
 }
 
 impl LineEditor {
     /// Returns an empty editor with the history of a file.
-    pub(in crate::terminal) fn new(
-        file: HistoryFile,
-        completions: Box<dyn CompletionSource + Send>,
-    ) -> Self {
+    pub(in crate::terminal) fn new(file: HistoryFile) -> Self {
         Self {
             buffer: EditBuffer::new(),
             history: HistoryCursor::new(file.entries()),
             file,
             search: None,
             menu: None,
-            completions,
         }
     }
 
@@ -92,8 +89,8 @@ impl LineEditor {
         self.insert(&text)
     }
 
-    /// Applies a key. While a turn is running, Tab queues the text unless it completes a word.
-    pub(in crate::terminal) fn key(&mut self, event: KeyEvent, is_working: bool) -> EditOutcome {
+    /// Applies a key.
+    pub(in crate::terminal) fn key(&mut self, event: KeyEvent) -> EditOutcome {
         let Some(key) = Key::of(event) else {
             return EditOutcome::Ignored;
         };
@@ -101,7 +98,7 @@ impl LineEditor {
             return outcome;
         }
         match key {
-            Key::Tab => return self.tab(is_working),
+            Key::Tab => return self.tab(),
             Key::BackTab => return self.select(false),
             Key::Escape | Key::Interrupt if self.menu.take().is_some() => {
                 return EditOutcome::Edited;
@@ -219,12 +216,21 @@ impl LineEditor {
         EditOutcome::Edited
     }
 
-    fn tab(&mut self, is_working: bool) -> EditOutcome {
+    fn tab(&mut self) -> EditOutcome {
         if self.menu.is_some() {
             return self.select(true);
         }
         let before = self.buffer.text().get(..self.buffer.cursor());
-        let (start, candidates) = self.completions.candidates(before.unwrap_or_default());
+        EditOutcome::Complete(before.unwrap_or_default().to_owned())
+    }
+
+    /// Completes the word before the cursor, or lists its completions. Without any, the text is
+    /// queued while a turn is running.
+    pub(in crate::terminal) fn complete(
+        &mut self,
+        Completions { start, candidates }: Completions,
+        is_working: bool,
+    ) -> EditOutcome {
         match candidates.as_slice() {
             [] if is_working && !self.buffer.text().trim().is_empty() => {
                 let text = self.buffer.take();
@@ -233,7 +239,7 @@ impl LineEditor {
             }
             [] => return EditOutcome::Ignored,
             [only] => {
-                let end = if only.text.ends_with('/') { "" } else { " " };
+                let end = if only.is_open { "" } else { " " };
                 self.buffer
                     .replace_before_cursor(start, &format!("{}{end}", only.text));
                 return EditOutcome::Edited;
@@ -241,7 +247,7 @@ impl LineEditor {
             _ => {}
         }
         let prefix = common_prefix(&candidates);
-        if prefix.len() > self.buffer.cursor() - start {
+        if prefix.len() > self.buffer.cursor().saturating_sub(start) {
             self.buffer.replace_before_cursor(start, &prefix);
         }
         self.menu = Some(Menu {
@@ -328,21 +334,28 @@ mod tests {
     use super::super::Candidate;
     use super::*;
 
-    struct Words;
+    fn words(before: &str) -> Completions {
+        let start = before.rfind(' ').map_or(0, |index| index + 1);
+        let word = before.get(start..).unwrap_or_default();
+        let known = ["/status", "/stop", "@src/"];
+        let candidates = known
+            .iter()
+            .filter(|known| !word.is_empty() && known.starts_with(word));
+        let candidates = candidates.map(|known| Candidate {
+            text: (*known).to_owned(),
+            about: "about".to_owned(),
+            is_open: known.ends_with('/'),
+        });
+        Completions {
+            start,
+            candidates: candidates.collect(),
+        }
+    }
 
-    impl CompletionSource for Words {
-        fn candidates(&self, before: &str) -> (usize, Vec<Candidate>) {
-            let start = before.rfind(' ').map_or(0, |index| index + 1);
-            let word = before.get(start..).unwrap_or_default();
-            let known = ["/status", "/stop", "@src/"];
-            let candidates = known
-                .iter()
-                .filter(|known| !word.is_empty() && known.starts_with(word));
-            let candidates = candidates.map(|known| Candidate {
-                text: (*known).to_owned(),
-                about: "about".to_owned(),
-            });
-            (start, candidates.collect())
+    fn key(editor: &mut LineEditor, event: KeyEvent, is_working: bool) -> EditOutcome {
+        match editor.key(event) {
+            EditOutcome::Complete(before) => editor.complete(words(&before), is_working),
+            other => other,
         }
     }
 
@@ -351,7 +364,7 @@ mod tests {
         for entry in ["old one", "newer"] {
             file.append(entry).unwrap();
         }
-        LineEditor::new(file, Box::new(Words))
+        LineEditor::new(file)
     }
 
     fn press(editor: &mut LineEditor, keys: &str) -> EditOutcome {
@@ -368,7 +381,7 @@ mod tests {
                 'Ⓡ' => KeyEvent::new(KeyCode::Char('r'), KeyModifiers::CONTROL),
                 other => KeyEvent::new(KeyCode::Char(other), KeyModifiers::NONE),
             };
-            last = editor.key(event, false);
+            last = key(editor, event, false);
         }
         last
     }
@@ -436,9 +449,9 @@ mod tests {
         assert_eq!(editor.text(), "@src/");
         let tab = KeyEvent::new(KeyCode::Tab, KeyModifiers::NONE);
         press(&mut editor, " later");
-        assert_eq!(editor.key(tab, false), EditOutcome::Ignored);
+        assert_eq!(key(&mut editor, tab, false), EditOutcome::Ignored);
         assert_eq!(
-            editor.key(tab, true),
+            key(&mut editor, tab, true),
             EditOutcome::Queue("@src/ later".to_owned())
         );
     }

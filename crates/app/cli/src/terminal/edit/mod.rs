@@ -11,7 +11,7 @@ mod layout;
 mod search;
 
 pub(super) use buffer::MAX_INPUT;
-pub(super) use completion::{Candidate, CompletionSource};
+pub(super) use completion::{Candidate, Completions};
 pub(super) use editor::{EditOutcome, LineEditor};
 pub(super) use history::HistoryFile;
 pub(super) use layout::{InputRows, rows_of};

@@ -1,38 +1,103 @@
-//! Words that Tab completes at the prompt: commands, and files after `@`.
+//! Words that Tab completes at the prompt: commands, conversations as their arguments, files after
+//! `@`, and names of skills after `$`.
 
 use std::path::{Path, PathBuf};
 
-use nanobot_runtime::command_infos;
+use nanobot_runtime::types::SessionKey;
+use nanobot_runtime::{Runtime, SkillStatus, command_infos, conversation_keys, skills};
 
+use super::attachments::{open_path, resolve};
 use super::commands::PROMPT_COMMANDS;
 use crate::output::sanitize;
-use crate::terminal::edit::{Candidate, CompletionSource};
+use crate::terminal::edit::{Candidate, Completions};
 
 /// Maximum number of entries of a folder that are read.
 const MAX_ENTRIES: usize = 2_000;
 /// Maximum number of completions.
 const MAX_CANDIDATES: usize = 200;
 
-/// The completions of a prompt.
+/// Commands whose argument is a conversation.
+const OF_CONVERSATIONS: [&str; 2] = ["/delete", "/sessions"];
+
+/// Knows the words that can be completed at a prompt.
 #[derive(Debug)]
-pub(super) struct PromptCompletions {
+pub(super) struct WordSource {
     /// The folder of relative paths.
     pub(super) folder: PathBuf,
-    /// Completions of the first argument of a command.
-    pub(super) arguments: Vec<(String, Vec<Candidate>)>,
+    pub(super) runtime: Runtime,
 }
 
-impl CompletionSource for PromptCompletions {
-    fn candidates(&self, before: &str) -> (usize, Vec<Candidate>) {
-        let start = before.rfind([' ', '\n', '\t']).map_or(0, |index| index + 1);
-        let word = before.get(start..).unwrap_or_default();
-        let mut candidates = match word.strip_prefix('@') {
-            Some(path) => self.files(path),
+impl WordSource {
+    /// Returns the completions of the word at the end of `before`.
+    pub(super) async fn complete(&self, before: &str) -> Completions {
+        if let Some(start) = open_path(before) {
+            let path = before.get(start..).unwrap_or_default();
+            let is_quoted = before.get(..start).is_some_and(|text| text.ends_with('"'));
+            return Completions {
+                start: start - if is_quoted { 2 } else { 1 },
+                candidates: files(path, &self.folder, is_quoted),
+            };
+        }
+        let start = before
+            .rfind(char::is_whitespace)
+            .and_then(|at| at.checked_add(before.get(at..)?.chars().next()?.len_utf8()))
+            .unwrap_or(0);
+        let (earlier, word) = before.split_at(start);
+        let mut candidates = match word.strip_prefix('$') {
+            Some(name) => self.skills(name),
             None if start == 0 && word.starts_with('/') => commands(word),
-            None => self.arguments_of(before.get(..start).unwrap_or_default(), word),
+            None if OF_CONVERSATIONS.contains(&earlier.trim()) => self.conversations(word).await,
+            None => Vec::new(),
         };
         candidates.truncate(MAX_CANDIDATES);
-        (start, candidates)
+        Completions { start, candidates }
+    }
+
+    /// Returns the keys of conversations that begin with a word. One of the terminal is also found
+    /// by its name alone.
+    async fn conversations(&self, word: &str) -> Vec<Candidate> {
+        let keys = match conversation_keys(self.runtime.config()).await {
+            Ok(keys) => keys,
+            Err(error) => {
+                tracing::debug!(%error, "could not list the conversations");
+                return Vec::new();
+            }
+        };
+        let keys = keys.iter().map(SessionKey::as_str);
+        let mut found: Vec<Candidate> = keys
+            .filter_map(|key| {
+                let name = key.strip_prefix("cli:").unwrap_or(key);
+                let name = if key.starts_with(word) { key } else { name };
+                let is_plain = sanitize(name) == name && !name.contains(char::is_whitespace);
+                (is_plain && name.starts_with(word)).then(|| Candidate::word(name, ""))
+            })
+            .collect();
+        found.sort_by(|a, b| a.text.cmp(&b.text));
+        found
+    }
+
+    /// Returns the names of usable skills that begin with a word.
+    fn skills(&self, word: &str) -> Vec<Candidate> {
+        let skills = match skills(&self.runtime) {
+            Ok(skills) => skills,
+            Err(error) => {
+                tracing::debug!(%error, "could not list the skills");
+                return Vec::new();
+            }
+        };
+        let mut found: Vec<Candidate> = skills
+            .scan()
+            .into_iter()
+            .filter_map(|entry| match entry.status {
+                SkillStatus::InUse(skill) if entry.name.starts_with(word) => {
+                    let about = sanitize(&skill.description);
+                    Some(Candidate::word(sanitize(&entry.name), about))
+                }
+                _ => None,
+            })
+            .collect();
+        found.sort_by(|a, b| a.text.cmp(&b.text));
+        found
     }
 }
 
@@ -44,110 +109,85 @@ fn commands(word: &str) -> Vec<Candidate> {
         .map(|info| (info.name, info.about))
         .chain(PROMPT_COMMANDS.map(|command| (command.name, command.about)))
         .filter(|(name, _)| name.starts_with(&word))
-        .map(|(name, about)| Candidate {
-            text: format!("/{name}"),
-            about: about.to_owned(),
-        })
+        .map(|(name, about)| Candidate::word(format!("/{name}"), about))
         .collect();
     candidates.sort_by(|a, b| a.text.cmp(&b.text));
     candidates.dedup_by(|a, b| a.text == b.text);
     candidates
 }
 
-impl PromptCompletions {
-    /// Returns the entries of a folder that continue a path; folders end with `/`.
-    fn files(&self, path: &str) -> Vec<Candidate> {
-        let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| {
-            (path.get(..=folder.len()).unwrap_or_default(), name)
-        });
-        let place = match folder.strip_prefix("~/") {
-            Some(rest) => std::env::home_dir().unwrap_or_default().join(rest),
-            None => self.folder.join(Path::new(folder)),
-        };
-        let Ok(entries) = std::fs::read_dir(place) else {
-            return Vec::new();
-        };
-        let mut candidates: Vec<Candidate> = entries
-            .take(MAX_ENTRIES)
-            .flatten()
-            .filter_map(|entry| {
-                let file = entry.file_name().into_string().ok()?;
-                let is_hidden = file.starts_with('.') && !name.starts_with('.');
-                // A name with other characters could not be typed, or would end the path.
-                let is_plain = sanitize(&file) == file && !file.contains(char::is_whitespace);
-                if is_hidden || !is_plain || !file.starts_with(name) {
-                    return None;
-                }
-                let end = if entry.path().is_dir() { "/" } else { "" };
-                Some(Candidate {
-                    text: format!("@{folder}{file}{end}"),
-                    about: String::new(),
-                })
+/// Returns the entries of a folder that continue a path; folders end with `/`. A name with spaces
+/// is quoted. Hidden entries are left out, because they are not attached.
+fn files(path: &str, folder: &Path, is_quoted: bool) -> Vec<Candidate> {
+    let (parent, name) = path.rsplit_once('/').map_or(("", path), |(parent, name)| {
+        (path.get(..=parent.len()).unwrap_or_default(), name)
+    });
+    let Ok(entries) = std::fs::read_dir(resolve(parent, folder)) else {
+        return Vec::new();
+    };
+    let mut candidates: Vec<Candidate> = entries
+        .take(MAX_ENTRIES)
+        .flatten()
+        .filter_map(|entry| {
+            let file = entry.file_name().into_string().ok()?;
+            // A name with other characters could not be typed, or would end the path.
+            let is_plain = sanitize(&file) == file && !file.contains(['"', '\n']);
+            if file.starts_with('.') || !is_plain || !file.starts_with(name) {
+                return None;
+            }
+            let is_open = entry.path().is_dir();
+            let has_space =
+                parent.contains(char::is_whitespace) || file.contains(char::is_whitespace);
+            let (quote, end) = match (is_quoted || has_space, is_open) {
+                (false, true) => ("", "/"),
+                (false, false) => ("", ""),
+                (true, true) => ("\"", "/"),
+                (true, false) => ("\"", "\""),
+            };
+            Some(Candidate {
+                text: format!("@{quote}{parent}{file}{end}"),
+                about: String::new(),
+                is_open,
             })
-            .collect();
-        candidates.sort_by(|a, b| a.text.cmp(&b.text));
-        candidates
-    }
-
-    fn arguments_of(&self, before: &str, word: &str) -> Vec<Candidate> {
-        let command = before.trim();
-        self.arguments
-            .iter()
-            .filter(|(name, _)| name == command)
-            .flat_map(|(_, candidates)| candidates)
-            .filter(|candidate| candidate.text.starts_with(word))
-            .cloned()
-            .collect()
-    }
+        })
+        .collect();
+    candidates.sort_by(|a, b| a.text.cmp(&b.text));
+    candidates.truncate(MAX_CANDIDATES);
+    candidates
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn texts(completions: &PromptCompletions, before: &str) -> (usize, Vec<String>) {
-        let (start, candidates) = completions.candidates(before);
-        let texts = candidates.into_iter().map(|candidate| candidate.text);
-        (start, texts.collect())
+    fn texts(candidates: Vec<Candidate>) -> Vec<String> {
+        candidates.into_iter().map(|found| found.text).collect()
     }
 
     #[test]
     fn files_follow_an_at_sign() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["notes.md", "new file", "n\u{1b}x", ".hidden"] {
+        for name in ["notes.md", "new file", "n\u{1b}x", "n\"q", ".hidden"] {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
         std::fs::create_dir(folder.path().join("nested")).unwrap();
         std::fs::write(folder.path().join("nested/日本.txt"), "").unwrap();
-        let completions = PromptCompletions {
-            folder: folder.path().to_owned(),
-            arguments: Vec::new(),
-        };
-        let (start, found) = texts(&completions, "look at @n");
-        assert_eq!(
-            (start, found),
-            (8, vec!["@nested/".to_owned(), "@notes.md".to_owned()])
-        );
-        assert_eq!(texts(&completions, "@nested/").1, ["@nested/日本.txt"]);
-        assert_eq!(texts(&completions, "@.").1, ["@.hidden"]);
-        assert_eq!(texts(&completions, "@missing/x").1, Vec::<String>::new());
+        for (path, is_quoted, expected) in [
+            ("n", false, &["@\"new file\"", "@nested/", "@notes.md"][..]),
+            ("new f", true, &["@\"new file\""]),
+            ("nested/", false, &["@nested/日本.txt"]),
+            ("nested/", true, &["@\"nested/日本.txt\""]),
+            (".", false, &[]),
+            ("missing/x", false, &[]),
+        ] {
+            let found = texts(files(path, folder.path(), is_quoted));
+            assert_eq!(found, expected, "{path:?}");
+        }
     }
 
     #[test]
-    fn commands_are_completed_at_the_beginning_only() {
-        let completions = PromptCompletions {
-            folder: PathBuf::new(),
-            arguments: vec![(
-                "/skill".to_owned(),
-                vec![Candidate {
-                    text: "weather".to_owned(),
-                    about: String::new(),
-                }],
-            )],
-        };
-        let (start, found) = texts(&completions, "/l");
-        assert_eq!((start, found), (0, vec!["/last".to_owned()]));
-        assert_eq!(texts(&completions, "a /l").1, Vec::<String>::new());
-        assert_eq!(texts(&completions, "/skill w").1, ["weather"]);
+    fn commands_begin_with_a_slash() {
+        assert_eq!(texts(commands("/la")), ["/last"]);
+        assert!(texts(commands("/s")).len() > 2);
     }
 }

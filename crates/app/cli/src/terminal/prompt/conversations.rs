@@ -11,7 +11,7 @@ use nanobot_runtime::{
 use crate::commands::{ExportFormat, export_to, session_edit_failure};
 use crate::failure::CommandFailure;
 use crate::output::sanitize;
-use crate::terminal::prompt::status::duration;
+use crate::terminal::status::duration;
 
 /// Maximum number of conversations in a list.
 const MAX_LISTED: usize = 20;

@@ -4,6 +4,7 @@ use nanobot_runtime::TerminalEvent;
 use nanobot_runtime::types::TurnActivity;
 
 use crate::output::sanitize;
+use crate::terminal::status::tool_line;
 
 /// Maximum number of tool runs that are kept.
 const MAX_RUNS: usize = 100;
@@ -82,17 +83,6 @@ impl TurnDetails {
         }
         lines
     }
-}
-
-/// Returns the line of a finished tool: `✓ exec("ls") · 0.2 s`.
-pub(in crate::terminal) fn tool_line(call: &str, success: bool, elapsed_ms: u64) -> String {
-    let mark = if success { "✓" } else { "✗" };
-    let elapsed = match elapsed_ms {
-        0..=99 => format!("{elapsed_ms} ms"),
-        100..=59_999 => format!("{}.{} s", elapsed_ms / 1000, elapsed_ms % 1000 / 100),
-        _ => super::status::duration(elapsed_ms / 1000),
-    };
-    format!("{mark} {} · {elapsed}", sanitize(call))
 }
 
 #[cfg(test)]

@@ -7,15 +7,13 @@
 //! for a question and for a pipe.
 
 mod actions;
+mod attachments;
 mod commands;
 mod completions;
 mod conversations;
 mod details;
 mod external;
 mod session;
-mod status;
-
-pub(super) use details::tool_line;
 
 use std::io::Stdout;
 use std::process::ExitCode;
@@ -23,12 +21,12 @@ use std::time::Duration;
 
 use nanobot_runtime::{Runtime, Terminal, TerminalOptions, TerminalProgress};
 
-use self::completions::PromptCompletions;
+use self::completions::WordSource;
 use self::conversations::Conversations;
 use self::session::PromptSession;
 use super::edit::{HistoryFile, LineEditor};
 use super::model_notice;
-use super::render::{Layout, Style};
+use super::render::{Layout, Style, wrapped};
 use super::screen::{LiveRegion, RawMode};
 use super::view::View;
 use crate::failure::CommandFailure;
@@ -50,7 +48,7 @@ pub(crate) async fn converse(
     let shows = TerminalProgress::of(runtime.config())?;
     let conversations = Conversations::new(runtime, &options.session);
     let terminal = Terminal::start_prompt(runtime, options).await?;
-    output::write(&banner(&terminal))?;
+    output::write(&banner(&terminal, region().width()))?;
     let mut signals = Signals::listen()?;
     let mode = if output::is_dumb() {
         None
@@ -65,18 +63,17 @@ pub(crate) async fn converse(
     } else {
         Style::Lines
     };
-    let editor = LineEditor::new(
-        HistoryFile::new(runtime.config().paths().history.clone()),
-        Box::new(PromptCompletions {
-            folder: std::env::current_dir().unwrap_or_default(),
-            arguments: Vec::new(),
-        }),
-    );
+    let history = HistoryFile::new(runtime.config().paths().history.clone());
+    let words = WordSource {
+        folder: std::env::current_dir().unwrap_or_default(),
+        runtime: runtime.clone(),
+    };
     let mut session = PromptSession::new(
         terminal,
         conversations,
         View::terminal(style, layout(), shows),
-        editor,
+        LineEditor::new(history),
+        words,
         region(),
     );
     let ended = tokio::select! {
@@ -113,7 +110,7 @@ fn region() -> LiveRegion<Stdout> {
     )
 }
 
-fn banner(terminal: &Terminal) -> String {
+fn banner(terminal: &Terminal, width: usize) -> String {
     let mut lines = Vec::new();
     if let Some(first_run) = terminal.first_run() {
         lines.push(first_run.to_string());
@@ -133,5 +130,5 @@ fn banner(terminal: &Terminal) -> String {
     lines.push(
         "/help lists commands and keys; Ctrl-C stops a running turn; Ctrl-D leaves.".to_owned(),
     );
-    lines.join("\n") + "\n\n"
+    wrapped(&lines.join("\n"), width) + "\n\n"
 }

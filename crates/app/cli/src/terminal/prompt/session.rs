@@ -3,26 +3,26 @@
 use std::collections::VecDeque;
 use std::io::Stdout;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
-use nanobot_runtime::{Terminal, TerminalEvent, is_command};
+use nanobot_runtime::{Terminal, TerminalEvent, TerminalMessage, is_command};
 
 use super::END_TIMEOUT;
+use super::attachments::NamedFiles;
 use super::commands::{help, prompt_command};
+use super::completions::WordSource;
 use super::conversations::Conversations;
 use super::details::TurnDetails;
-use super::status::{TICK, TurnStatus, cut};
 use crate::failure::CommandFailure;
 use crate::signals::Signals;
 use crate::terminal::edit::{EditOutcome, LineEditor, rows_of};
-use crate::terminal::screen::{Frame, LiveRegion, RawMode, TerminalInput};
+use crate::terminal::screen::{Frame, FramePace, LiveRegion, RawMode, TerminalInput};
+use crate::terminal::status::{TICK, TurnStatus, cut};
 use crate::terminal::view::{View, ViewPiece};
 use crate::terminal::{ended, is_farewell};
 
 pub(super) const PROMPT: &str = "You: ";
-/// Minimum time between two frames.
-const FRAME: Duration = Duration::from_millis(16);
 /// Maximum number of rows of a sent message that stay on the screen.
 const ECHO_ROWS: usize = 100;
 /// Maximum number of queued messages that are shown.
@@ -36,6 +36,7 @@ pub(super) struct PromptSession {
     pub(super) conversations: Conversations,
     pub(super) view: View,
     pub(super) editor: LineEditor,
+    words: WordSource,
     pub(super) region: LiveRegion<Stdout>,
     /// The running turn.
     pub(super) status: Option<TurnStatus>,
@@ -51,7 +52,7 @@ pub(super) struct PromptSession {
     hint: Option<&'static str>,
     /// Set after a Ctrl-C that had nothing to stop; the next one leaves.
     is_leaving: bool,
-    last_frame: Option<Instant>,
+    pace: FramePace,
 }
 
 /// The continuation of the loop.
@@ -69,6 +70,7 @@ impl PromptSession {
         conversations: Conversations,
         view: View,
         editor: LineEditor,
+        words: WordSource,
         region: LiveRegion<Stdout>,
     ) -> Self {
         Self {
@@ -76,6 +78,7 @@ impl PromptSession {
             conversations,
             view,
             editor,
+            words,
             region,
             status: None,
             details: TurnDetails::default(),
@@ -85,7 +88,7 @@ impl PromptSession {
             lines: String::new(),
             hint: None,
             is_leaving: false,
-            last_frame: None,
+            pace: FramePace::default(),
         }
     }
 
@@ -150,10 +153,7 @@ impl PromptSession {
                     continue;
                 }
             }
-            let earliest = self
-                .last_frame
-                .map_or_else(Instant::now, |last| last + FRAME);
-            due = due.or(Some(earliest));
+            due = due.or_else(|| Some(self.pace.next_frame()));
         }
     }
 
@@ -179,7 +179,21 @@ impl PromptSession {
 
     /// Takes a key, a paste or a new size of the screen.
     async fn take(&mut self, event: Event) -> Result<Next, CommandFailure> {
-        match self.input(event) {
+        let mut outcome = match event {
+            Event::Key(key) => self.editor.key(key),
+            Event::Paste(text) => self.editor.paste(&text),
+            Event::Resize(width, height) => {
+                self.region.resize((width, height));
+                self.view.resize(self.region.width());
+                EditOutcome::Edited
+            }
+            Event::FocusGained | Event::FocusLost | Event::Mouse(_) => EditOutcome::Ignored,
+        };
+        if let EditOutcome::Complete(before) = &outcome {
+            let found = self.words.complete(before).await;
+            outcome = self.editor.complete(found, self.status.is_some());
+        }
+        match self.apply(outcome) {
             (Next::Continue, EditOutcome::Submit(text)) => self.submit_line(&text).await,
             (Next::Continue, EditOutcome::Interrupt) => {
                 self.stop().await;
@@ -245,17 +259,8 @@ impl PromptSession {
         }
     }
 
-    fn input(&mut self, event: Event) -> (Next, EditOutcome) {
-        let outcome = match event {
-            Event::Key(key) => self.editor.key(key, self.status.is_some()),
-            Event::Paste(text) => self.editor.paste(&text),
-            Event::Resize(width, height) => {
-                self.region.resize((width, height));
-                self.view.resize(self.region.width());
-                EditOutcome::Edited
-            }
-            Event::FocusGained | Event::FocusLost | Event::Mouse(_) => EditOutcome::Ignored,
-        };
+    /// Applies what the keys mean for the prompt itself.
+    fn apply(&mut self, outcome: EditOutcome) -> (Next, EditOutcome) {
         if outcome != EditOutcome::Ignored {
             self.hint = None;
         }
@@ -339,14 +344,35 @@ impl PromptSession {
     }
 
     async fn send(&mut self, text: &str) {
+        let begins_turn = !is_command(text) && self.status.is_none();
         if is_command(text) {
             self.commands += 1;
-        } else if self.status.is_none() {
+        } else if begins_turn {
             self.status = Some(TurnStatus::begin(self.view.names_tools()));
             self.details.begin();
         }
-        if let Err(error) = self.terminal.send(text).await {
+        let named = match is_command(text) {
+            true => NamedFiles::default(),
+            false => NamedFiles::of(text, &self.words.folder),
+        };
+        for note in named.notes {
+            let note = self.view.dim(&format!("  ↳ {note}"));
+            self.lines.push_str(&format!("{note}\n"));
+        }
+        let message = TerminalMessage {
+            text: text.to_owned(),
+            files: named.files,
+        };
+        if let Err(error) = self.terminal.send(message).await {
             self.print(&format!("{}\n", CommandFailure::from(error)));
+            if begins_turn {
+                self.status = None;
+            }
+            if is_command(text) {
+                self.commands = self.commands.saturating_sub(1);
+            } else if self.editor.text().is_empty() {
+                self.editor.set_text(text);
+            }
         }
     }
 
@@ -391,10 +417,12 @@ impl PromptSession {
     }
 
     fn draw(&mut self) -> std::io::Result<()> {
+        let begun = Instant::now();
         let lines = std::mem::take(&mut self.lines);
         let frame = self.frame();
-        self.last_frame = Some(Instant::now());
-        self.region.draw(&lines, frame)
+        let drawn = self.region.draw(&lines, frame);
+        self.pace.drawn(begun);
+        drawn
     }
 
     fn frame(&self) -> Frame {
@@ -409,13 +437,7 @@ impl PromptSession {
         let room = height.saturating_sub(below.len() + usize::from(hint.is_some()) + 1);
         let input = self.editor.rows(PROMPT, width, room.max(1));
         let room = room.saturating_sub(input.rows.len());
-        let preview = self.view.preview();
-        let open: Vec<&str> = preview.lines().collect();
-        let mut rows: Vec<String> = open
-            .iter()
-            .skip(open.len().saturating_sub(room))
-            .map(|row| (*row).to_owned())
-            .collect();
+        let mut rows = self.view.open_rows(room);
         rows.extend(below);
         let cursor = (rows.len() + input.cursor.0, input.cursor.1);
         rows.extend(input.rows);

@@ -15,3 +15,4 @@ mod wrap;
 pub(crate) use diff::diff;
 pub(crate) use stream::{Style, TextStream};
 pub(crate) use style::{DIM, Layout, painted};
+pub(crate) use wrap::wrapped;

@@ -19,6 +19,9 @@ use super::style::Layout;
 /// Maximum length of a block or a line that is shown as a whole, in bytes.
 const PENDING_LIMIT: usize = 64 << 10;
 
+/// Maximum length of an open block that is previewed as a whole, in bytes.
+const PREVIEW_LIMIT: usize = 16 << 10;
+
 /// Maximum length of the fence of a code block that is shown in parts.
 const FENCE_LIMIT: usize = 64;
 
@@ -55,6 +58,8 @@ pub(crate) struct TextStream {
     grown: usize,
     /// Lines of the pending block that were already shown.
     shown: usize,
+    /// Bytes of the pending block whose lines were already shown.
+    shown_bytes: usize,
     /// Set after a block was finished, so that a blank line separates the next one.
     separated: bool,
     /// Set when the last shown text did not end its line.
@@ -77,6 +82,7 @@ impl TextStream {
             pending: String::new(),
             grown: 0,
             shown: 0,
+            shown_bytes: 0,
             separated: false,
             open_line: false,
         }
@@ -157,11 +163,21 @@ impl TextStream {
     pub(crate) fn preview(&self) -> String {
         match self.style {
             Style::Markdown if self.pending.trim().is_empty() => String::new(),
+            Style::Markdown if self.pending.len() > PREVIEW_LIMIT => self.end_of_preview(),
             Style::Markdown => self.lines_beyond(&render(&completed(&self.pending), self.layout)),
             Style::Lines if self.pending.is_empty() => String::new(),
             Style::Lines => format!("{}\n", self.pending),
             Style::Pieces | Style::Verbatim => String::new(),
         }
+    }
+
+    /// Returns the end of a long open block as a block of its own: a screen shows no more of it, and
+    /// a frame must not take long.
+    fn end_of_preview(&self) -> String {
+        let open = self.pending.get(self.shown_bytes..).unwrap_or_default();
+        let end = open.ceil_char_boundary(open.len().saturating_sub(PREVIEW_LIMIT));
+        let end = open.get(end..).unwrap_or_default();
+        render(&completed(end), self.layout)
     }
 
     /// Ends the run and returns the rest, including a newline.
@@ -212,6 +228,7 @@ impl TextStream {
                 .unwrap_or_default();
             out.push_str(&self.lines_beyond(&certain));
             self.shown = certain.lines().count();
+            self.shown_bytes = last.certain - last.start;
         }
         out
     }
@@ -221,6 +238,7 @@ impl TextStream {
         let rendered = render(markdown, self.layout);
         let out = self.lines_beyond(&rendered);
         self.shown = 0;
+        self.shown_bytes = 0;
         self.separated |= !rendered.is_empty();
         out
     }

@@ -87,6 +87,16 @@ struct Break {
     used: usize,
 }
 
+/// Returns text whose lines are broken between words.
+pub(crate) fn wrapped(text: &str, columns: usize) -> String {
+    let mut rows = Vec::new();
+    for line in text.lines() {
+        let parts = by_words(line, columns);
+        rows.extend(parts.into_iter().filter_map(|row| line.get(row)));
+    }
+    rows.join("\n")
+}
+
 struct WordWrapper {
     columns: usize,
     rows: Vec<Range<usize>>,
@@ -154,6 +164,14 @@ fn is_break(before: &str, after: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_of_a_text_are_wrapped_separately() {
+        assert_eq!(
+            wrapped("one two three\n\n你好世界", 8),
+            "one two\nthree\n\n你好世界"
+        );
+    }
 
     fn rows(text: &str, columns: usize, wrap: fn(&str, usize) -> Vec<Range<usize>>) -> Vec<&str> {
         wrap(text, columns)

@@ -2,8 +2,10 @@
 
 mod input;
 mod mode;
+mod pace;
 mod region;
 
 pub(super) use input::TerminalInput;
 pub(super) use mode::RawMode;
+pub(super) use pace::FramePace;
 pub(super) use region::{Frame, LiveRegion};

@@ -89,7 +89,8 @@ impl<W: Write> LiveRegion<W> {
             bytes.push_str(&format!("\u{1b}[{}A", self.above));
         }
         bytes.push('\r');
-        if !lines.is_empty() || frame.rows.len() < self.shown.rows.len() {
+        let is_erased = !lines.is_empty() || frame.rows.len() < self.shown.rows.len();
+        if is_erased {
             bytes.push_str(ERASE_BELOW);
         }
         for line in lines.lines() {
@@ -98,7 +99,11 @@ impl<W: Write> LiveRegion<W> {
         }
         for (index, row) in frame.rows.iter().enumerate() {
             let end = if index == 0 { "" } else { "\r\n" };
-            bytes.push_str(&format!("{end}{ERASE_ROW}{row}"));
+            bytes.push_str(end);
+            // A row that is on the screen already stays.
+            if is_erased || self.shown.rows.get(index) != Some(row) {
+                bytes.push_str(&format!("{ERASE_ROW}{row}"));
+            }
         }
         bytes.push_str(&Self::to_cursor(&frame));
         bytes.push_str(END_UPDATE);

@@ -1,4 +1,5 @@
-//! The status line of a running turn: activity, elapsed time, tokens, and the key that stops it.
+//! The status line of a running turn: activity, elapsed time, tokens, and the key that stops it;
+//! and the line of a finished tool.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +7,8 @@ use nanobot_runtime::TerminalEvent;
 use nanobot_runtime::types::TurnActivity;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::terminal::edit::rows_of;
+use super::edit::rows_of;
+use crate::output::sanitize;
 
 /// Time between two steps of the indicator.
 pub(super) const TICK: Duration = Duration::from_millis(125);
@@ -120,8 +122,19 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     }
 }
 
+/// Returns the line of a finished tool: `✓ exec("ls") · 0.2 s`.
+pub(super) fn tool_line(call: &str, success: bool, elapsed_ms: u64) -> String {
+    let mark = if success { "✓" } else { "✗" };
+    let elapsed = match elapsed_ms {
+        0..=99 => format!("{elapsed_ms} ms"),
+        100..=59_999 => format!("{}.{} s", elapsed_ms / 1000, elapsed_ms % 1000 / 100),
+        _ => duration(elapsed_ms / 1000),
+    };
+    format!("{mark} {} · {elapsed}", sanitize(call))
+}
+
 /// Returns a duration for people: `7 s`, `2 min 5 s`, `1 h 3 min`.
-pub(in crate::terminal) fn duration(seconds: u64) -> String {
+pub(super) fn duration(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),
         (0, minutes, seconds) => format!("{minutes} min {seconds} s"),

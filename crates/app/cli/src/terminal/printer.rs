@@ -5,13 +5,11 @@ use std::io::{self, IsTerminal as _};
 use nanobot_runtime::{TerminalEvent, TerminalProgress};
 
 use super::json;
+use super::live::LiveScreen;
 use super::render::{Layout, Style};
 use super::view::{View, ViewPiece};
 use crate::failure::CommandFailure;
-use crate::output;
-
-const WAITING: &str = "\u{1b}[2mthinking…\u{1b}[0m";
-const ERASE_LINE: &str = "\r\u{1b}[K";
+use crate::output::{self, Palette};
 
 /// Form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,49 +28,44 @@ pub(crate) enum OutputFormat {
 pub(super) struct Printer {
     format: OutputFormat,
     view: View,
-    /// Set while the indicator of a running turn is shown, until there is something to show.
-    is_waiting: bool,
+    screen: LiveScreen,
     failed: Option<io::Error>,
 }
 
 impl Printer {
-    /// Returns a printer for one message, which shows its reply while it is written.
-    pub(super) fn streaming(format: OutputFormat, shows: TerminalProgress) -> Self {
+    /// Returns a printer for one message. On a terminal it shows the state of the turn.
+    pub(super) fn of_message(format: OutputFormat, shows: TerminalProgress) -> Self {
+        let screen = match format {
+            OutputFormat::Markdown | OutputFormat::Plain => LiveScreen::for_people(),
+            OutputFormat::Json | OutputFormat::Quiet => LiveScreen::Nothing,
+        };
         let layout = Layout {
             width: crossterm::terminal::size()
                 .ok()
                 .map(|(width, _)| usize::from(width))
                 .filter(|width| *width > 0),
-            palette: output::Palette::of_output(),
+            palette: Palette::of_output(),
         };
-        let view = match (output::is_terminal(), format) {
-            (true, OutputFormat::Markdown) if !output::is_dumb() => {
+        let view = match (&screen, format) {
+            (LiveScreen::Reply(_), OutputFormat::Markdown) => {
                 View::terminal(Style::Markdown, layout, shows)
             }
-            (true, OutputFormat::Markdown | OutputFormat::Plain) => {
-                View::terminal(Style::Pieces, layout, shows)
-            }
-            (true, OutputFormat::Quiet) => View::whole(Style::Lines, shows),
-            (_, _) => View::whole(Style::Verbatim, shows),
+            (LiveScreen::Reply(_), _) => View::terminal(Style::Lines, layout, shows),
+            (LiveScreen::Status(_) | LiveScreen::Nothing, _) => plain_view(format, shows),
         };
-        Self::new(format, view)
+        Self::new(format, view, screen)
     }
 
-    /// Returns a printer for several messages, which shows replies as a whole.
-    pub(super) fn whole(format: OutputFormat, shows: TerminalProgress) -> Self {
-        let style = if output::is_terminal() {
-            Style::Lines
-        } else {
-            Style::Verbatim
-        };
-        Self::new(format, View::whole(style, shows))
+    /// Returns a printer for several messages.
+    pub(super) fn of_lines(format: OutputFormat, shows: TerminalProgress) -> Self {
+        Self::new(format, plain_view(format, shows), LiveScreen::Nothing)
     }
 
-    fn new(format: OutputFormat, view: View) -> Self {
+    fn new(format: OutputFormat, view: View, screen: LiveScreen) -> Self {
         Self {
             format,
             view,
-            is_waiting: false,
+            screen,
             failed: None,
         }
     }
@@ -94,19 +87,15 @@ impl Printer {
     }
 
     /// Shows that a turn runs, if a person is watching.
-    pub(super) fn wait(&mut self) {
-        let is_for_people = matches!(self.format, OutputFormat::Markdown | OutputFormat::Plain);
-        if is_for_people && output::is_coloured() && io::stderr().is_terminal() {
-            self.is_waiting = true;
-            output::note_piece(WAITING);
-        }
+    pub(super) fn begin(&mut self) {
+        let begun = self.screen.begin(&self.view);
+        self.keep(begun);
     }
 
-    /// Removes the indicator of a running turn.
-    pub(super) fn clear(&mut self) {
-        if std::mem::take(&mut self.is_waiting) {
-            output::note_piece(ERASE_LINE);
-        }
+    /// Redraws the state of the turn, [`TICK`](super::status::TICK) after the last time.
+    pub(super) fn tick(&mut self) {
+        let drawn = self.screen.tick(&mut self.view);
+        self.keep(drawn);
     }
 
     /// Prints an event.
@@ -127,22 +116,44 @@ impl Printer {
             }
             _ => {}
         }
-        for piece in self.view.show(event) {
-            self.clear();
-            match piece {
-                ViewPiece::Reply(text) => self.print(&text),
-                ViewPiece::Note(_) if self.format == OutputFormat::Quiet => {}
-                ViewPiece::Note(text) => output::note(text.trim_end()),
+        self.screen.record(event);
+        let pieces = self.view.show(event);
+        self.put(pieces);
+        if let LiveScreen::Reply(reply) = &mut self.screen {
+            let drawn = match event {
+                TerminalEvent::Delta(_) => reply.draw_soon(&self.view),
+                _ => reply.draw(&self.view),
+            };
+            self.keep(drawn);
+        }
+    }
+
+    fn put(&mut self, pieces: Vec<ViewPiece>) {
+        for piece in pieces {
+            match (piece, &mut self.screen) {
+                (ViewPiece::Note(_), _) if self.format == OutputFormat::Quiet => {}
+                (ViewPiece::Reply(text), LiveScreen::Reply(reply)) => reply.push(&text),
+                (ViewPiece::Note(text), LiveScreen::Reply(reply)) if io::stderr().is_terminal() => {
+                    reply.push(&text);
+                }
+                (ViewPiece::Note(text), screen) => {
+                    screen.make_room();
+                    output::note(text.trim_end());
+                }
+                (ViewPiece::Reply(text), screen) => {
+                    screen.make_room();
+                    self.print(&text);
+                }
             }
         }
     }
 
-    /// Prints the end of the conversation, as JSON only.
+    /// Prints what is left of an interrupted reply, and the end of the conversation as JSON.
     ///
     /// # Errors
     /// Returns the first error of standard output.
     pub(super) fn end(&mut self, code: u8) -> io::Result<()> {
-        self.clear();
+        self.leave();
         if self.format == OutputFormat::Json {
             self.print_json(&json::end(code));
         }
@@ -154,7 +165,7 @@ impl Printer {
     /// # Errors
     /// Returns the first error of standard output.
     pub(super) fn fail(&mut self, failure: &CommandFailure) -> io::Result<()> {
-        self.clear();
+        self.leave();
         if self.format == OutputFormat::Json
             && let Some((what, remedy)) = failure.explanation()
         {
@@ -171,6 +182,20 @@ impl Printer {
         self.failed.take().map_or(Ok(()), Err)
     }
 
+    /// Ends the open text, and removes the state of the turn.
+    fn leave(&mut self) {
+        let rest = self.view.end_run();
+        self.put(rest);
+        let ended = self.screen.end();
+        self.keep(ended);
+    }
+
+    fn keep(&mut self, outcome: io::Result<()>) {
+        if self.failed.is_none() {
+            self.failed = outcome.err();
+        }
+    }
+
     fn print_json(&mut self, line: &serde_json::Value) {
         self.print(&json::line(line));
     }
@@ -179,5 +204,15 @@ impl Printer {
         if self.failed.is_none() {
             self.failed = output::write_verbatim(text).err();
         }
+    }
+}
+
+/// Returns the view for text that is printed and never redrawn.
+fn plain_view(format: OutputFormat, shows: TerminalProgress) -> View {
+    match (output::is_terminal(), format) {
+        (true, OutputFormat::Quiet) => View::whole(Style::Lines, shows),
+        (false, OutputFormat::Quiet) => View::whole(Style::Verbatim, shows),
+        (true, _) => View::plain(Style::Pieces, shows),
+        (false, _) => View::plain(Style::Verbatim, shows),
     }
 }
