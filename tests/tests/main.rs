@@ -7,8 +7,10 @@
     reason = "helpers of tests fail by panicking"
 )]
 
+mod book;
 mod budget;
 mod contracts;
+mod documented;
 mod fuzz_regressions;
 #[path = "../../fuzz/src/targets.rs"]
 mod fuzz_targets;

@@ -22,6 +22,7 @@ mod cron;
 #[cfg(unix)]
 mod day;
 mod doctor;
+mod documentation;
 #[cfg(unix)]
 mod documents;
 mod faults;
