@@ -162,7 +162,7 @@ fn snippets_are_those_of_the_examples() {
             ],
         ),
     ] {
-        let source: String = examples.iter().map(|example| self::page(example)).collect();
+        let source: String = examples.iter().map(|example| page(example)).collect();
         let lines: Vec<&str> = source.lines().map(str::trim).collect();
         let page = page(name);
         let snippets: Vec<&str> = code_blocks(&page, language).concat();
