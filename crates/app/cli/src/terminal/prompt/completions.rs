@@ -46,6 +46,7 @@ impl WordSource {
         let mut candidates = match word.strip_prefix('$') {
             Some(name) => self.skills(name),
             None if start == 0 && word.starts_with('/') => commands(word),
+            None if earlier.trim() == "/skill" => self.skills(word),
             None if OF_CONVERSATIONS.contains(&earlier.trim()) => self.conversations(word).await,
             None => Vec::new(),
         };
