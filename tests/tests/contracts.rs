@@ -14,7 +14,8 @@ use nanobot_config::{Environment, Paths};
 use nanobot_context::{ContextBuilder, ContextSettings};
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::{
-    CallContext, Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy, ToolChoice,
+    CallAccount, CallContext, Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy,
+    ToolChoice,
 };
 use nanobot_session::{InMemoryStore, MessageEntry, SessionError, SessionStore as _, TurnOutcome};
 use nanobot_testkit::{Reply, ScriptedCall, ScriptedProvider};
@@ -577,6 +578,7 @@ async fn the_router_always_answers() {
         trace: "t".into(),
         deltas: None,
         cancel: CancellationToken::new(),
+        account: CallAccount::default(),
     };
     let faults = || {
         [
@@ -686,9 +688,29 @@ fn slash_commands_are_complete() {
     let mut names: Vec<&str> = infos.iter().flat_map(|info| info.names()).collect();
     names.sort_unstable();
     let expected = [
-        "agents", "branch", "clear", "compact", "context", "help", "memory", "new", "pairing",
-        "pending", "redo", "reset", "restart", "retry", "skill", "skills", "start", "status",
-        "stop", "undo", "usage",
+        "agents",
+        "branch",
+        "clear",
+        "compact",
+        "context",
+        "help",
+        "memory",
+        "new",
+        "pairing",
+        "pending",
+        "redo",
+        "reset",
+        "restart",
+        "retry",
+        "skill",
+        "skills",
+        "start",
+        "status",
+        "stop",
+        "summarise",
+        "summarize",
+        "undo",
+        "usage",
     ];
     assert_eq!(names, expected);
 }

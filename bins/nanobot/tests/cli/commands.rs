@@ -12,7 +12,7 @@ use crate::gateway::Running;
 use crate::support::{Home, assert_says, finish, until};
 
 /// Commands with a part of their answers, in a conversation of one turn.
-const ANSWERS: [(&str, &str); 17] = [
+const ANSWERS: [(&str, &str); 18] = [
     ("/help", "/restart — Restart the assistant"),
     ("/undo", "” and what followed."),
     ("/retry now", "/retry takes no arguments."),
@@ -21,6 +21,7 @@ const ANSWERS: [(&str, &str); 17] = [
     ("/usage", "Tokens since start: "),
     ("/context", "Context of "),
     ("/compact", "nothing to summarise"),
+    ("/summarize", "No older messages wait to be summarised."),
     ("/memory", "MEMORY.md"),
     ("/skill", "skill-creator"),
     ("/agents", "subagent"),

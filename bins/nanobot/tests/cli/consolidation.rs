@@ -1,17 +1,33 @@
 //! A single run in a conversation that was never summarised.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nanobot_testkit::{ModelServer, Reply};
 
-use crate::support::{Home, until};
+use crate::support::{Home, assert_says, until};
 
 #[tokio::test]
-async fn pending_summary_of_a_one_shot_is_made_by_the_gateway() {
-    // The reply to the question; a request for a summary would get none.
-    let model = ModelServer::scripted([Reply::text("Here I am.")])
-        .await
-        .unwrap();
+async fn backlog_is_summarised_by_the_gateway_after_consent() {
+    // Summaries are answered only once the gateway runs.
+    let gateway_runs = Arc::new(AtomicBool::new(false));
+    let is_answered = gateway_runs.clone();
+    let model = ModelServer::answering(move |request| {
+        if !request.tool_names().contains(&"save_memory") {
+            return Reply::text("Here I am.");
+        }
+        if !is_answered.load(Ordering::SeqCst) {
+            return Reply::hang();
+        }
+        let summary = serde_json::json!({
+            "history_entry": "[2026-03-01 10:00] words were said",
+            "memory_update": "- words",
+        });
+        Reply::call("save_memory", &summary)
+    })
+    .await
+    .unwrap();
     let home = Home::with_model(&model.base_url());
     let mut session = String::from(
         "{\"_type\": \"metadata\", \"key\": \"cli:direct\", \"created_at\": \"2026-03-01T10:00:00.000000\", \
@@ -40,26 +56,29 @@ async fn pending_summary_of_a_one_shot_is_made_by_the_gateway() {
         stored.contains("\"_consolidation\":{\"chunks\":[{"),
         "the pending summary is recorded"
     );
+    assert_says(
+        &run.stderr,
+        &[
+            "older messages of this conversation were never summarised",
+            "/summarize",
+        ],
+    );
+    let consent = home.run(&["agent", "-m", "/summarize"]).await;
+    assert_says(&consent.stdout, &["Summarising ", "/summarize stop"]);
 
     // A gateway starts, and no message arrives.
+    gateway_runs.store(true, Ordering::SeqCst);
     let mut gateway = home.program();
     gateway
         .args(["gateway", "--port", "0"])
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null());
     let mut gateway = gateway.spawn().unwrap();
-    let summary = serde_json::json!({"history_entry": "[2026-03-01 10:00] words were said", "memory_update": "- words"});
-    for _ in 0..4 {
-        model.push(Reply::call("save_memory", &summary));
-    }
     until("the gateway summarises", async || {
-        model.requests().len() > 3
+        home.read("workspace/memory/HISTORY.md")
+            .contains("words were said")
     })
     .await;
     gateway.kill().unwrap();
     gateway.wait().unwrap();
-    assert!(
-        home.read("workspace/memory/HISTORY.md")
-            .contains("words were said")
-    );
 }

@@ -75,7 +75,9 @@ pub use agent_loop::{
     DuplicateCommand, HeartbeatFilter, LoopSettings,
 };
 pub use audience::AudienceLookup;
-pub use consolidation::{CompactReport, ConsolidationSettings, NoNotifier, Notifier};
+pub use consolidation::{
+    BacklogReport, CompactReport, ConsolidationSettings, NoNotifier, Notifier,
+};
 pub use engine::{
     AnsweredRequest, EngineReport, Journal, KeptMessage, MAX_MESSAGE_CHARS, RequestObserver,
     Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnProgress, is_result_file,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_provider::{
-    CallContext, ChatRequest, Generation, ProviderRouter, ToolChoice, handed_over,
+    CallAccount, CallContext, CallPurpose, ChatRequest, Generation, ProviderRouter, ToolChoice,
+    handed_over,
 };
 use nanobot_types::{
     ChatMessage, Effect, FinishReason, LlmResponse, Map, ModelId, ToolSource, ToolSpec, TraceId,
@@ -94,6 +95,10 @@ async fn call(
         trace: TraceId::from(question.name),
         deltas: None,
         cancel: cancel.child_token(),
+        account: CallAccount {
+            purpose: CallPurpose::Judgement,
+            session: None,
+        },
     };
     tokio::time::timeout(DEADLINE, router.chat_with_failover(request, &context))
         .await

@@ -12,7 +12,9 @@ use nanobot_heartbeat::{
     Decider, Evaluator, HeartbeatOutcome, HeartbeatParts, HeartbeatService, HeartbeatSettings,
     HeartbeatTargets,
 };
-use nanobot_provider::{Candidate, Generation, ProviderRouter, RetryPolicy, ToolChoice};
+use nanobot_provider::{
+    CallPurpose, Candidate, Generation, ProviderRouter, RetryPolicy, ToolChoice,
+};
 use nanobot_testkit::{Reply, ScriptedProvider};
 use nanobot_types::{ChatAddress, DeliveryContext, InboundMessage, Origin};
 use serde_json::json;
@@ -184,6 +186,9 @@ async fn due_tasks_go_to_the_latest_chat() {
         "the first runs"
     );
     assert_eq!(world.model.requests().len(), 1);
+    let judged = world.router.meter().total().of(CallPurpose::Judgement);
+    assert_eq!(judged.requests, 1);
+    assert!(judged.tokens.prompt_tokens > 0);
 }
 
 #[tokio::test]

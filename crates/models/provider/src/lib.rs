@@ -9,7 +9,7 @@
 //!
 //! use async_trait::async_trait;
 //! use nanobot_provider::{
-//!     CallContext, Candidate, ChatRequest, ChatStream, Generation, Provider, ProviderError,
+//!     CallAccount, CallContext, Candidate, ChatRequest, ChatStream, Generation, Provider, ProviderError,
 //!     ProviderRouter, RetryPolicy, StreamEvent, ToolChoice, complete_answer,
 //! };
 //! use nanobot_types::{ChatMessage, ProviderName, Transcript};
@@ -50,6 +50,7 @@
 //!     trace: "example".into(),
 //!     deltas: None,
 //!     cancel: tokio_util::sync::CancellationToken::new(),
+//!     account: CallAccount::default(),
 //! };
 //! let response = router.chat_with_failover(request, &context).await;
 //! assert_eq!(response.content.as_deref(), Some("hello"));
@@ -62,6 +63,7 @@ mod factory;
 mod fold;
 mod handover;
 mod limit;
+mod meter;
 mod request;
 mod router;
 mod stream;
@@ -73,6 +75,7 @@ pub use error::{ProviderError, Recovery};
 pub use factory::{ProviderConfigError, ProviderFactory, RawProviderConfig, provider_factory};
 pub use fold::{Fold, Folded};
 pub use handover::handed_over;
+pub use meter::{CallAccount, CallPurpose, Consumption, ConsumptionByPurpose, UsageMeter};
 pub use request::{ChatRequest, Generation, ToolChoice};
 pub use router::{CallContext, Candidate, Delta, DeltaSink, ProviderRouter, RetryPolicy};
 pub use stream::{ChatStream, StreamEvent, complete_answer};

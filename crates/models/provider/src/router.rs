@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::call::RoutedCall;
 use self::health::Health;
-use crate::{ChatRequest, Generation, Provider};
+use crate::{CallAccount, ChatRequest, Generation, Provider, UsageMeter};
 
 /// An update from a router while a call is in progress.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +59,8 @@ pub struct CallContext {
     pub deltas: Option<Arc<dyn DeltaSink>>,
     /// Cancelled when the turn is stopped; the call then ends at once.
     pub cancel: CancellationToken,
+    /// The account to which every attempt is charged.
+    pub account: CallAccount,
 }
 
 impl fmt::Debug for CallContext {
@@ -113,6 +115,7 @@ impl Default for RetryPolicy {
 pub struct ProviderRouter {
     slots: Vec<CandidateSlot>,
     policy: RetryPolicy,
+    meter: UsageMeter,
 }
 
 #[derive(Debug)]
@@ -132,12 +135,19 @@ impl ProviderRouter {
         Self {
             slots: slots.collect(),
             policy,
+            meter: UsageMeter::default(),
         }
     }
 
     /// Returns the candidates, the preferred one first.
     pub fn candidates(&self) -> impl Iterator<Item = &Candidate> {
         self.slots.iter().map(|slot| &slot.candidate)
+    }
+
+    /// Returns the requests and tokens of all calls so far.
+    #[must_use]
+    pub fn meter(&self) -> &UsageMeter {
+        &self.meter
     }
 
     /// Asks the candidates in order until one answers. Never fails: if none answers, the content of

@@ -8,7 +8,7 @@ use super::{Agent, usage};
 impl Agent {
     /// Returns the model, tokens and messages of a session, as lines for a person.
     pub async fn describe(&self, session: &SessionKey) -> String {
-        let usage = self.totals.of(session).sum;
+        let usage = self.engine.meter().of_session(session).sum().tokens;
         let cached = usage::share(&usage);
         let messages = match self.sessions.read(session, ReadFrom::Cursor).await {
             Ok(view) => {

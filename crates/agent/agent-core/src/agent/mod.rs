@@ -57,7 +57,7 @@ use crate::{AgentError, Observer, Subagents};
 use log::{ConversationSize, SessionLog};
 use memory::MemoryCheckTimer;
 use turn_start::{FreshSteering, Resumed, TurnStart};
-use usage::Totals;
+use usage::LastTurns;
 
 /// Reply of a turn in which the model said nothing.
 const NOTHING_TO_SAY: &str = "Done. I have nothing to add.";
@@ -156,7 +156,7 @@ pub struct Agent {
     settings: AgentSettings,
     locks: KeyedLocks,
     permits: Semaphore,
-    totals: Totals,
+    last_turns: LastTurns,
     prefixes: PrefixWatch,
     consolidator: Arc<Consolidator>,
     subagents: Option<Arc<Subagents>>,
@@ -201,7 +201,7 @@ impl Agent {
             settings,
             locks: KeyedLocks::default(),
             permits: Semaphore::new(permits),
-            totals: Totals::default(),
+            last_turns: LastTurns::default(),
             prefixes,
             consolidator: Arc::new(consolidator),
             subagents: None,
@@ -426,7 +426,7 @@ impl Agent {
             .await;
         requests.close().await;
         let report = report?;
-        self.totals.add(&request.facts.session, report.usage);
+        self.last_turns.record(&request.facts.session, report.usage);
         if report.outcome == TurnOutcome::Stopped && request.interrupt.is_cancelled() {
             return Err(AgentError::Interrupted);
         }

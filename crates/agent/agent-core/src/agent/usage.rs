@@ -4,69 +4,45 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use nanobot_provider::{CallPurpose, ConsumptionByPurpose};
 use nanobot_types::{SessionKey, Usage};
 
 use super::Agent;
 use crate::Miss;
 
-/// Maximum number of sessions whose tokens are counted separately.
+/// Maximum number of sessions whose last turn is remembered.
 const MAX_SESSIONS: usize = 1024;
 
-/// Tokens since the program started.
+/// Tokens of the last turn of each session since the program started.
 #[derive(Debug, Default)]
-pub(super) struct Totals(Mutex<TokenCounts>);
+pub(super) struct LastTurns(Mutex<HashMap<SessionKey, Usage>>);
 
-#[derive(Debug, Default)]
-struct TokenCounts {
-    all: Usage,
-    by_session: HashMap<SessionKey, Tokens>,
-}
-
-/// Tokens of a session since the program started.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tokens {
-    /// Of all turns.
-    pub(super) sum: Usage,
-    /// Of the last turn.
-    pub(super) last: Usage,
-}
-
-impl Totals {
-    /// Counts the tokens of a turn.
-    pub(super) fn add(&self, session: &SessionKey, usage: Usage) {
-        let mut counted = self.lock();
-        counted.all += usage;
-        if counted.by_session.len() < MAX_SESSIONS || counted.by_session.contains_key(session) {
-            let tokens = counted.by_session.entry(session.clone()).or_default();
-            tokens.sum += usage;
-            tokens.last = usage;
+impl LastTurns {
+    /// Records the tokens of a turn.
+    pub(super) fn record(&self, session: &SessionKey, usage: Usage) {
+        let mut turns = self.lock();
+        if turns.len() < MAX_SESSIONS || turns.contains_key(session) {
+            turns.insert(session.clone(), usage);
         }
     }
 
-    pub(super) fn of(&self, session: &SessionKey) -> Tokens {
-        self.lock()
-            .by_session
-            .get(session)
-            .copied()
-            .unwrap_or_default()
+    fn of(&self, session: &SessionKey) -> Usage {
+        self.lock().get(session).copied().unwrap_or_default()
     }
 
-    fn all(&self) -> Usage {
-        self.lock().all
-    }
-
-    fn lock(&self) -> MutexGuard<'_, TokenCounts> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionKey, Usage>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Token usage and cache misses, for a person.
+/// Token usage and cache misses, for a person. It counts since the program started, and every
+/// request: also those that failed, and those of summaries, subagents and judgements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UsageReport {
-    /// Tokens of all sessions since the program started.
-    pub total: Usage,
-    /// Tokens of this session since the program started.
-    pub session: Usage,
+    /// Consumption of all sessions.
+    pub total: ConsumptionByPurpose,
+    /// Consumption of this session, with its subagents.
+    pub session: ConsumptionByPurpose,
     /// Tokens of this session's last turn; zero if there was none since the start.
     pub last_turn: Usage,
     /// Requests of this session since the start that did not begin with the previous one.
@@ -79,11 +55,11 @@ impl Agent {
     /// Returns the token usage of a session and its last cache miss.
     pub async fn usage_report(&self, session: &SessionKey) -> UsageReport {
         let (last_miss, misses) = self.prefixes.misses(session).await;
-        let Tokens { sum, last } = self.totals.of(session);
+        let meter = self.engine.meter();
         UsageReport {
-            total: self.totals.all(),
-            session: sum,
-            last_turn: last,
+            total: meter.total(),
+            session: meter.of_session(session),
+            last_turn: self.last_turns.of(session),
             misses,
             last_miss,
         }
@@ -114,10 +90,49 @@ fn line(usage: &Usage) -> String {
     )
 }
 
+fn requests(count: u64) -> String {
+    match count {
+        1 => "1 request".to_owned(),
+        count => format!("{count} requests"),
+    }
+}
+
+/// Returns the sum, and its parts if there are several.
+fn lines(consumption: &ConsumptionByPurpose) -> String {
+    let sum = consumption.sum();
+    let mut lines = format!("{}, {}\n", line(&sum.tokens), requests(sum.requests));
+    let parts = CallPurpose::ALL.map(|purpose| (purpose, consumption.of(purpose)));
+    let parts: Vec<_> = parts
+        .into_iter()
+        .filter(|(_, part)| part.requests > 0)
+        .collect();
+    if parts.len() < 2 {
+        return lines;
+    }
+    for (purpose, part) in parts {
+        let name = match purpose {
+            CallPurpose::Turn => "turns",
+            CallPurpose::Summary => "summaries",
+            CallPurpose::Subagent => "subagents",
+            CallPurpose::Judgement => "judgements (heartbeat and jobs)",
+        };
+        let Usage {
+            prompt_tokens,
+            completion_tokens,
+            ..
+        } = part.tokens;
+        lines.push_str(&format!(
+            "  {name}: {prompt_tokens} in, {completion_tokens} out, {}\n",
+            requests(part.requests)
+        ));
+    }
+    lines
+}
+
 impl fmt::Display for UsageReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "Tokens since start: {}", line(&self.total))?;
-        writeln!(f, "This conversation: {}", line(&self.session))?;
+        write!(f, "Tokens since start: {}", lines(&self.total))?;
+        write!(f, "This conversation: {}", lines(&self.session))?;
         if self.last_turn != Usage::default() {
             writeln!(f, "Last turn: {}", line(&self.last_turn))?;
         }
@@ -136,6 +151,8 @@ impl fmt::Display for UsageReport {
 
 #[cfg(test)]
 mod tests {
+    use nanobot_provider::Consumption;
+
     use super::*;
     use crate::MissEvent;
 
@@ -154,24 +171,35 @@ mod tests {
         }
     }
 
+    fn consumption(parts: &[(CallPurpose, u64, Usage)]) -> ConsumptionByPurpose {
+        let mut all = ConsumptionByPurpose::default();
+        for (purpose, requests, tokens) in parts {
+            let part = Consumption {
+                requests: *requests,
+                tokens: *tokens,
+            };
+            all.add(*purpose, part);
+        }
+        all
+    }
+
     #[test]
     fn usage_report_text_is_stable() {
-        let totals = Totals::default();
-        totals.add(&"a".into(), usage(1000, 0, 900, 50));
-        totals.add(&"a".into(), usage(1100, 990, 100, 60));
-        totals.add(&"b".into(), usage(10, 0, 0, 1));
-        let Tokens { sum, last } = totals.of(&"a".into());
+        let turns = (CallPurpose::Turn, 2, usage(2100, 990, 1000, 110));
+        let summaries = (CallPurpose::Summary, 1, usage(10, 0, 0, 1));
         let quiet = UsageReport {
-            total: totals.all(),
-            session: sum,
-            last_turn: last,
+            total: consumption(&[turns, summaries]),
+            session: consumption(&[turns]),
+            last_turn: usage(1100, 990, 100, 60),
             misses: 0,
             last_miss: None,
         };
         assert_eq!(
             quiet.to_string(),
-            "Tokens since start: 2110 in (990 from the cache, 46 %, 1000 written to it), 111 out\n\
-             This conversation: 2100 in (990 from the cache, 47 %, 1000 written to it), 110 out\n\
+            "Tokens since start: 2110 in (990 from the cache, 46 %, 1000 written to it), 111 out, 3 requests\n  \
+               turns: 2100 in, 110 out, 2 requests\n  \
+               summaries: 10 in, 1 out, 1 request\n\
+             This conversation: 2100 in (990 from the cache, 47 %, 1000 written to it), 110 out, 2 requests\n\
              Last turn: 1100 in (990 from the cache, 90 %, 100 written to it), 60 out\n\
              Prompt cache: no request broke the prefix of the one before"
         );
@@ -183,16 +211,16 @@ mod tests {
             at,
         };
         let broken = UsageReport {
-            session: Usage::default(),
+            total: ConsumptionByPurpose::default(),
+            session: ConsumptionByPurpose::default(),
             last_turn: Usage::default(),
             misses: 2,
             last_miss: Some(miss),
-            ..quiet
         };
         assert_eq!(
             broken.to_string().lines().skip(1).collect::<Vec<_>>(),
             [
-                "This conversation: 0 in (0 from the cache, 0 %), 0 out",
+                "This conversation: 0 in (0 from the cache, 0 %), 0 out, 0 requests",
                 "Prompt cache: 2 breaks since start, the last in tool mcp_web at byte 4213 (2026-11-22 03:04): tools changed",
             ]
         );

@@ -10,7 +10,7 @@ use nanobot_types::{SessionKey, SessionKind};
 use super::Agent;
 use super::log::{ConversationSize, SessionLog};
 use crate::consolidation::{Size, metadata_has_pending, old_messages, reset_entry};
-use crate::{AgentError, CompactReport, NoNotifier, Notifier, Observer, Signal};
+use crate::{AgentError, BacklogReport, CompactReport, NoNotifier, Notifier, Observer, Signal};
 
 impl Agent {
     /// Starts background summarisation if the conversation has outgrown the model's window. To be
@@ -31,6 +31,24 @@ impl Agent {
         self.consolidator
             .record_size(session, fixed, Size::default(), false);
         Ok(self.consolidator.compact(session, &NoNotifier).await)
+    }
+
+    /// Decides about older messages that wait to be summarised, because they are many
+    /// ([`ConsolidationSettings::max_unasked_requests`](crate::ConsolidationSettings)). With
+    /// consent, they are summarised in the background once [`Agent::turn_published`] is called.
+    ///
+    /// # Errors
+    /// Returns [`AgentError::Session`] if the session could not be read or written.
+    pub async fn summarise_backlog(
+        &self,
+        session: &SessionKey,
+        agrees: bool,
+    ) -> Result<BacklogReport, AgentError> {
+        let report = self.consolidator.decide(session, agrees).await?;
+        if matches!(report, BacklogReport::Begun(_)) {
+            self.consolidator.record_pending(session);
+        }
+        Ok(report)
     }
 
     /// Resumes, in the background, the summaries that earlier processes left unfinished in any

@@ -9,6 +9,7 @@
 //! Messages never leave the log. Until they are summarised, the engine leaves what does not fit out
 //! of its requests.
 
+mod backlog;
 mod boundary;
 mod notifier;
 mod pieces;
@@ -32,6 +33,7 @@ use tokio::sync::{OwnedMutexGuard, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use backlog::BacklogReport;
 pub use notifier::{NoNotifier, Notifier};
 pub use report::CompactReport;
 pub use settings::ConsolidationSettings;
@@ -39,7 +41,8 @@ pub use settings::ConsolidationSettings;
 pub(crate) use boundary::{Size, old_messages, size};
 pub(crate) use state::{has_pending, last_summary, metadata_has_pending, reset_entry};
 
-use self::state::Pending;
+use self::backlog::BacklogCost;
+use self::state::{Consent, Pending};
 use crate::budget::TokenBudget;
 use crate::locks::KeyedLocks;
 
@@ -93,6 +96,23 @@ pub(crate) struct ConsolidatorParts {
     pub(crate) context: Arc<ContextBuilder>,
     pub(crate) calibrator: Arc<Calibrator>,
     pub(crate) events: EventFeed,
+}
+
+/// What to summarise next.
+#[derive(Debug)]
+enum NextChunk {
+    /// A chunk.
+    Chunk(Box<state::Chunk>),
+    /// Nothing before the person agrees to this cost.
+    AskFirst(BacklogCost),
+    /// Nothing.
+    Nothing,
+}
+
+impl NextChunk {
+    fn of(noted: Option<state::Chunk>) -> Self {
+        noted.map_or(Self::Nothing, |chunk| Self::Chunk(Box::new(chunk)))
+    }
 }
 
 /// The extent of a run.
@@ -217,15 +237,17 @@ impl Consolidator {
 
     /// Resumes the unfinished summaries that the log of a session shows.
     pub(crate) fn resume(self: &Arc<Self>, session: &SessionKey, notifier: Arc<dyn Notifier>) {
-        if !self.settings.enabled {
-            return;
-        }
+        self.record_pending(session);
+        self.start(session, notifier);
+    }
+
+    /// Records that the log of a session shows unfinished summaries.
+    pub(crate) fn record_pending(&self, session: &SessionKey) {
         let fixed = self
             .estimates()
             .get(session)
             .map_or(DEFAULT_PROMPT, |estimate| estimate.fixed);
         self.record_size(session, fixed, Size::default(), true);
-        self.start(session, notifier);
     }
 
     /// Summarises everything that may leave the conversation of a session.
@@ -313,18 +335,25 @@ impl Consolidator {
         }
     }
 
-    /// Returns the next chunk to summarise, noted in the session. Chunks that were noted earlier
-    /// come first.
+    /// Returns what to summarise next, noted in the session. Chunks that were noted earlier come
+    /// first.
     async fn next(
         &self,
         session: &SessionKey,
         aim: SummaryExtent,
-    ) -> Result<Option<state::Chunk>, SessionError> {
+    ) -> Result<NextChunk, SessionError> {
         // Chunks that were noted earlier are found without reading the conversation.
         match self.next_of(session, aim, STATE).await? {
-            None => self.next_of(session, aim, ReadFrom::Cursor).await,
-            noted => Ok(noted),
+            NextChunk::Nothing => {}
+            noted => return Ok(noted),
         }
+        let next = self.next_of(session, aim, ReadFrom::Cursor).await?;
+        if matches!(next, NextChunk::AskFirst(_)) {
+            // The chunk is noted. Now its messages may leave the conversation.
+            self.next_of(session, aim, STATE).await?;
+            self.context.renew(session);
+        }
+        Ok(next)
     }
 
     async fn next_of(
@@ -332,15 +361,11 @@ impl Consolidator {
         session: &SessionKey,
         aim: SummaryExtent,
         from: ReadFrom,
-    ) -> Result<Option<state::Chunk>, SessionError> {
+    ) -> Result<NextChunk, SessionError> {
         self.change(session, from, |view, pending| {
             let mut entries = Vec::new();
-            for chunk in &mut pending.chunks {
-                // Clear the mark if the reset that belongs to it was not recorded.
-                chunk.left &= Seq(chunk.upto) <= view.cursor;
-            }
-            pending.chunks.retain(|chunk| {
-                let is_over = !chunk.left && Seq(chunk.upto) <= view.cursor;
+            pending.chunks.retain_mut(|chunk| {
+                let is_over = chunk.update(view.cursor);
                 if is_over && !chunk.summary.is_empty() {
                     entries.push(Entry::Metadata(state::summary_change(
                         &chunk.summary,
@@ -349,27 +374,58 @@ impl Consolidator {
                 }
                 !is_over
             });
-            if pending.chunks.is_empty()
-                && from == ReadFrom::Cursor
-                && let Some(upto) = self.choose(session, view, aim)
-            {
-                pending.chunks.push(state::Chunk::new(view.cursor, upto));
+            for chunk in &mut pending.chunks {
+                if chunk.consent == Consent::Awaited && !chunk.left {
+                    chunk.left = true;
+                    let upto = Seq(chunk.upto);
+                    entries.push(Entry::Consolidated { upto });
+                }
             }
-            (entries, pending.chunks.first().cloned())
+            let noted = pending.next().cloned();
+            if noted.is_some() || from != ReadFrom::Cursor {
+                return (entries, NextChunk::of(noted));
+            }
+            let Some((upto, tokens)) = self.choose(session, view, aim) else {
+                return (entries, NextChunk::Nothing);
+            };
+            let mut chunk = state::Chunk::new(view.cursor, upto);
+            let cost = self.cost(session, &chunk, tokens);
+            let next = if cost.requests > u64::from(self.settings.max_unasked_requests) {
+                chunk.consent = Consent::Awaited;
+                NextChunk::AskFirst(cost)
+            } else {
+                NextChunk::Chunk(Box::new(chunk.clone()))
+            };
+            pending.chunks.push(chunk);
+            (entries, next)
         })
         .await
     }
 
-    fn choose(&self, session: &SessionKey, view: &SessionView, aim: SummaryExtent) -> Option<Seq> {
-        if view.is_partial() {
-            return boundary::backlog(view);
-        }
+    /// Returns the position before which messages leave, and their tokens.
+    fn choose(
+        &self,
+        session: &SessionKey,
+        view: &SessionView,
+        aim: SummaryExtent,
+    ) -> Option<(Seq, usize)> {
         let fixed = self
             .estimates()
             .get(session)
             .map_or(DEFAULT_PROMPT, |estimate| estimate.fixed);
         let size = size(view);
+        let room = self.room(session, fixed);
         let kept_messages = self.settings.kept_messages();
+        let down_to_half = boundary::Removal {
+            tokens: size.tokens.saturating_sub(room / 2).max(1),
+            kept_messages,
+        };
+        if view.is_partial() {
+            let unread = boundary::unread_tokens(view, size);
+            return boundary::boundary(view, down_to_half)
+                .or_else(|| boundary::backlog(view).map(|upto| (upto, 0)))
+                .map(|(upto, tokens)| (upto, tokens.saturating_add(unread)));
+        }
         let everything = boundary::Removal {
             tokens: usize::MAX,
             kept_messages,
@@ -379,20 +435,13 @@ impl Consolidator {
             .memory_window
             .is_some_and(|window| size.messages > window);
         if aim == SummaryExtent::Everything || too_many {
-            return boundary::boundary(view, everything).map(|(upto, _)| upto);
+            return boundary::boundary(view, everything);
         }
         if !self.is_full(session, fixed, size) {
             return None;
         }
-        let room = self.room(session, fixed);
-        let need = boundary::Removal {
-            tokens: size.tokens.saturating_sub(room / 2).max(1),
-            kept_messages,
-        };
         // A summary of very little costs a model call and frees no room.
-        boundary::boundary(view, need)
-            .filter(|(_, tokens)| *tokens >= room / 20)
-            .map(|(upto, _)| upto)
+        boundary::boundary(view, down_to_half).filter(|(_, tokens)| *tokens >= room / 20)
     }
 }
 

@@ -13,10 +13,15 @@ pub struct CompactReport {
     pub error: Option<String>,
     /// `true` if another summary of this session was already running.
     pub busy: bool,
+    /// The question whether older messages are to be summarised, if that takes many requests.
+    pub question: Option<String>,
 }
 
 impl fmt::Display for CompactReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(question) = &self.question {
+            return f.write_str(question);
+        }
         match (self.busy, self.messages, &self.error) {
             (true, ..) => f.write_str("This conversation is being summarised already."),
             (_, 0, None) => {

@@ -9,8 +9,8 @@ use nanobot_types::{SessionKey, chain};
 
 use super::notifier::{MemoryProblem, Notifier};
 use super::pieces::{TranscriptPiece, pieces};
-use super::state::{Chunk, Flush, Position, Rewrite, summary_change};
-use super::{CompactReport, Consolidator, STATE, SummaryExtent, now, size};
+use super::state::{Chunk, Consent, Flush, Position, Rewrite, summary_change};
+use super::{CompactReport, Consolidator, NextChunk, STATE, SummaryExtent, backlog, now, size};
 use crate::AudienceLookup;
 
 /// Maximum number of chunks per run.
@@ -121,8 +121,14 @@ impl Consolidator {
             parts: PARTS,
         };
         for _ in 0..ROUNDS {
-            let Some(chunk) = self.next(session, aim).await? else {
-                break;
+            let chunk = match self.next(session, aim).await? {
+                NextChunk::Chunk(chunk) => *chunk,
+                NextChunk::AskFirst(cost) => {
+                    notifier.notify(cost.question()).await;
+                    report.question = Some(cost.question());
+                    break;
+                }
+                NextChunk::Nothing => break,
             };
             let (messages, is_left) = (chunk.upto - chunk.from, chunk.left);
             match self.process_chunk(&mut run, chunk).await? {
@@ -281,12 +287,16 @@ impl Consolidator {
             .is_ok_and(|facts| facts.text == rewrite.text)
     }
 
-    /// Saves the progress of a chunk. Returns `false` if the chunk is no longer there.
+    /// Saves the progress of a chunk. Returns `false` if the chunk is no longer there, or the person
+    /// stopped it.
     async fn save(&self, run: &ConsolidationRun<'_>, chunk: &Chunk) -> Result<bool, SessionError> {
         self.change(run.session, STATE, |_, pending| {
             let Some(stored) = pending.chunks.iter_mut().find(|stored| stored.is(chunk)) else {
                 return (Vec::new(), false);
             };
+            if stored.consent == Consent::Awaited {
+                return (Vec::new(), false);
+            }
             let left = stored.left;
             *stored = Chunk {
                 left,
@@ -299,25 +309,31 @@ impl Consolidator {
 
     /// Moves the cursor past a chunk that is in memory now.
     async fn finish(&self, run: &ConsolidationRun<'_>, chunk: &Chunk) -> Result<(), SessionError> {
-        self.change(run.session, STATE, |_, pending| {
-            let mut entries = Vec::new();
-            let Some(index) = pending.chunks.iter().position(|stored| stored.is(chunk)) else {
-                return (entries, ());
-            };
-            let stored = pending.chunks.remove(index);
-            pending.told &= !run.clean;
-            if !stored.left {
-                entries.push(Entry::Consolidated {
-                    upto: Seq(chunk.upto),
-                });
-                if !chunk.summary.is_empty() {
-                    entries.push(Entry::Metadata(summary_change(&chunk.summary, &now())));
+        let was_agreed = self
+            .change(run.session, STATE, |_, pending| {
+                let mut entries = Vec::new();
+                let Some(index) = pending.chunks.iter().position(|stored| stored.is(chunk)) else {
+                    return (entries, false);
+                };
+                let stored = pending.chunks.remove(index);
+                pending.told &= !run.clean;
+                if !stored.left {
+                    entries.push(Entry::Consolidated {
+                        upto: Seq(chunk.upto),
+                    });
+                    if !chunk.summary.is_empty() {
+                        entries.push(Entry::Metadata(summary_change(&chunk.summary, &now())));
+                    }
                 }
-            }
-            (entries, ())
-        })
-        .await?;
+                (entries, stored.consent == Consent::Given)
+            })
+            .await?;
         self.context.renew(run.session);
+        if was_agreed {
+            run.notifier
+                .notify(backlog::finished(chunk.upto - chunk.from))
+                .await;
+        }
         Ok(())
     }
 
@@ -335,7 +351,7 @@ impl Consolidator {
             clean: true,
             parts: 1,
         };
-        let Some(mut chunk) = self.next(session, SummaryExtent::Due).await? else {
+        let NextChunk::Chunk(mut chunk) = self.next(session, SummaryExtent::Due).await? else {
             return Ok(());
         };
         let may_be_written = chunk.flush.is_some();
@@ -356,7 +372,7 @@ impl Consolidator {
             &run,
             &Chunk {
                 flush: Some(flush.clone()),
-                ..chunk.clone()
+                ..(*chunk).clone()
             },
         )
         .await?;

@@ -24,10 +24,13 @@ pub struct ConsolidationSettings {
     pub memory_window: Option<usize>,
     /// Timeout of one summary.
     pub deadline: Duration,
+    /// Maximum number of requests that a summary may need without the person's consent.
+    pub max_unasked_requests: u32,
 }
 
 impl Default for ConsolidationSettings {
-    /// Enabled, for a window of 65,536 tokens and answers of 8,192, with three minutes per summary.
+    /// Enabled, for a window of 65,536 tokens and answers of 8,192, with three minutes per summary,
+    /// and eight requests without consent.
     fn default() -> Self {
         Self {
             enabled: true,
@@ -35,6 +38,7 @@ impl Default for ConsolidationSettings {
             max_output: 8_192,
             memory_window: None,
             deadline: Duration::from_mins(3),
+            max_unasked_requests: 8,
         }
     }
 }

@@ -54,6 +54,25 @@ pub(super) struct Flush {
     pub(super) done: Position,
 }
 
+/// The person's consent to summarise many messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Consent {
+    /// They are few.
+    #[default]
+    NotNeeded,
+    /// The person was asked. The messages leave the conversation and stay in the session.
+    Awaited,
+    /// The person agreed.
+    Given,
+}
+
+impl Consent {
+    fn is_not_needed(&self) -> bool {
+        *self == Self::NotNeeded
+    }
+}
+
 /// Messages that leave the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Chunk {
@@ -72,6 +91,8 @@ pub(super) struct Chunk {
     /// The summary of this chunk so far.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) summary: String,
+    #[serde(default, skip_serializing_if = "Consent::is_not_needed")]
+    pub(super) consent: Consent,
 }
 
 impl Chunk {
@@ -88,7 +109,21 @@ impl Chunk {
             failures: 0,
             flush: None,
             summary: String::new(),
+            consent: Consent::NotNeeded,
         }
+    }
+
+    /// Updates the chunk for the cursor of its session. Returns `true` if nothing of it is left to
+    /// do.
+    pub(super) fn update(&mut self, cursor: Seq) -> bool {
+        let is_before_cursor = Seq(self.upto) <= cursor;
+        if self.consent.is_not_needed() {
+            // Clear the mark if the reset that belongs to it was not recorded.
+            self.left &= is_before_cursor;
+            return !self.left && is_before_cursor;
+        }
+        self.left = is_before_cursor;
+        false
     }
 
     pub(super) fn is(&self, other: &Self) -> bool {
@@ -129,6 +164,13 @@ impl Pending {
             .get(CONSOLIDATION)
             .and_then(read)
             .unwrap_or_default()
+    }
+
+    /// Returns the chunk to work on next.
+    pub(super) fn next(&self) -> Option<&Chunk> {
+        self.chunks
+            .iter()
+            .find(|chunk| chunk.consent != Consent::Awaited)
     }
 
     /// Returns the state as a change of the session's metadata.
@@ -175,7 +217,7 @@ pub(crate) fn has_pending(view: &SessionView) -> bool {
 
 /// Returns `true` if a session's metadata says that something waits to be summarised.
 pub(crate) fn metadata_has_pending(metadata: &Map) -> bool {
-    !Pending::in_metadata(metadata).chunks.is_empty()
+    Pending::in_metadata(metadata).next().is_some()
 }
 
 /// Returns the newest summary of a session's earlier conversation.

@@ -4,8 +4,8 @@ use std::sync::PoisonError;
 
 use nanobot_context::estimate_tokens;
 use nanobot_memory::{Facts, loses_too_much};
-use nanobot_provider::{CallContext, ChatRequest, ToolChoice};
-use nanobot_types::{Event, FinishReason, LlmResponse, TraceId, chain};
+use nanobot_provider::{CallAccount, CallContext, CallPurpose, ChatRequest, ToolChoice};
+use nanobot_types::{Event, FinishReason, LlmResponse, SessionKey, TraceId, chain};
 
 use super::Consolidator;
 use super::notifier::MemoryProblem;
@@ -15,7 +15,7 @@ use super::save_memory::{self, Summary};
 use super::state::{Flush, Rewrite};
 
 /// Estimated tokens of the instructions and the tool.
-const INSTRUCTIONS: usize = 600;
+pub(super) const INSTRUCTIONS: usize = 600;
 /// Maximum tokens of a summarisation request if the model's window is not limited.
 const UNLIMITED: usize = 100_000;
 /// Maximum number of times that a part is halved after a context overflow.
@@ -94,6 +94,14 @@ impl Consolidator {
         (facts.get(..end).unwrap_or_default(), false)
     }
 
+    /// Returns the tokens of messages that fit into one request beside `facts`.
+    pub(super) fn part_limit(&self, session: &SessionKey, facts: usize) -> usize {
+        let budget = self.budget(session).at_most(UNLIMITED);
+        (budget / 4 * 3)
+            .saturating_sub(facts + INSTRUCTIONS)
+            .max(budget / 5)
+    }
+
     /// Returns as many pieces as fit into one request, at least one.
     fn part<'p>(
         &self,
@@ -102,11 +110,7 @@ impl Consolidator {
         facts: usize,
         overflows: u32,
     ) -> &'p [TranscriptPiece] {
-        let budget = self.budget(run.session).at_most(UNLIMITED);
-        let limit = (budget / 4 * 3)
-            .saturating_sub(facts + INSTRUCTIONS)
-            .max(budget / 5)
-            >> overflows;
+        let limit = self.part_limit(run.session, facts) >> overflows;
         let mut tokens = 0;
         let fits = |piece: &&TranscriptPiece| {
             tokens += estimate_tokens(&piece.text) + 1;
@@ -155,6 +159,10 @@ impl Consolidator {
             trace: trace.clone(),
             deltas: None,
             cancel: self.closing.child_token(),
+            account: CallAccount {
+                purpose: CallPurpose::Summary,
+                session: Some(run.session.clone()),
+            },
         };
         let called = self.router.chat_with_failover(request, &context);
         let deadline = self.settings().deadline;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use nanobot_bus::EventFeed;
 use nanobot_context::{Calibrator, estimate_tokens, estimate_tools};
-use nanobot_provider::{CallContext, ChatRequest, Generation, ProviderRouter, ToolChoice};
+use nanobot_provider::{
+    CallContext, ChatRequest, Generation, ProviderRouter, ToolChoice, UsageMeter,
+};
 use nanobot_redact::Secrets;
 use nanobot_session::{MessageEntry, SessionError, TurnOutcome};
 use nanobot_tool::Registry;
@@ -25,7 +27,7 @@ use super::text_calls::split_calls;
 use super::visible::visible;
 use super::{AnsweredRequest, EngineReport, TurnIo, TurnOptions, TurnProgress};
 use crate::budget::TokenBudget;
-use crate::subagent::is_subagent_session;
+use crate::subagent::{account_of, is_subagent_session};
 use crate::{Signal, TurnStep};
 
 /// Runs turns. Keeps no state of any turn, so one engine serves all sessions.
@@ -83,6 +85,12 @@ impl TurnEngine {
             .candidates()
             .next()
             .map_or_else(|| ModelId::from(""), |candidate| candidate.model.clone())
+    }
+
+    /// Returns the requests and tokens of all calls of its router.
+    #[must_use]
+    pub fn meter(&self) -> &UsageMeter {
+        self.router.meter()
     }
 
     /// Returns its tools.
@@ -226,6 +234,7 @@ impl<'a> Turn<'a> {
             trace: self.trace.clone(),
             deltas: Some(tap.clone()),
             cancel: self.io.cancel.clone(),
+            account: account_of(self.io.facts),
         };
         self.fit();
         let mut response = self

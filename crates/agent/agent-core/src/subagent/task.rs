@@ -5,6 +5,7 @@
 //! thread. A message is a task because of its origin together with its session, which no platform
 //! can set.
 
+use nanobot_provider::{CallAccount, CallPurpose};
 use nanobot_tool::ToolContext;
 use nanobot_types::{
     ChannelName, ChatId, DeliveryContext, InboundMessage, Map, MessageId, Origin, SenderId,
@@ -13,6 +14,7 @@ use nanobot_types::{
 use serde::{Deserialize, Serialize};
 
 use super::SubagentEnd;
+use crate::TurnFacts;
 
 /// Metadata key of the parameters.
 const KEY: &str = "_subagent";
@@ -224,6 +226,22 @@ impl SubagentTask {
 #[must_use]
 pub fn is_subagent_session(session: &SessionKey) -> bool {
     session.kind() == SessionKind::Subagent
+}
+
+/// Returns the account to which the model calls of a turn are charged: a subagent's to the session
+/// that started it.
+pub(crate) fn account_of(facts: &TurnFacts) -> CallAccount {
+    if !is_subagent_session(&facts.session) {
+        return CallAccount {
+            purpose: CallPurpose::Turn,
+            session: Some(facts.session.clone()),
+        };
+    }
+    let parent = TaskMetadata::of(&facts.metadata).parent;
+    CallAccount {
+        purpose: CallPurpose::Subagent,
+        session: parent.or_else(|| Some(SessionKey::of_chat(&facts.channel, &facts.chat_id))),
+    }
 }
 
 /// Returns the id of the subagent whose result a message delivers.

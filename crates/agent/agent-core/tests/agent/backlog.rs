@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use nanobot_agent_core::{Agent, AgentLoop, DirectRequest, LoopSettings, MissEvent};
+use nanobot_agent_core::{Agent, AgentLoop, BacklogReport, DirectRequest, LoopSettings, MissEvent};
 use nanobot_bus::{Bus as _, MemoryBus, SettleOutcome};
 use nanobot_provider::ChatRequest;
 use nanobot_session::{
     Entry, JsonlStore, ReadFrom, Seq, SessionError, SessionInfo, SessionPaths, SessionStore,
     SessionView,
 };
-use nanobot_testkit::{Reply, ScriptedProvider};
+use nanobot_testkit::{Gate, Reply, ScriptedProvider};
 use nanobot_types::{InboundMessage, SessionKey};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -76,6 +76,7 @@ async fn summarises_a_backlog_in_bounded_reads() {
     const MESSAGES: usize = 30_000;
     let mut home = Home::new(summing_up(|_| save(&entry("old times"))));
     home.settings.window = 60_000;
+    home.settings.max_unasked_requests = u32::MAX;
     let folder = home.folder.path().join("sessions");
     let length = write_session(&folder, MESSAGES, 20);
     assert!(length > 16 * 1024 * 1024, "{length}");
@@ -114,28 +115,141 @@ async fn summarises_a_backlog_in_bounded_reads() {
     );
 
     // All of it is summarised, in order and once.
-    let summaries = home.summaries();
-    let mut shown: Vec<usize> = Vec::new();
-    for summary in &summaries {
-        let text = summary.last_user_text();
-        let numbers = text.lines().filter_map(|line| {
-            line.split_once("]")?
-                .1
-                .split_once(": ")?
-                .1
-                .split(' ')
-                .next()?
-                .parse::<usize>()
-                .ok()
-        });
-        shown.extend(numbers);
-    }
     let view = home.view().await;
     assert!(view.cursor > Seq(20_000), "{}", view.cursor);
-    assert_eq!(
-        shown,
-        (0..usize::try_from(view.cursor.0).unwrap()).collect::<Vec<_>>()
+    assert_all_were_summarised(&home, view.cursor.0);
+}
+
+/// Returns the numbers of the messages in a request for a summary.
+fn numbers(request: &ChatRequest) -> Vec<usize> {
+    let number = |line: &str| {
+        line.split_once("]")?
+            .1
+            .split_once(": ")?
+            .1
+            .split(' ')
+            .next()?
+            .parse()
+            .ok()
+    };
+    let text = request.last_user_text();
+    text.lines().filter_map(number).collect()
+}
+
+/// Asserts that the first `count` messages were given to the model for summaries, in order and once.
+fn assert_all_were_summarised(home: &Home, count: u64) {
+    let shown: Vec<usize> = home.summaries().iter().flat_map(numbers).collect();
+    let is_in_order = shown.iter().copied().eq(0..shown.len());
+    assert!(is_in_order, "{} messages in another order", shown.len());
+    assert_eq!(u64::try_from(shown.len()), Ok(count));
+}
+
+/// Returns a home with a session of 3,000 messages that was never summarised, and which takes more
+/// requests than may be made without consent.
+fn waiting_backlog(provider: ScriptedProvider) -> Home {
+    let mut home = Home::new(provider);
+    let folder = home.folder.path().join("sessions");
+    write_session(&folder, 3_000, 20);
+    home.sessions = Arc::new(JsonlStore::new(SessionPaths::only(&folder)));
+    home
+}
+
+/// Records the person's decision, and does the work that it starts.
+async fn decide(home: &Home, agent: &Arc<Agent>, agrees: bool) -> BacklogReport {
+    let report = agent.summarise_backlog(&SESSION.into(), agrees).await;
+    agent.turn_published(&SESSION.into(), home.notices.clone());
+    agent.background_idle().await;
+    report.unwrap()
+}
+
+#[tokio::test]
+async fn huge_backlog_waits_for_consent() {
+    let home = waiting_backlog(summing_up(|_| save(&entry("old times"))));
+    let agent = home.agent();
+    home.send(&agent, "hello").await;
+    assert_eq!(home.summaries().len(), 0);
+    let view = home.view().await;
+    let waiting = view.cursor.0;
+    assert!((2_000..3_000).contains(&waiting), "{waiting}");
+    let notices = home.notices();
+    assert!(
+        notices[0].contains(&format!("{waiting} older messages"))
+            && notices[0].contains("/summarize"),
+        "{notices:?}"
     );
+
+    // The question is asked once, also by a later process, and the conversation goes on.
+    home.send(&agent, "and now?").await;
+    let agent = home.agent();
+    agent.resume_summaries().await;
+    home.send(&agent, "still there?").await;
+    assert_eq!(home.notices().len(), 1);
+    assert_eq!(home.summaries().len(), 0);
+    let request = home.provider.requests().pop().unwrap();
+    let messages = request.transcript.messages();
+    assert!(
+        messages
+            .iter()
+            .any(|message| message.text().starts_with("2999 ")),
+        "the newest message is sent"
+    );
+
+    let report = decide(&home, &agent, true).await;
+    assert_eq!(report, BacklogReport::Begun(waiting));
+    assert_all_were_summarised(&home, waiting);
+    let notices = home.notices();
+    assert!(notices[1].contains("are summarised now"), "{notices:?}");
+    assert_eq!(decide(&home, &agent, true).await, BacklogReport::Nothing);
+}
+
+#[tokio::test]
+async fn stopped_backlog_continues_where_it_was() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let home = waiting_backlog(summing_up(move |request| {
+        let numbers = numbers(request);
+        let first = numbers.first().copied().unwrap_or_default();
+        let reply = save(&entry(&format!(
+            "from {first} to {}",
+            first + numbers.len()
+        )));
+        if first == 0 {
+            reply
+        } else {
+            reply.after(&held)
+        }
+    }));
+    let agent = home.agent();
+    home.send(&agent, "hello").await;
+    let waiting = home.view().await.cursor.0;
+    agent
+        .summarise_backlog(&SESSION.into(), true)
+        .await
+        .unwrap();
+    agent.turn_published(&SESSION.into(), home.notices.clone());
+    written(&home, "from 0 to").await;
+    while home.summaries().len() < 2 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    // The second request is under way.
+    let report = decide(&home, &agent, false);
+    let (report, ()) = tokio::join!(report, async { gate.open() });
+    assert!(
+        matches!(report, BacklogReport::Stopped(left) if left < waiting),
+        "{report:?}"
+    );
+    assert_eq!(home.summaries().len(), 2);
+
+    decide(&home, &agent, true).await;
+    let history = home.file("HISTORY.md");
+    let mut expected = 0;
+    for line in history.lines().filter(|line| line.contains("from ")) {
+        let (_, range) = line.split_once("from ").unwrap();
+        let (from, to) = range.split_once(" to ").unwrap();
+        assert_eq!(from.parse(), Ok(expected), "{history}");
+        expected = to.trim().parse().unwrap();
+    }
+    assert_eq!(expected, waiting, "{history}");
 }
 
 /// Returns a home with a long session that was never summarised. Its budget fits all of it, so the

@@ -12,7 +12,7 @@ use nanobot_bus::EventFeed;
 use nanobot_context::{ContextBuilder, ContextSettings, FilePromptStore};
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::{
-    Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy, ToolChoice,
+    CallPurpose, Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy, ToolChoice,
 };
 use nanobot_session::{Entry, InMemoryStore, ReadFrom, Seq, SessionStore, SessionView};
 use nanobot_testkit::{Reply, ScriptedProvider};
@@ -163,7 +163,7 @@ impl Home {
         std::fs::write(self.folder.path().join("memory").join(name), text).unwrap();
     }
 
-    fn notices(&self) -> Vec<String> {
+    pub(crate) fn notices(&self) -> Vec<String> {
         self.notices.0.lock().unwrap().clone()
     }
 
@@ -238,6 +238,24 @@ async fn messages_beyond_the_window_are_summarised() {
             .contains("older messages are no longer sent"),
         "{report}"
     );
+}
+
+#[tokio::test]
+async fn usage_counts_summaries_beside_turns() {
+    let home = Home::new(summing_up(|_| save(&entry("facts"))));
+    let agent = home.agent();
+    home.fill(&agent).await;
+    let summaries = u64::try_from(home.summaries().len()).unwrap();
+    assert!(summaries > 0);
+    let report = agent.usage_report(&SESSION.into()).await;
+    let turns = report.session.of(CallPurpose::Turn);
+    let summed = report.session.of(CallPurpose::Summary);
+    assert_eq!((turns.requests, summed.requests), (24, summaries));
+    assert_eq!(summed.tokens.prompt_tokens, 10 * summaries);
+    assert_eq!(report.total, report.session);
+    let shown = report.to_string();
+    let line = format!("summaries: {} in, {} out", 10 * summaries, 5 * summaries);
+    assert!(shown.contains(&line), "{shown}");
 }
 
 #[tokio::test]

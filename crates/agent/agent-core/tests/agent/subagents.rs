@@ -14,7 +14,7 @@ use nanobot_bus::{
     Accepted, Bus, BusError, Ledger, LedgerFilter, MemoryBus, Queue, SettleOutcome, Subscription,
 };
 use nanobot_context::Purpose;
-use nanobot_provider::ChatRequest;
+use nanobot_provider::{CallPurpose, ChatRequest};
 use nanobot_session::{
     Entry, InMemoryStore, ReadFrom, Seq, SessionError, SessionInfo, SessionStore, SessionView,
 };
@@ -620,6 +620,14 @@ async fn direct_spawner_waits_for_its_subagents() {
         Some("Passed on: [Subagent 'number' completed]")
     );
     assert_eq!(spawner.next_result(&session).await, None);
+
+    let report = agent.usage_report(&session).await;
+    let requests = CallPurpose::ALL.map(|purpose| report.session.of(purpose).requests);
+    let sent = world.provider.requests();
+    let of_subagent = sent.iter().filter(|request| is_subagent(request)).count();
+    let [all, of_subagent] = [sent.len(), of_subagent].map(|count| u64::try_from(count).unwrap());
+    assert_eq!(requests, [all - of_subagent, 0, of_subagent, 0]);
+    assert!(of_subagent > 0);
 }
 
 #[tokio::test]

@@ -75,6 +75,7 @@ impl Outbox for SentMessages {
 
 pub(crate) struct World {
     pub(crate) provider: Arc<ScriptedProvider>,
+    router: Arc<ProviderRouter>,
     pub(crate) sessions: Arc<dyn SessionStore>,
     pub(crate) runs: RunCounts,
     pub(crate) outbox: Arc<SentMessages>,
@@ -84,8 +85,19 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(provider: ScriptedProvider) -> Self {
+        let provider = Arc::new(provider);
+        let candidate = Candidate {
+            provider: provider.clone(),
+            model: "model".into(),
+            generation: Generation::default(),
+        };
+        let policy = RetryPolicy {
+            pauses: vec![Duration::from_millis(1)],
+            ..RetryPolicy::default()
+        };
         Self {
-            provider: Arc::new(provider),
+            provider,
+            router: Arc::new(ProviderRouter::new([candidate], policy)),
             sessions: Arc::new(InMemoryStore::new()),
             runs: RunCounts::default(),
             outbox: Arc::default(),
@@ -151,22 +163,13 @@ impl World {
 
     /// Returns the parts of an agent with these tools.
     pub(crate) fn parts(&self, registry: Registry, purpose: Purpose) -> AgentParts {
-        let candidate = Candidate {
-            provider: self.provider.clone(),
-            model: "model".into(),
-            generation: Generation::default(),
-        };
-        let policy = RetryPolicy {
-            pauses: vec![Duration::from_millis(1)],
-            ..RetryPolicy::default()
-        };
         let memory = Arc::new(MarkdownStore::new(self.workspace.path().join("memory")));
         let settings = ContextSettings {
             purpose,
             ..ContextSettings::new(self.workspace.path())
         };
         AgentParts {
-            router: Arc::new(ProviderRouter::new([candidate], policy)),
+            router: self.router.clone(),
             registry: Arc::new(registry),
             sessions: self.sessions.clone(),
             context: Arc::new(ContextBuilder::new(settings, memory)),

@@ -31,6 +31,7 @@ pub(crate) fn consolidation(
     };
     Ok(ConsolidationSettings {
         enabled: defaults.consolidate,
+        max_unasked_requests: defaults.max_unasked_summary_requests,
         window,
         max_output: usize::try_from(defaults.max_tokens).unwrap_or(0),
         memory_window: defaults

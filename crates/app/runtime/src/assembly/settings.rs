@@ -30,6 +30,10 @@ pub struct AgentDefaults {
     pub memory_window: Option<u32>,
     /// Summarises messages that do not fit into the window into memory.
     pub consolidate: bool,
+    /// Maximum number of requests for a summary without asking first. Only a long conversation that
+    /// was never summarised needs more, such as an imported one.
+    #[schemars(range(min = 1))]
+    pub max_unasked_summary_requests: u32,
     /// Sampling temperature.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: f64,
@@ -75,6 +79,7 @@ impl Default for AgentDefaults {
             context_window_tokens: 65_536,
             memory_window: None,
             consolidate: true,
+            max_unasked_summary_requests: 8,
             temperature: 0.1,
             max_tool_iterations: 40,
             reasoning_effort: None,

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use nanobot_config::ConfigDraft;
 use nanobot_provider::{
-    CallContext, Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy, ToolChoice,
+    CallAccount, CallContext, Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy,
+    ToolChoice,
 };
 use nanobot_providers::{
     ApiKey, CUSTOM, LOCAL_SERVERS, ListError, ProviderKind, ProviderSettings, ProviderSpec,
@@ -295,6 +296,7 @@ async fn ask_one_token(
         trace: TraceId::from("setup"),
         deltas: None,
         cancel: CancellationToken::new(),
+        account: CallAccount::default(),
     };
     let response = ProviderRouter::new([candidate], policy)
         .chat_with_failover(request, &context)

@@ -208,12 +208,15 @@ impl<'a> RoutedCall<'a> {
         if let Some(sink) = &self.context.deltas {
             sink.sending(&request);
         }
+        let (meter, account) = (&self.router.meter, &self.context.account);
+        meter.count_request(account);
         let policy = &self.router.policy;
         let (idle, total) = (policy.idle, policy.total);
         let mut fold = Fold::answering(&request.transcript);
         let ended = timeout(total, self.receive(candidate, request, idle, &mut fold)).await;
         if let Some(usage) = fold.usage() {
             *self.usage.get_or_insert_default() += usage;
+            meter.count_tokens(account, usage);
         }
         fold.text().clone_into(&mut self.partial);
         match ended {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use nanobot_provider::{
-    CallContext, Candidate, ChatRequest, ChatStream, Delta, Generation, Provider, ProviderError,
-    ProviderRouter, RetryPolicy, StreamEvent, ToolChoice,
+    CallAccount, CallContext, Candidate, ChatRequest, ChatStream, Delta, Generation, Provider,
+    ProviderError, ProviderRouter, RetryPolicy, StreamEvent, ToolChoice,
 };
 use nanobot_types::{ChatMessage, FinishReason, ProviderName, Transcript};
 use tokio_util::sync::CancellationToken;
@@ -155,6 +155,7 @@ pub(crate) fn unwatched() -> CallContext {
         trace: "t".into(),
         deltas: None,
         cancel: CancellationToken::new(),
+        account: CallAccount::default(),
     }
 }
 

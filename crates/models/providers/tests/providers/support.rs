@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_provider::{
-    CallContext, Candidate, ChatRequest, Delta, Generation, ProviderRouter, RetryPolicy, ToolChoice,
+    CallAccount, CallContext, Candidate, ChatRequest, Delta, Generation, ProviderRouter,
+    RetryPolicy, ToolChoice,
 };
 use nanobot_providers::{ApiKey, HttpClients, ProviderSettings, ProviderSpec, Selection, build};
 use nanobot_testkit::ModelServer;
@@ -97,6 +98,7 @@ pub(crate) fn hello() -> ChatRequest {
 pub(crate) fn context() -> CallContext {
     CallContext {
         trace: "t".into(),
+        account: CallAccount::default(),
         deltas: None,
         cancel: CancellationToken::new(),
     }

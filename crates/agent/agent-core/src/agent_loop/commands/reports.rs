@@ -97,6 +97,40 @@ impl Command for Compact {
     }
 }
 
+/// `/summarize`: summarises older messages that wait for consent.
+#[derive(Debug)]
+pub(super) struct Summarize;
+
+#[async_trait]
+impl Command for Summarize {
+    fn info(&self) -> CommandInfo {
+        let about = "Summarise older messages that wait for your consent, or stop that";
+        CommandInfo {
+            name: "summarize",
+            aliases: &["summarise"],
+            about,
+            usage: "[stop]",
+        }
+    }
+
+    fn timing(&self) -> CommandTiming {
+        CommandTiming::Now
+    }
+
+    async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
+        let agrees = match context.arguments {
+            "" => true,
+            "stop" => false,
+            _ => return Ok("/summarize takes no argument but `stop`.".into()),
+        };
+        let report = context
+            .agent()
+            .summarise_backlog(context.session, agrees)
+            .await?;
+        Ok(report.to_string().into())
+    }
+}
+
 /// `/memory`: shows what is remembered.
 #[derive(Debug)]
 pub(super) struct MemoryCommand;

@@ -25,7 +25,7 @@ impl CommandTable {
     /// Returns the built-in commands.
     #[must_use]
     pub fn built_in() -> Self {
-        let commands: [Arc<dyn Command>; 16] = [
+        let commands: [Arc<dyn Command>; 17] = [
             Arc::new(basics::New),
             Arc::new(undo::Undo),
             Arc::new(undo::Redo),
@@ -35,6 +35,7 @@ impl CommandTable {
             Arc::new(reports::UsageCommand),
             Arc::new(reports::Context),
             Arc::new(reports::Compact),
+            Arc::new(reports::Summarize),
             Arc::new(reports::MemoryCommand),
             Arc::new(skill::SkillCommand),
             Arc::new(agents::Agents),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nanobot_config::Config;
-use nanobot_provider::{CallContext, ChatRequest, Generation, ToolChoice};
+use nanobot_provider::{CallAccount, CallContext, ChatRequest, Generation, ToolChoice};
 use nanobot_types::{ChatMessage, FinishReason, ModelId, TraceId, Transcript};
 use tokio_util::sync::CancellationToken;
 
@@ -103,6 +103,7 @@ async fn query_model(
         trace: TraceId::from("doctor"),
         deltas: None,
         cancel: CancellationToken::new(),
+        account: CallAccount::default(),
     };
     let response = model::router(config, defaults, choice)
         .chat_with_failover(request, &context)
