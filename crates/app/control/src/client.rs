@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_bus::{BusError, Ledger, LedgerEntry, LedgerFilter, Queue};
-use nanobot_types::{ChannelName, ChatId, OutboundSlot, TraceId};
+use nanobot_types::{ChannelName, ChatId, OutboundKey, OutboundSlot, TraceId};
 use tokio::io::{ReadHalf, WriteHalf};
 
 use crate::frame::{ANSWER_LIMIT, REQUEST_LIMIT};
@@ -57,6 +57,14 @@ impl ControlConnection {
             .map_err(ControlError::Broken)
     }
 
+    async fn ping(&mut self) -> Result<GatewayInfo, ControlError> {
+        self.send_request(&ControlRequest::Ping).await?;
+        match self.next().await? {
+            ControlResponse::Pong(about) => Ok(about),
+            other => Err(unexpected(&other)),
+        }
+    }
+
     async fn next(&mut self) -> Result<ControlResponse, ControlError> {
         let answer = self.answers.next().await.map_err(ControlError::Broken)?;
         answer.ok_or_else(|| ControlError::Broken(io::ErrorKind::UnexpectedEof.into()))
@@ -73,14 +81,10 @@ impl ControlClient {
     pub async fn reach(path: &Path) -> Result<Self, ControlError> {
         let handshake = async {
             let mut connection = ControlConnection::open(path).await?;
-            connection.send_request(&ControlRequest::Ping).await?;
-            match connection.next().await? {
-                ControlResponse::Pong(about) => Ok(Self {
-                    path: path.to_owned(),
-                    about,
-                }),
-                other => Err(unexpected(&other)),
-            }
+            Ok(Self {
+                path: path.to_owned(),
+                about: connection.ping().await?,
+            })
         };
         let timed_out = |_elapsed| ControlError::Broken(io::ErrorKind::TimedOut.into());
         tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake)
@@ -106,6 +110,41 @@ impl ControlClient {
             connection: ControlConnection::open(&self.path).await?,
             session: session.into(),
         })
+    }
+
+    /// Joins one of the gateway's sessions and receives its events from the beginning. A gateway
+    /// that is too old for this sends them after the first message.
+    ///
+    /// # Errors
+    /// Returns [`ControlError::Unreachable`] if no gateway listens any more,
+    /// [`ControlError::Broken`] if it does not answer within 5 seconds, and
+    /// [`ControlError::Refused`] if it refuses the name of the session.
+    pub async fn watch(
+        &self,
+        session: impl Into<String>,
+    ) -> Result<ControlConversation, ControlError> {
+        let session = session.into();
+        let watching = async {
+            let mut conversation = self.converse(session.clone()).await?;
+            let request = ControlRequest::Watch {
+                session: session.clone(),
+            };
+            let connection = &mut conversation.connection;
+            connection.send_request(&request).await?;
+            match connection.next().await? {
+                ControlResponse::Done => Ok(conversation),
+                // An unknown request ends the connection, a refused one does not.
+                ControlResponse::Refused { why } => match connection.ping().await {
+                    Ok(_) => Err(ControlError::Refused { why }),
+                    Err(_) => self.converse(session.clone()).await,
+                },
+                other => Err(unexpected(&other)),
+            }
+        };
+        let timed_out = |_elapsed| ControlError::Broken(io::ErrorKind::TimedOut.into());
+        tokio::time::timeout(HANDSHAKE_TIMEOUT, watching)
+            .await
+            .map_err(timed_out)?
     }
 
     /// Returns the states of the gateway's channels, sorted by name.
@@ -346,9 +385,27 @@ pub enum ConversationEvent {
         event: TerminalEvent,
         /// `true` for the turn's own reply, and for the refusal of a message.
         is_answer: bool,
+        /// Idempotency key of what it shows; `None` for the refusal of a message, and if the
+        /// gateway does not state it.
+        key: Option<OutboundKey>,
     },
     /// A turn has finished.
     TurnFinished,
+}
+
+/// A message that can be sent more than once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreparedMessage {
+    turn: TraceId,
+    request: ControlRequest,
+}
+
+impl PreparedMessage {
+    /// Returns the id of the turn that processes the message.
+    #[must_use]
+    pub fn turn(&self) -> &TraceId {
+        &self.turn
+    }
 }
 
 /// A terminal's conversation in a session of a gateway.
@@ -379,22 +436,37 @@ impl ControlConversation {
         text: &str,
         media: Vec<PathBuf>,
     ) -> Result<TraceId, ControlError> {
+        let message = self.prepare(text, media);
+        self.send_prepared(&message).await?;
+        Ok(message.turn)
+    }
+
+    /// Creates a message to this session with an id of its own.
+    #[must_use]
+    pub fn prepare(&self, text: &str, media: Vec<PathBuf>) -> PreparedMessage {
         let message = terminal_message(
             &self.session,
             text,
             Some(uuid::Uuid::new_v4().to_string().into()),
         );
-        let turn = message
-            .journal_id()
-            .map_or_else(|| TraceId::from(""), |id| TraceId::from(id.as_str()));
-        let request = ControlRequest::Say {
-            session: self.session.clone(),
-            text: message.content,
-            id: message.id,
-            media,
-        };
-        self.connection.send_request(&request).await?;
-        Ok(turn)
+        PreparedMessage {
+            turn: message.turn_id(),
+            request: ControlRequest::Say {
+                session: self.session.clone(),
+                text: message.content,
+                id: message.id,
+                media,
+            },
+        }
+    }
+
+    /// Sends a message or a command, also while a turn is running. A message that is sent again, on
+    /// any connection, is processed once.
+    ///
+    /// # Errors
+    /// Returns the errors of [`send_with_files`](Self::send_with_files).
+    pub async fn send_prepared(&mut self, message: &PreparedMessage) -> Result<(), ControlError> {
+        self.connection.send_request(&message.request).await
     }
 
     /// Waits for the next update. Cancel-safe.
@@ -403,10 +475,18 @@ impl ControlConversation {
     /// Returns [`ControlError::Broken`] if the gateway is gone.
     pub async fn next(&mut self) -> Result<ConversationEvent, ControlError> {
         match self.connection.next().await? {
-            ControlResponse::Event { position, event } => {
+            ControlResponse::Event {
+                turn,
+                position,
+                event,
+            } => {
                 let is_answer = position == OutboundSlot::Reply.position()
                     && matches!(event, TerminalEvent::Reply { .. });
-                Ok(ConversationEvent::Event { event, is_answer })
+                Ok(ConversationEvent::Event {
+                    event,
+                    is_answer,
+                    key: turn.map(|turn| OutboundKey { turn, position }),
+                })
             }
             ControlResponse::TurnFinished => Ok(ConversationEvent::TurnFinished),
             ControlResponse::Refused { why } => {
@@ -418,6 +498,7 @@ impl ControlConversation {
                 Ok(ConversationEvent::Event {
                     event,
                     is_answer: true,
+                    key: None,
                 })
             }
             other => Err(unexpected(&other)),

@@ -31,6 +31,8 @@ use crate::{ControlRequest, ControlResponse, SessionEditError, TerminalEvent};
 
 /// Capacity of a client's queue of pending responses.
 const QUEUE_CAPACITY: usize = 1024;
+/// Maximum length of the name of a session, in bytes.
+const MAX_SESSION_NAME: usize = 1024;
 /// Timeout for writing one line to a client.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of ledger entries in one list.
@@ -44,9 +46,16 @@ pub(crate) struct PeerConnection {
     seat: ControlSeat,
 }
 
+/// A session name that cannot be watched.
+#[derive(Debug, thiserror::Error)]
+#[error("the name of the session is empty or longer than {MAX_SESSION_NAME} bytes")]
+struct SessionNameError;
+
 /// The session that a connection takes part in.
 struct ActiveSession {
     session: String,
+    /// `true` if this client has sent a message to it.
+    has_sent: bool,
     /// Number of messages from this client that have no reply yet.
     unanswered: u32,
     /// Events of the session; closed if the client falls too far behind.
@@ -75,10 +84,9 @@ impl PeerConnection {
         let mut requests = LineReader::new(reader, REQUEST_LIMIT);
         loop {
             // A conversation waits for its turn; every other request is complete once it is
-            // answered.
-            self.seat
-                .is_idle
-                .store(self.active.is_none(), Ordering::Relaxed);
+            // answered. A client that only watches can watch again later.
+            let is_idle = self.active.as_ref().is_none_or(|active| !active.has_sent);
+            self.seat.is_idle.store(is_idle, Ordering::Relaxed);
             tokio::select! {
                 request = requests.next_bounded::<ControlRequest>() => match request {
                     Ok(Some(request)) => {
@@ -191,6 +199,10 @@ impl PeerConnection {
                 }
                 Err(error) => refused(&error),
             },
+            ControlRequest::Watch { session } => match self.watch(session) {
+                Ok(()) => ControlResponse::Done,
+                Err(error) => refused(&error),
+            },
         };
         write(writer, &answer).await
     }
@@ -235,24 +247,40 @@ impl PeerConnection {
         if self.shared.closing.is_cancelled() {
             return Err(BusError::Closed);
         }
-        if self
-            .active
-            .as_ref()
-            .is_none_or(|active| active.session != session)
-        {
-            let (sender, answers) = mpsc::channel(QUEUE_CAPACITY);
-            self.shared.terminals.watch(self.number, &message, sender);
-            self.active = Some(ActiveSession {
-                session,
-                unanswered: 0,
-                answers,
-            });
-        }
+        self.subscribe(session);
         self.shared.parts.bus.publish_inbound(message).await?;
         if let Some(active) = &mut self.active {
+            active.has_sent = true;
             active.unanswered = active.unanswered.saturating_add(1);
         }
         Ok(())
+    }
+
+    fn watch(&mut self, session: String) -> Result<(), SessionNameError> {
+        if session.is_empty() || session.len() > MAX_SESSION_NAME {
+            return Err(SessionNameError);
+        }
+        self.subscribe(session);
+        Ok(())
+    }
+
+    /// Subscribes this connection to a session, unless it is already.
+    fn subscribe(&mut self, session: String) {
+        let is_subscribed = self
+            .active
+            .as_ref()
+            .is_some_and(|active| active.session == session);
+        if is_subscribed {
+            return;
+        }
+        let (sender, answers) = mpsc::channel(QUEUE_CAPACITY);
+        self.shared.terminals.watch(self.number, &session, sender);
+        self.active = Some(ActiveSession {
+            session,
+            has_sent: false,
+            unanswered: 0,
+            answers,
+        });
     }
 
     fn count_reply(&mut self, answer: &ControlResponse) {

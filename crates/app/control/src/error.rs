@@ -38,6 +38,12 @@ pub enum ControlError {
         /// The limit, in bytes.
         limit: usize,
     },
+    /// The gateway refused the request.
+    #[error("the gateway refused the request: {why}")]
+    Refused {
+        /// Its reason.
+        why: String,
+    },
     /// The subscription to terminal replies failed.
     #[error("replies to terminals cannot be received")]
     Bus(#[from] BusError),

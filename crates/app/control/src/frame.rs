@@ -127,6 +127,13 @@ pub enum ControlRequest {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         media: Vec<PathBuf>,
     },
+    /// Subscribes this connection to the events of a session without sending anything:
+    /// [`ControlResponse::Done`], then the events. The session need not exist. It replaces an
+    /// earlier session of this connection.
+    Watch {
+        /// The session, named as in [`ControlRequest::Say`], of at most 1,024 bytes.
+        session: String,
+    },
 }
 
 /// Response of a gateway.
@@ -172,6 +179,9 @@ pub enum ControlResponse {
     },
     /// An event of the session that this connection takes part in.
     Event {
+        /// The turn that it belongs to, if the gateway states it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        turn: Option<TraceId>,
         /// Position among the messages of its turn; 0 is the turn's own reply.
         position: u32,
         /// Event to show.
@@ -307,6 +317,12 @@ mod tests {
                 },
             ),
             (
+                r#"{"request":"watch","session":"notes"}"#,
+                ControlRequest::Watch {
+                    session: "notes".to_owned(),
+                },
+            ),
+            (
                 r#"{"request":"session_rename","session":"cli:a","name":"Trip"}"#,
                 ControlRequest::SessionRename {
                     session: "cli:a".to_owned(),
@@ -368,6 +384,7 @@ mod tests {
         let line = r#"{"answer":"not_cut","reason":"unknown","session":"cli:a"}"#;
         assert_eq!(serde_json::to_string(&refused).unwrap(), line);
         let event = ControlResponse::Event {
+            turn: None,
             position: 0,
             event: TerminalEvent::StreamEnd { resuming: true },
         };
@@ -377,5 +394,12 @@ mod tests {
             serde_json::from_str::<ControlResponse>(line).unwrap(),
             event
         );
+        let event = ControlResponse::Event {
+            turn: Some("cli/direct/7".into()),
+            position: 2,
+            event: TerminalEvent::Delta("a".to_owned()),
+        };
+        let line = r#"{"answer":"event","turn":"cli/direct/7","position":2,"event":{"event":"delta","data":"a"}}"#;
+        assert_eq!(serde_json::to_string(&event).unwrap(), line);
     }
 }

@@ -30,7 +30,7 @@ mod terminals;
 pub const SOCKET: &str = "gateway.sock";
 
 pub use channels::{ChannelState, Channels};
-pub use client::{ControlClient, ControlConversation, ConversationEvent};
+pub use client::{ControlClient, ControlConversation, ConversationEvent, PreparedMessage};
 pub use error::ControlError;
 pub use frame::{ControlRequest, ControlResponse, GatewayInfo, REQUEST_LIMIT, TerminalEvent};
 pub use parts::{ControlParts, ShutdownTokens, UnseenReplies};

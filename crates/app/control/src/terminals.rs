@@ -63,17 +63,17 @@ impl Terminals {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Subscribes a connection to the replies to `message`'s chat and session, replacing its
-    /// earlier subscription.
+    /// Subscribes a connection to the replies in a session, replacing its earlier subscription.
     pub(crate) fn watch(
         &self,
         connection: u64,
-        message: &InboundMessage,
+        session: &str,
         answers: mpsc::Sender<ControlResponse>,
     ) {
+        let message = terminal_message(session, "", None);
         let watcher = Watcher {
-            chat: message.chat_id.clone(),
             session: message.session_key(),
+            chat: message.chat_id,
             answers,
         };
         self.lock().insert(connection, watcher);
@@ -121,6 +121,7 @@ impl Terminals {
     async fn forward(&self, delivery: Delivery<OutboundMessage>, unseen: &dyn UnseenReplies) {
         let message = &delivery.message;
         let answer = ControlResponse::Event {
+            turn: Some(message.key.turn.clone()),
             position: message.key.position,
             event: message.clone().into(),
         };

@@ -232,7 +232,21 @@ fn reply(
 }
 
 fn shown(event: TerminalEvent, is_answer: bool) -> ConversationEvent {
-    ConversationEvent::Event { event, is_answer }
+    ConversationEvent::Event {
+        event,
+        is_answer,
+        key: None,
+    }
+}
+
+/// Waits for the next update, without its key.
+async fn next(conversation: &mut ControlConversation) -> ConversationEvent {
+    match conversation.next().await.unwrap() {
+        ConversationEvent::Event {
+            event, is_answer, ..
+        } => shown(event, is_answer),
+        ConversationEvent::TurnFinished => ConversationEvent::TurnFinished,
+    }
 }
 
 fn whole(text: &str) -> TerminalEvent {
@@ -319,14 +333,14 @@ async fn conversation_receives_only_events_of_its_session() {
         shown(whole("by the tool"), false),
         shown(whole("Hello."), true),
     ] {
-        assert_eq!(here.next().await.unwrap(), expected);
+        assert_eq!(next(&mut here).await, expected);
     }
     let refusal = TerminalEvent::Reply {
         text: "no".to_owned(),
         streamed: false,
         ok: false,
     };
-    assert_eq!(there.next().await.unwrap(), shown(refusal, true));
+    assert_eq!(next(&mut there).await, shown(refusal, true));
     gateway.events.send(Event::TurnFinished {
         session: said_there.session_key(),
         trace: "t".into(),
@@ -340,7 +354,7 @@ async fn conversation_receives_only_events_of_its_session() {
         streamed: false,
         ok: false,
     };
-    assert_eq!(here.next().await.unwrap(), shown(closed, true));
+    assert_eq!(next(&mut here).await, shown(closed, true));
     gateway.stop().await;
     assert!(matches!(here.next().await, Err(ControlError::Broken(_))));
 }
@@ -380,10 +394,7 @@ async fn disconnect_before_the_reply_stops_the_turn() {
         .publish_outbound(reply(&terminal_message, 0, OutboundKind::Final, "done"))
         .await
         .unwrap();
-    assert_eq!(
-        conversation.next().await.unwrap(),
-        shown(whole("done"), true)
-    );
+    assert_eq!(next(&mut conversation).await, shown(whole("done"), true));
     drop(conversation);
     let _conversation = say(&client, "cli:direct", "next").await;
     assert_eq!(gateway.heard().await.content, "next");
@@ -705,4 +716,123 @@ fn client_lines_are_read_in_bounded_memory() {
         });
     })
     .unwrap();
+}
+
+#[tokio::test]
+async fn watching_conversation_receives_events_without_sending() {
+    let mut gateway = Gateway::start().await;
+    let client = gateway.client().await;
+    let mut watching = client.watch("notes").await.unwrap();
+    let mut elsewhere = client.watch("cli:elsewhere").await.unwrap();
+    let asking = say(&client, "cli:notes", "hello").await;
+    let asked = gateway.heard().await;
+    let answer = reply(&asked, 0, OutboundKind::Final, "Hello.");
+    gateway.bus.publish_outbound(answer.clone()).await.unwrap();
+    let expected = ConversationEvent::Event {
+        event: whole("Hello."),
+        is_answer: true,
+        key: Some(answer.key),
+    };
+    assert_eq!(watching.next().await.unwrap(), expected);
+
+    // The turn of a client that leaves goes on for a client that watches, and leaving stops nothing.
+    drop(asking);
+    drop(watching);
+    elsewhere.send("and here?").await.unwrap();
+    assert_eq!(gateway.heard().await.content, "and here?");
+    drop(elsewhere);
+    assert_eq!(gateway.heard().await.content, "/stop");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn unusable_session_names_are_not_watched() {
+    let gateway = Gateway::start().await;
+    let client = gateway.client().await;
+    for name in [String::new(), "x".repeat(1025), "\0".repeat(1025)] {
+        let refused = client.watch(name).await.unwrap_err();
+        assert!(matches!(refused, ControlError::Refused { .. }), "{refused}");
+    }
+    let refused = client.watch("x".repeat(2 << 20)).await.unwrap_err();
+    assert!(matches!(refused, ControlError::TooLong { .. }), "{refused}");
+    for name in [
+        "../../etc/passwd",
+        "\u{1b}[2J",
+        "unknown",
+        &"界".repeat(341),
+    ] {
+        client.watch(name).await.unwrap();
+    }
+    assert!(gateway.home.path().read_dir().unwrap().count() <= 2);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn prepared_message_can_be_sent_again() {
+    let mut gateway = Gateway::start().await;
+    let client = gateway.client().await;
+    let mut first = client.watch("notes").await.unwrap();
+    let message = first.prepare("once", Vec::new());
+    first.send_prepared(&message).await.unwrap();
+    let mut second = client.watch("notes").await.unwrap();
+    second.send_prepared(&message).await.unwrap();
+    second.send("afterwards").await.unwrap();
+    let heard = gateway.heard().await;
+    assert_eq!(
+        (heard.content.as_str(), heard.turn_id()),
+        ("once", message.turn().clone())
+    );
+    assert_eq!(gateway.heard().await.content, "afterwards");
+    gateway.stop().await;
+}
+
+/// Many clients that only watch leave a seat for commands.
+#[tokio::test]
+async fn watching_clients_do_not_block_commands() {
+    let gateway = Gateway::start().await;
+    let client = gateway.client().await;
+    let mut watching = Vec::new();
+    for _ in 0..40 {
+        watching.push(client.watch("notes").await.unwrap());
+    }
+    assert_eq!(client.channels().await.unwrap().len(), 2);
+    drop(watching);
+    gateway.stop().await;
+}
+
+/// Plays a gateway that does not know the request: it refuses and disconnects.
+#[tokio::test]
+async fn older_gateway_is_joined_without_watching() {
+    let home = short_folder();
+    let socket = home.path().join("gateway.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let tasks = TaskTracker::new();
+    let gateway = tasks.spawn(async move {
+        let pong = serde_json::json!({
+            "answer": "pong", "version": "1", "pid": 42, "model": "m", "workspace": "/w",
+        });
+        let refused = serde_json::json!({"answer": "refused", "why": "unknown variant `watch`"});
+        for answer in [pong, refused] {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut asked = [0; 1024];
+            assert!(stream.read(&mut asked).await.unwrap() > 0);
+            stream
+                .write_all(format!("{answer}\n").as_bytes())
+                .await
+                .unwrap();
+        }
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut asked = vec![0; 1024];
+        let length = stream.read(&mut asked).await.unwrap();
+        asked.truncate(length);
+        let asked: serde_json::Value = serde_json::from_slice(&asked).unwrap();
+        assert_eq!(
+            (&asked["request"], &asked["text"]),
+            (&"say".into(), &"hi".into())
+        );
+    });
+    let client = ControlClient::reach(&socket).await.unwrap();
+    let mut conversation = client.watch("notes").await.unwrap();
+    conversation.send("hi").await.unwrap();
+    gateway.await.unwrap();
 }

@@ -326,6 +326,7 @@ async fn ask_gateway(
             ConversationEvent::Event {
                 event: TerminalEvent::Reply { text, streamed, ok },
                 is_answer: true,
+                ..
             } => {
                 answer = TerminalReply {
                     text: Some(text),

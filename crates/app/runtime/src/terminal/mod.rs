@@ -138,7 +138,13 @@ impl Terminal {
     ) -> Result<Self, RuntimeError> {
         let config = runtime.config();
         if let Some(client) = gateway::of(config, &options).await? {
-            let peer = TerminalPeer::Gateway(client.converse(options.session.clone()).await?);
+            let session = options.session.clone();
+            let conversation = if is_prompt {
+                client.watch(session).await?
+            } else {
+                client.converse(session).await?
+            };
+            let peer = TerminalPeer::Gateway(conversation);
             let model = ModelChoice::of_gateway(client.about().model.clone());
             return Ok(Self::new(peer, runtime, options, model, Vec::new(), None));
         }
