@@ -47,6 +47,8 @@ mod pipes;
 mod prompt;
 #[cfg(unix)]
 mod quarantine;
+#[cfg(unix)]
+mod reconnect;
 mod replay;
 mod request_size;
 mod screen;

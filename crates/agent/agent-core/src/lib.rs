@@ -85,7 +85,7 @@ pub use engine::{
 };
 pub use error::AgentError;
 pub use evidence::{StepLog, TurnStep};
-pub use message_tool::{MessageTool, Outbox, OutboxError};
+pub use message_tool::{MessageTool, Outbox, OutboxError, was_sent_to};
 pub use prefix::{Miss, MissEvent, last_miss};
 pub use remember_tool::{RememberArguments, RememberTool};
 pub use search_tools::{MemorySearchTool, SearchArguments, SessionSearchTool};

@@ -48,7 +48,8 @@ const SENT: &str = "Message sent to ";
 
 /// Returns `true` if `output` of the `message` tool says that a message was sent to `chat` on
 /// `channel`.
-pub(crate) fn was_sent_to(output: &str, channel: &ChannelName, chat: &ChatId) -> bool {
+#[must_use]
+pub fn was_sent_to(output: &str, channel: &ChannelName, chat: &ChatId) -> bool {
     output
         .strip_prefix(SENT)
         .and_then(|target| target.strip_prefix(&format!("{channel}:{chat}")))

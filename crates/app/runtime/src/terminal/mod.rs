@@ -6,11 +6,13 @@
 
 mod ask;
 mod attachment;
+mod catch_up;
 mod gateway;
 mod jobs;
 mod local;
 mod long;
 mod progress;
+mod reconnect;
 mod restart;
 
 use std::collections::VecDeque;
@@ -23,9 +25,11 @@ use nanobot_types::{ChannelName, ChatId, TraceId};
 pub use ask::{TerminalMessage, TerminalReply, ask};
 pub use progress::TerminalProgress;
 
+use self::catch_up::ShownEvents;
 use self::local::LocalAssistant;
+use self::reconnect::{Reconnection, UnansweredMessages};
 use crate::gateway::restart::{RESTARTED, RESTARTING};
-use crate::{FirstRun, ModelChoice, Runtime, RuntimeError, is_command};
+use crate::{FirstRun, ModelChoice, Runtime, RuntimeError, is_command, session_store};
 
 /// Session and model of a conversation.
 #[derive(Clone, Debug)]
@@ -71,8 +75,16 @@ pub struct Terminal {
     is_restarting: bool,
     /// The conversation that will replace this one.
     replacement: Option<restart::RestartFuture>,
-    /// Events that arrived while waiting for a restart.
+    /// Events that are returned before those of the peer.
     deferred: VecDeque<TerminalEvent>,
+    /// The way back to a gateway whose connection ended, at a prompt.
+    reconnection: Option<Reconnection>,
+    /// Set from the return to a gateway until the missed events were returned.
+    is_catching_up: bool,
+    /// What a prompt has shown of a gateway's session.
+    shown: ShownEvents,
+    /// Messages from a prompt to a gateway.
+    unanswered: UnansweredMessages,
     model: ModelChoice,
     created: Vec<PathBuf>,
     first_run: Option<FirstRun>,
@@ -138,15 +150,16 @@ impl Terminal {
     ) -> Result<Self, RuntimeError> {
         let config = runtime.config();
         if let Some(client) = gateway::of(config, &options).await? {
-            let session = options.session.clone();
-            let conversation = if is_prompt {
-                client.watch(session).await?
-            } else {
-                client.converse(session).await?
-            };
-            let peer = TerminalPeer::Gateway(conversation);
             let model = ModelChoice::of_gateway(client.about().model.clone());
-            return Ok(Self::new(peer, runtime, options, model, Vec::new(), None));
+            let session = options.session.clone();
+            if !is_prompt {
+                let peer = TerminalPeer::Gateway(client.converse(session).await?);
+                return Ok(Self::new(peer, runtime, options, model, Vec::new(), None));
+            }
+            let peer = TerminalPeer::Gateway(client.watch(session.clone()).await?);
+            let shown = ShownEvents::join(&*session_store(config)?, &session).await?;
+            let terminal = Self::new(peer, runtime, options, model, Vec::new(), None);
+            return Ok(Self { shown, ..terminal });
         }
         let started = LocalAssistant::start(runtime, &options, is_prompt).await?;
         let peer = TerminalPeer::Own(started.assistant);
@@ -177,6 +190,10 @@ impl Terminal {
             is_restarting: false,
             replacement: None,
             deferred: VecDeque::new(),
+            reconnection: None,
+            is_catching_up: false,
+            shown: ShownEvents::default(),
+            unanswered: UnansweredMessages::default(),
             model,
             created,
             first_run,
@@ -202,15 +219,29 @@ impl Terminal {
         self.first_run.as_ref()
     }
 
-    /// Sends a message or a command, also while a turn runs. Waits for a pending restart first.
+    /// `true` if a message is sent at once. Otherwise the assistant restarts or its gateway is
+    /// gone, or missed events are still to be shown; [`next`](Self::next) goes on with that.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.is_live() && !self.is_catching_up
+    }
+
+    fn is_live(&self) -> bool {
+        !self.is_restarting && self.replacement.is_none() && self.reconnection.is_none()
+    }
+
+    /// Sends a message or a command, also while a turn runs. Waits for a pending restart and for a
+    /// gateway that is gone. If the gateway of a prompt goes now, the message is sent when it is
+    /// back.
     ///
     /// # Errors
     /// Returns [`RuntimeError::Agent`] if too many messages wait, [`RuntimeError::Control`] if the
-    /// gateway is gone, and [`RuntimeError::Attachment`] for a file that cannot be attached.
+    /// gateway is gone and this is no prompt, and [`RuntimeError::Attachment`] for a file that
+    /// cannot be attached.
     pub async fn send(&mut self, message: impl Into<TerminalMessage>) -> Result<(), RuntimeError> {
         let TerminalMessage { text, files } = message.into();
         let media = attachment::store(self.runtime.config(), &files).await?;
-        while self.is_restarting {
+        while !self.is_live() {
             match self.next_any().await {
                 Some(event) => self.deferred.push_back(event),
                 None => break,
@@ -225,7 +256,14 @@ impl Terminal {
                 }
                 let text = short.as_ref().map_or(text.as_str(), |kept| &kept.text);
                 let media = media.into_iter().map(|file| file.location.into()).collect();
-                conversation.send_with_files(text, media).await?
+                let message = conversation.prepare(text, media);
+                let turn = message.turn().clone();
+                if self.is_prompt {
+                    self.send_reliably(message).await?;
+                } else {
+                    conversation.send_prepared(&message).await?;
+                }
+                turn
             }
             TerminalPeer::Nobody => return Err(AgentError::Interrupted.into()),
         };
@@ -243,6 +281,7 @@ impl Terminal {
                 Some(deferred) => Some(deferred),
                 None => self.next_any().await,
             };
+            self.is_catching_up &= !self.deferred.is_empty();
             match next {
                 Some(TerminalEvent::TurnEnd { turn, .. })
                     if self.last_turn.as_ref() != Some(&turn) => {}
@@ -251,9 +290,12 @@ impl Terminal {
         }
     }
 
-    /// Returns the number of unfinished subagents of this conversation, as far as it is known here.
-    /// [`next_unfinished`](Self::next_unfinished) waits for them.
+    /// Returns the number of unfinished subagents of this conversation, as far as it is known here;
+    /// 0 while the gateway is gone. [`next_unfinished`](Self::next_unfinished) waits for them.
     pub fn unfinished(&mut self) -> u32 {
+        if !self.is_live() {
+            return 0;
+        }
         if let TerminalPeer::Own(own) = &self.peer {
             self.unfinished = self.unfinished.max(own.unfinished());
         }
@@ -281,6 +323,10 @@ impl Terminal {
                 let restarted = replacement.await;
                 return Some(self.replace_with(restarted));
             }
+            if let Some(reconnection) = &mut self.reconnection {
+                let progress = reconnection.next().await;
+                return Some(self.take_progress(progress));
+            }
             let event = match &mut self.peer {
                 TerminalPeer::Own(own) => {
                     let restart = own.restart.clone();
@@ -291,8 +337,14 @@ impl Terminal {
                     }
                 }
                 TerminalPeer::Gateway(conversation) => match conversation.next().await {
-                    Ok(ConversationEvent::Event { event, .. }) => Some(event),
+                    Ok(ConversationEvent::Event { event, key, .. }) => {
+                        if !self.is_new(&event, key) {
+                            continue;
+                        }
+                        Some(event)
+                    }
                     Ok(ConversationEvent::TurnFinished) => continue,
+                    Err(error) if self.is_prompt => return Some(self.reconnect(&error)),
                     Err(_) if self.is_restarting => None,
                     Err(error) => {
                         tracing::error!(

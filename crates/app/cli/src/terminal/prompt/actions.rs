@@ -108,6 +108,12 @@ impl PromptSession {
     }
 
     fn refuse_during_a_turn(&self) -> Result<(), CommandFailure> {
+        if !self.terminal.is_connected() {
+            return Err(CommandFailure::new(
+                "the gateway is gone",
+                "Wait until it is back, or leave with Ctrl-D.",
+            ));
+        }
         if self.status.is_none() && self.commands == 0 {
             return Ok(());
         }

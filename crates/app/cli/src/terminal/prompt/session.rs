@@ -27,6 +27,8 @@ pub(super) const PROMPT: &str = "You: ";
 const ECHO_ROWS: usize = 100;
 /// Maximum number of queued messages that are shown.
 const QUEUE_ROWS: usize = 3;
+/// The command that stops the running turn.
+const STOP: &str = "/stop";
 /// Maximum number of queued messages.
 const MAX_QUEUED: usize = 16;
 
@@ -41,7 +43,7 @@ pub(super) struct PromptSession {
     /// The running turn.
     pub(super) status: Option<TurnStatus>,
     pub(super) details: TurnDetails,
-    /// Messages for the turns after the running one.
+    /// Messages for the turns after the running one, and for the time when the gateway is back.
     queue: VecDeque<String>,
     /// Number of commands without an answer so far; they end no turn.
     pub(super) commands: usize,
@@ -138,9 +140,7 @@ impl PromptSession {
                 event = self.terminal.next() => {
                     let Some(event) = event else { return Err(ended()) };
                     self.show(&event);
-                    if self.status.is_none() && let Some(text) = self.queue.pop_front() {
-                        self.send(&text).await;
-                    }
+                    self.send_queued().await;
                 }
                 _ = ticks.tick(), if self.status.is_some() => {
                     if let Some(status) = &mut self.status {
@@ -250,7 +250,7 @@ impl PromptSession {
 
     /// Stops everything in this conversation, and shows the answer.
     async fn stop_all(&mut self) {
-        self.send("/stop").await;
+        self.send(STOP).await;
         while self.commands > 0
             && let Some(event) = self.terminal.next().await
         {
@@ -309,7 +309,31 @@ impl PromptSession {
     /// Stops the running turn. Queued messages are not sent; they are in the history.
     async fn stop(&mut self) {
         self.queue.clear();
-        self.send("/stop").await;
+        self.send_or_queue(STOP).await;
+    }
+
+    /// Sends queued messages, each to a turn of its own. A stop does not wait for the turn.
+    async fn send_queued(&mut self) {
+        while self.terminal.is_connected()
+            && let Some(text) = self
+                .queue
+                .pop_front_if(|text| self.status.is_none() || text == STOP)
+        {
+            self.send(&text).await;
+        }
+    }
+
+    /// Sends a message, or queues it while the gateway is gone. If too many are queued, it is edited
+    /// again.
+    async fn send_or_queue(&mut self, text: &str) {
+        if self.terminal.is_connected() {
+            self.send(text).await;
+        } else if self.queue.len() < MAX_QUEUED {
+            self.queue.push_back(text.to_owned());
+        } else {
+            self.editor.set_text(text);
+            self.hint = Some("Too many messages are queued; wait for the gateway.");
+        }
     }
 
     /// Handles a line that was sent by Enter.
@@ -337,7 +361,7 @@ impl PromptSession {
                 }
                 // What was typed is on the screen before anything can block.
                 self.draw()?;
-                self.send(text).await;
+                self.send_or_queue(text).await;
             }
         }
         Ok(Next::Continue)

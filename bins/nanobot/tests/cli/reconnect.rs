@@ -1,0 +1,171 @@
+//! A prompt whose gateway is killed, ends or restarts.
+
+use nanobot_testkit::{Gate, ModelServer, Reply};
+use nix::sys::signal::Signal;
+
+use crate::gateway::Running;
+use crate::prompt::Screen;
+use crate::support::{Home, until};
+
+const CONTROL_C: &str = "\u{3}";
+const CONTROL_D: &str = "\u{4}";
+
+fn has(rows: &[String], part: &str) -> bool {
+    rows.iter().any(|row| row.contains(part))
+}
+
+/// Returns the number of rows with a text.
+fn count(rows: &[String], part: &str) -> usize {
+    rows.iter().filter(|row| row.contains(part)).count()
+}
+
+/// A model that answers each message with one text. Of the first answer, only the beginning is sent
+/// until the gate is open.
+async fn model(gate: &Gate) -> ModelServer {
+    let held = gate.clone();
+    let model = ModelServer::answering(move |request| {
+        let said = request.messages().last().unwrap()["content"].to_string();
+        if said.contains("meanwhile") {
+            Reply::text("Reply to the queued one.")
+        } else if said.contains("afterwards") {
+            Reply::text("Reply from the new gateway.")
+        } else {
+            Reply::deltas(["Recov", "ered reply."]).holding(&held)
+        }
+    });
+    model.await.unwrap()
+}
+
+async fn kill(gateway: Running) {
+    gateway.signal(Signal::SIGKILL);
+    gateway.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prompt_survives_a_killed_gateway() {
+    let gate = Gate::new();
+    let model = model(&gate).await;
+    let home = Home::with_model(&model.base_url());
+    let gateway = Running::start(&home).await;
+    let mut screen = Screen::open(&home, &["agent"]);
+    screen.wait_for_row("You:");
+    screen.type_in("first question\r");
+    until("the model is asked", async || !model.requests().is_empty()).await;
+    kill(gateway).await;
+    screen.wait_until(|rows| has(rows, "The gateway is gone; reconnecting"));
+    screen.type_in("meanwhile\r");
+    screen.wait_for_row("queued: meanwhile");
+    screen.type_in("half typ");
+    screen.wait_for_row("You: half typ");
+
+    gate.open();
+    let gateway = Running::start(&home).await;
+    let rows = screen.wait_until(|rows| has(rows, "Reply to the queued one."));
+    assert!(has(&rows, "The gateway is back."), "{rows:?}");
+    assert_eq!(count(&rows, "Recovered reply."), 1, "{rows:?}");
+    assert!(!has(&rows, "queued:"), "{rows:?}");
+    let rows = screen.wait_for_row("You: half typ");
+    assert_eq!(count(&rows, "half typ"), 1, "{rows:?}");
+    screen.type_in("ed, afterwards\r");
+    let rows = screen.wait_until(|rows| has(rows, "Reply from the new gateway."));
+    assert_eq!(count(&rows, "Recovered reply."), 1, "{rows:?}");
+    assert_eq!(count(&rows, "Reply to the queued one."), 1, "{rows:?}");
+    screen.type_in(CONTROL_D);
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+
+    let session = home.read("workspace/sessions/cli_direct.jsonl");
+    for said in ["first question", "meanwhile", "half typed, afterwards"] {
+        let lines = session
+            .lines()
+            .filter(|line| line.contains("\"role\":\"user\"") && line.contains(said));
+        assert_eq!(lines.count(), 1, "{said}: {session}");
+    }
+    drop(gateway);
+    assert_eq!(model.violations(), Vec::<String>::new());
+}
+
+/// The turn ends while the prompt is not connected: its reply is in the session only.
+#[tokio::test(flavor = "multi_thread")]
+async fn reply_of_an_ending_gateway_is_shown_once() {
+    let gate = Gate::new();
+    gate.open();
+    let model = model(&gate).await;
+    let home = Home::with_model(&model.base_url());
+    let gateway = Running::start(&home).await;
+    let mut screen = Screen::open(&home, &["agent"]);
+    screen.wait_for_row("You:");
+    screen.type_in("first question\r");
+    screen.wait_for_row("Recovered reply.");
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    screen.wait_until(|rows| has(rows, "The gateway is gone; reconnecting"));
+    // Another terminal uses the session without a gateway.
+    let asked = home.run(&["agent", "-m", "afterwards"]).await;
+    assert_eq!(asked.code, 0, "{}", asked.stderr);
+
+    let gateway = Running::start(&home).await;
+    let rows = screen.wait_until(|rows| has(rows, "Reply from the new gateway."));
+    assert_eq!(count(&rows, "Recovered reply."), 1, "{rows:?}");
+    screen.type_in("meanwhile\r");
+    let rows = screen.wait_until(|rows| has(rows, "Reply to the queued one."));
+    assert_eq!(count(&rows, "Reply from the new gateway."), 1, "{rows:?}");
+    screen.type_in(CONTROL_D);
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+    drop(gateway);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn prompt_without_its_gateway_ends_at_once() {
+    let gate = Gate::new();
+    let model = model(&gate).await;
+    for keys in [CONTROL_D, "\u{3}\u{3}", "/exit\r"] {
+        let home = Home::with_model(&model.base_url());
+        let gateway = Running::start(&home).await;
+        let mut screen = Screen::open(&home, &["agent"]);
+        screen.wait_for_row("You:");
+        kill(gateway).await;
+        screen.wait_until(|rows| has(rows, "The gateway is gone; reconnecting"));
+        screen.type_in("/sessions x\r");
+        screen.wait_until(|rows| has(rows, "No conversation was found."));
+        screen.type_in(keys);
+        assert_eq!(screen.end(), Some(0), "{}", screen.text);
+    }
+}
+
+/// A running turn does not keep the prompt open.
+#[tokio::test(flavor = "multi_thread")]
+async fn prompt_ends_although_its_turn_has_no_reply() {
+    let gate = Gate::new();
+    let model = model(&gate).await;
+    let home = Home::with_model(&model.base_url());
+    let gateway = Running::start(&home).await;
+    let mut screen = Screen::open(&home, &["agent"]);
+    screen.wait_for_row("You:");
+    screen.type_in("first question\r");
+    until("the model is asked", async || !model.requests().is_empty()).await;
+    kill(gateway).await;
+    screen.wait_until(|rows| has(rows, "The gateway is gone; reconnecting"));
+    screen.type_in(CONTROL_C);
+    screen.wait_for_row("queued: /stop");
+    screen.type_in(CONTROL_C);
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+    gate.open();
+}
+
+/// A prompt at which nothing was typed shows what another terminal asks in its session.
+#[tokio::test(flavor = "multi_thread")]
+async fn prompt_shows_turns_of_its_session_from_the_beginning() {
+    let gate = Gate::new();
+    gate.open();
+    let model = model(&gate).await;
+    let home = Home::with_model(&model.base_url());
+    let gateway = Running::start(&home).await;
+    let mut screen = Screen::open(&home, &["agent"]);
+    screen.wait_for_row("You:");
+    let asked = home.run(&["agent", "-m", "afterwards"]).await;
+    assert_eq!(asked.code, 0, "{}", asked.stderr);
+    screen.wait_for_row("Reply from the new gateway.");
+    screen.type_in(CONTROL_D);
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+    drop(gateway);
+}

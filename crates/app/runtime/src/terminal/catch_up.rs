@@ -1,0 +1,298 @@
+//! What a prompt has shown of its session, and what it missed while it was disconnected.
+//!
+//! Decision: a gateway discards replies to a terminal that is not connected, and publishes those
+//! again that it had not settled when it was killed. So the missed replies are read from the
+//! session, and every reply is recognised by its idempotency key: none is lost or shown twice. A
+//! turn that ended before the last shown one was shown, too, because the turns of a session run one
+//! after the other.
+
+use std::collections::VecDeque;
+
+use nanobot_agent_core::was_sent_to;
+use nanobot_control::{TERMINAL_CHANNEL, TerminalEvent};
+use nanobot_cron::job_of_turn;
+use nanobot_session::{
+    Entry, MessageEntry, ReadFrom, Record, Seq, SessionError, SessionStore, SessionView, TurnEnd,
+    TurnOutcome,
+};
+use nanobot_types::{
+    ChatMessage, MessageId, NoticeKind, OutboundKey, OutboundSlot, SessionKey, ToolCall, TraceId,
+};
+use serde::Deserialize;
+
+use super::split_session;
+
+/// Maximum number of remembered keys.
+const MAX_KEYS: usize = 1024;
+/// Name of the tool that sends a message during a turn.
+const MESSAGE_TOOL: &str = "message";
+
+/// Record of the shown part of a session.
+#[derive(Debug, Default)]
+pub(super) struct ShownEvents {
+    /// Keys of shown replies and ends of turns, the newest last.
+    keys: VecDeque<OutboundKey>,
+    /// End of the session when the terminal joined it.
+    from: Seq,
+}
+
+/// What a terminal missed.
+#[derive(Debug, Default)]
+pub(super) struct Missed {
+    /// The replies and ends of turns, in order.
+    pub(super) events: Vec<TerminalEvent>,
+    /// Journal ids of the messages that the session has answered.
+    pub(super) answered: Vec<MessageId>,
+}
+
+impl ShownEvents {
+    /// Returns the record of a terminal that joins a session now.
+    ///
+    /// # Errors
+    /// Returns the error of the store.
+    pub(super) async fn join(
+        store: &dyn SessionStore,
+        session: &str,
+    ) -> Result<Self, SessionError> {
+        let view = store.read(&key_of(session), ReadFrom::Cursor).await?;
+        let mut shown = Self::default();
+        shown.mark_ends(&view);
+        shown.from = view.head;
+        Ok(shown)
+    }
+
+    /// Records an event and returns `true` if it has to be shown: its reply was not shown before.
+    pub(super) fn admit(&mut self, event: &TerminalEvent, key: Option<OutboundKey>) -> bool {
+        if let TerminalEvent::TurnEnd { turn, .. } = event {
+            self.record(OutboundKey::new(turn.clone(), OutboundSlot::TurnEnd));
+            return true;
+        }
+        let Some(key) = key else { return true };
+        match event {
+            TerminalEvent::Reply { .. } => {
+                // Notices of progress have one key for several messages.
+                let is_repeatable =
+                    key.position >= OutboundSlot::Notice(NoticeKind::Working).position();
+                if !is_repeatable && self.keys.contains(&key) {
+                    return false;
+                }
+                self.record(key);
+                true
+            }
+            TerminalEvent::Delta(_) | TerminalEvent::StreamEnd { .. } => !self.has_reply(&key.turn),
+            _ => true,
+        }
+    }
+
+    /// Reads what the session got since the last shown event, and records it as shown.
+    ///
+    /// # Errors
+    /// Returns the error of the store.
+    pub(super) async fn missed(
+        &mut self,
+        store: &dyn SessionStore,
+        session: &str,
+    ) -> Result<Missed, SessionError> {
+        let view = store
+            .read(&key_of(session), ReadFrom::Seq(self.from))
+            .await?;
+        let shown = view.records.iter().rposition(|record| match &record.entry {
+            Entry::TurnEnded(end) => self.is_shown(end),
+            _ => false,
+        });
+        let first = shown.map_or(0, |shown| shown.saturating_add(1));
+        let mut missed = Missed {
+            events: self.events_of(view.records.get(first..).unwrap_or_default(), session),
+            answered: view.answered.clone(),
+        };
+        missed
+            .answered
+            .extend(ends(&view).flat_map(|end| end.inbound.clone()));
+        self.mark_ends(&view);
+        self.from = view.head;
+        Ok(missed)
+    }
+
+    fn events_of(&mut self, records: &[Record], session: &str) -> Vec<TerminalEvent> {
+        let mut events = Vec::new();
+        let mut turn = RecordedTurn::default();
+        for record in records {
+            match &record.entry {
+                Entry::Message(entry) => turn.add(entry),
+                Entry::TurnEnded(end) => {
+                    let turn = std::mem::take(&mut turn);
+                    if is_of_terminal(end, session) {
+                        self.add_sent(&mut events, &turn, &end.turn, session);
+                        self.add_reply(&mut events, end);
+                    }
+                    let ended = end.inbound.iter().map(|id| TraceId::from(id.as_str()));
+                    events.extend(ended.map(|turn| TerminalEvent::TurnEnd {
+                        turn,
+                        unfinished: 0,
+                    }));
+                }
+                _ => {}
+            }
+        }
+        if let Some(id) = turn.begun_by.clone() {
+            self.add_sent(&mut events, &turn, &TraceId::from(id.as_str()), session);
+        }
+        events
+    }
+
+    /// Adds the messages that the tools of a turn have sent to this terminal.
+    fn add_sent(
+        &mut self,
+        events: &mut Vec<TerminalEvent>,
+        turn: &RecordedTurn,
+        id: &TraceId,
+        session: &str,
+    ) {
+        for (position, text) in turn.sent_to(session) {
+            let key = OutboundKey::new(id.clone(), OutboundSlot::Tool(position));
+            let event = reply(text, true);
+            if self.admit(&event, Some(key)) {
+                events.push(event);
+            }
+        }
+    }
+
+    fn add_reply(&mut self, events: &mut Vec<TerminalEvent>, end: &TurnEnd) {
+        let Some(text) = end.visible.clone() else {
+            return;
+        };
+        let is_answer = matches!(end.outcome, TurnOutcome::Replied | TurnOutcome::Suppressed);
+        let event = reply(text, is_answer);
+        let key = OutboundKey::new(end.turn.clone(), OutboundSlot::Reply);
+        if self.admit(&event, Some(key)) {
+            events.push(event);
+        }
+    }
+
+    /// Records the turns that ended at the end of a view.
+    fn mark_ends(&mut self, view: &SessionView) {
+        let at_end = view.records.iter().filter(|record| record.seq >= view.head);
+        for record in at_end {
+            if let Entry::TurnEnded(end) = &record.entry {
+                self.record(OutboundKey::new(end.turn.clone(), OutboundSlot::Reply));
+                self.record(OutboundKey::new(end.turn.clone(), OutboundSlot::TurnEnd));
+            }
+        }
+    }
+
+    fn is_shown(&self, end: &TurnEnd) -> bool {
+        self.has_reply(&end.turn)
+            || self
+                .keys
+                .contains(&OutboundKey::new(end.turn.clone(), OutboundSlot::TurnEnd))
+    }
+
+    fn has_reply(&self, turn: &TraceId) -> bool {
+        self.keys
+            .contains(&OutboundKey::new(turn.clone(), OutboundSlot::Reply))
+    }
+
+    fn record(&mut self, key: OutboundKey) {
+        if self.keys.contains(&key) {
+            return;
+        }
+        if self.keys.len() >= MAX_KEYS {
+            self.keys.pop_front();
+        }
+        self.keys.push_back(key);
+    }
+}
+
+/// The messages of a turn, as far as they were read.
+#[derive(Debug, Default)]
+struct RecordedTurn {
+    /// Journal id of the first message.
+    begun_by: Option<MessageId>,
+    /// Calls in order, if the turn was read from its beginning.
+    calls: Vec<ToolCall>,
+    /// Texts of the results.
+    results: Vec<(nanobot_types::CallId, String)>,
+}
+
+impl RecordedTurn {
+    fn add(&mut self, entry: &MessageEntry) {
+        match &*entry.message {
+            ChatMessage::User(_) if self.begun_by.is_none() => {
+                self.begun_by.clone_from(&entry.inbound);
+            }
+            ChatMessage::Assistant(assistant) if self.begun_by.is_some() => {
+                self.calls.extend(assistant.tool_calls.iter().cloned());
+            }
+            ChatMessage::Tool(result) => {
+                let text = result.content.to_text();
+                self.results.push((result.tool_call_id.clone(), text));
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the texts that the `message` tool sent to a terminal, with the positions of the
+    /// calls in the turn, from 1.
+    fn sent_to(&self, session: &str) -> Vec<(u32, String)> {
+        #[derive(Deserialize)]
+        struct Arguments {
+            content: String,
+        }
+        let (channel, chat) = terminal_chat(session);
+        let was_sent = |call: &ToolCall| {
+            self.results
+                .iter()
+                .any(|(id, text)| *id == call.id && was_sent_to(text, &channel, &chat))
+        };
+        let numbered = (1..).zip(&self.calls);
+        numbered
+            .filter(|(_, call)| call.name.as_str() == MESSAGE_TOOL && was_sent(call))
+            .filter_map(|(position, call)| {
+                let arguments: Arguments = serde_json::from_str(&call.arguments).ok()?;
+                Some((position, arguments.content))
+            })
+            .collect()
+    }
+}
+
+fn reply(text: String, ok: bool) -> TerminalEvent {
+    TerminalEvent::Reply {
+        text,
+        streamed: false,
+        ok,
+    }
+}
+
+fn ends(view: &SessionView) -> impl Iterator<Item = &TurnEnd> {
+    view.records
+        .iter()
+        .filter_map(|record| match &record.entry {
+            Entry::TurnEnded(end) => Some(end),
+            _ => None,
+        })
+}
+
+/// `true` if the reply of a turn goes to terminals, and is not among the results of jobs that a
+/// terminal shows when it joins. In the session of another channel only the turns of terminals are.
+fn is_of_terminal(end: &TurnEnd, session: &str) -> bool {
+    let (channel, _) = split_session(session);
+    let is_own = channel.as_str() == TERMINAL_CHANNEL;
+    let prefix = format!("{TERMINAL_CHANNEL}/");
+    let is_asked_here = || {
+        end.inbound
+            .iter()
+            .any(|id| id.as_str().starts_with(&prefix))
+    };
+    job_of_turn(&end.turn).is_none() && (is_own || is_asked_here())
+}
+
+/// Returns the chat of the terminal's channel that receives the replies in a session.
+fn terminal_chat(session: &str) -> (nanobot_types::ChannelName, nanobot_types::ChatId) {
+    let message = nanobot_control::terminal_message(session, "", None);
+    (message.channel, message.chat_id)
+}
+
+fn key_of(session: &str) -> SessionKey {
+    let (channel, chat) = split_session(session);
+    SessionKey::of_chat(&channel, &chat)
+}
