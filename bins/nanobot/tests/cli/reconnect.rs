@@ -169,3 +169,57 @@ async fn prompt_shows_turns_of_its_session_from_the_beginning() {
     assert_eq!(screen.end(), Some(0), "{}", screen.text);
     drop(gateway);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn second_prompt_on_a_session_without_a_gateway_is_refused() {
+    let home = Home::new();
+    let mut first = Screen::open(&home, &["agent", "--demo"]);
+    first.wait_for_row("You:");
+    let mut second = Screen::open(&home, &["agent", "--demo"]);
+    assert_eq!(second.end(), Some(1), "{}", second.text);
+    let process = format!("another prompt (process {})", first.pid());
+    for part in [
+        process.as_str(),
+        "cli:direct",
+        "--session",
+        "nanobot gateway",
+    ] {
+        assert!(second.text.contains(part), "{part}: {}", second.text);
+    }
+    // Another session is free until a prompt has it; the prompt that is refused goes on.
+    let mut other = Screen::open(&home, &["agent", "--demo", "--session", "other"]);
+    other.wait_for_row("You:");
+    other.type_in("/new direct\r");
+    other.wait_until(|rows| has(rows, "another prompt (process"));
+    other.type_in("/status\r");
+    other.wait_until(|rows| has(rows, "cli:other"));
+    other.type_in("/restart\r");
+    other.wait_until(|rows| has(rows, "Restarted."));
+    other.type_in(CONTROL_D);
+    assert_eq!(other.end(), Some(0), "{}", other.text);
+
+    // A question is no prompt, and the lock of a killed process is free.
+    let asked = home.run(&["agent", "--demo", "-m", "hello"]).await;
+    assert_eq!(asked.code, 0, "{}", asked.stderr);
+    nix::sys::signal::kill(first.pid(), Signal::SIGKILL).unwrap();
+    first.end();
+    let mut third = Screen::open(&home, &["agent", "--demo"]);
+    third.wait_for_row("You:");
+    third.type_in(CONTROL_D);
+    assert_eq!(third.end(), Some(0), "{}", third.text);
+    assert_eq!(home.names("prompt-locks").len(), 2);
+}
+
+/// Names that no file can have are locked as well.
+#[test]
+fn prompt_on_a_session_with_a_hostile_name_locks_it_below_the_home() {
+    let home = Home::new();
+    let name = format!("../../{}", "x".repeat(300));
+    let mut first = Screen::open(&home, &["agent", "--demo", "--session", &name]);
+    first.wait_for_row("You:");
+    let mut second = Screen::open(&home, &["agent", "--demo", "--session", &name]);
+    assert_eq!(second.end(), Some(1), "{}", second.text);
+    assert_eq!(home.names("prompt-locks").len(), 1);
+    first.type_in(CONTROL_D);
+    assert_eq!(first.end(), Some(0), "{}", first.text);
+}

@@ -119,6 +119,23 @@ pub enum RuntimeError {
         #[source]
         source: ControlError,
     },
+    /// The gateway ended before it answered a question.
+    #[error("the gateway ended before it answered")]
+    GatewayEnded {
+        /// The session of the question.
+        session: String,
+        /// The cause.
+        #[source]
+        source: ControlError,
+    },
+    /// The prompt of another process has the session.
+    #[error("another prompt{} has the session {session}", process(*pid))]
+    SessionInUse {
+        /// The session.
+        session: String,
+        /// The process id of that prompt, if it can be read.
+        pid: Option<u32>,
+    },
     /// A file cannot be attached to a message.
     #[error("cannot attach {}", path.display())]
     Attachment {
@@ -193,6 +210,15 @@ impl RuntimeError {
             }
             Self::Agent(_) | Self::Sessions(_) => Some(
                 "Check the permissions and the free space of the workspace; `nanobot status` shows where it is."
+                    .to_owned(),
+            ),
+            Self::GatewayEnded { session, .. } => Some(format!(
+                "Start it again with `nanobot gateway`: it goes on with a question that it had stored, and the answer is \
+                 then in the session {session}; `nanobot agent --session {session}` shows it."
+            )),
+            Self::SessionInUse { .. } => Some(
+                "Continue there, or choose another session with `--session NAME`. While `nanobot gateway` runs, \
+                 several prompts share a session."
                     .to_owned(),
             ),
             Self::Silent { pid, .. } => Some(silent_remedy(*pid)),

@@ -15,9 +15,11 @@ mod database;
 mod error;
 mod home_lock;
 mod index;
+mod process_lock;
 
 pub use bus::SqliteBus;
 pub use database::{CommitDurability, StateDb};
 pub use error::StateError;
-pub use home_lock::{HomeLock, LockHolder};
+pub use home_lock::HomeLock;
 pub use index::SearchIndex;
+pub use process_lock::{LockHolder, ProcessLock};

@@ -311,16 +311,20 @@ async fn ask_gateway(
         ok: true,
         streamed: false,
     };
+    let gone = |source| RuntimeError::GatewayEnded {
+        session: session.to_owned(),
+        source,
+    };
     let (mut is_answered, mut has_ended) = (false, false);
     loop {
         let next = conversation.next();
         let received = if is_answered || has_ended {
             match tokio::time::timeout(END_TIMEOUT, next).await {
-                Ok(received) => received?,
+                Ok(received) => received.map_err(gone)?,
                 Err(_) => return Ok(answer),
             }
         } else {
-            next.await?
+            next.await.map_err(gone)?
         };
         match received {
             ConversationEvent::Event {

@@ -296,3 +296,169 @@ fn key_of(session: &str) -> SessionKey {
     let (channel, chat) = split_session(session);
     SessionKey::of_chat(&channel, &chat)
 }
+
+#[cfg(test)]
+mod tests {
+    use nanobot_session::InMemoryStore;
+    use nanobot_types::{AssistantMessage, Content};
+
+    use super::*;
+
+    const SESSION: &str = "cli:direct";
+
+    fn asked(id: &str, text: &str) -> Entry {
+        let entry = MessageEntry::new(ChatMessage::user(text));
+        Entry::Message(MessageEntry {
+            inbound: Some(id.into()),
+            ..entry
+        })
+    }
+
+    fn ended(id: &str, visible: Option<&str>) -> Entry {
+        Entry::TurnEnded(TurnEnd {
+            turn: id.into(),
+            inbound: vec![id.into()],
+            outcome: TurnOutcome::Replied,
+            visible: visible.map(str::to_owned),
+        })
+    }
+
+    /// A turn that calls a tool and sends a message.
+    fn sending(text: &str, target: &str) -> [Entry; 3] {
+        let call = |id: &str, name: &str, arguments: String| ToolCall {
+            id: id.into(),
+            name: name.into(),
+            arguments,
+            extra: nanobot_types::Map::new(),
+            function_extra: nanobot_types::Map::new(),
+        };
+        let arguments = serde_json::json!({"content": text}).to_string();
+        let sent = call("b", MESSAGE_TOOL, arguments);
+        let listed = call("a", "list_dir", "{}".to_owned());
+        let answer = AssistantMessage {
+            content: None::<Content>,
+            tool_calls: vec![listed.clone(), sent.clone()],
+            ..AssistantMessage::default()
+        };
+        [
+            Entry::message(ChatMessage::Assistant(answer)),
+            Entry::message(ChatMessage::tool(&listed, "nothing")),
+            Entry::message(ChatMessage::tool(
+                &sent,
+                format!("Message sent to {target}"),
+            )),
+        ]
+    }
+
+    async fn append(store: &InMemoryStore, entries: Vec<Entry>) {
+        let key = key_of(SESSION);
+        let head = store.read(&key, ReadFrom::Cursor).await.unwrap().head;
+        store.append(&key, head, entries).await.unwrap();
+    }
+
+    fn end(turn: &str) -> TerminalEvent {
+        TerminalEvent::TurnEnd {
+            turn: turn.into(),
+            unfinished: 0,
+        }
+    }
+
+    fn whole(text: &str) -> TerminalEvent {
+        reply(text.to_owned(), true)
+    }
+
+    fn key(turn: &str, position: u32) -> Option<OutboundKey> {
+        Some(OutboundKey {
+            turn: turn.into(),
+            position,
+        })
+    }
+
+    #[tokio::test]
+    async fn missed_replies_are_returned_once() {
+        let store = InMemoryStore::default();
+        append(
+            &store,
+            vec![asked("cli/direct/1", "a"), ended("cli/direct/1", Some("A"))],
+        )
+        .await;
+        let mut shown = ShownEvents::join(&store, SESSION).await.unwrap();
+        assert_eq!(shown.missed(&store, SESSION).await.unwrap().events, []);
+
+        // The second reply was shown, the third one was not.
+        append(
+            &store,
+            vec![asked("cli/direct/2", "b"), ended("cli/direct/2", Some("B"))],
+        )
+        .await;
+        assert!(shown.admit(&whole("B"), key("cli/direct/2", 0)));
+        append(
+            &store,
+            vec![asked("cli/direct/3", "c"), ended("cli/direct/3", Some("C"))],
+        )
+        .await;
+        let missed = shown.missed(&store, SESSION).await.unwrap();
+        assert_eq!(missed.events, [whole("C"), end("cli/direct/3")]);
+        assert!(missed.answered.contains(&"cli/direct/3".into()));
+        assert_eq!(shown.missed(&store, SESSION).await.unwrap().events, []);
+
+        // The gateway publishes it again, with its pieces.
+        assert!(!shown.admit(&whole("C"), key("cli/direct/3", 0)));
+        assert!(!shown.admit(
+            &TerminalEvent::Delta("C".to_owned()),
+            key("cli/direct/3", 0)
+        ));
+        assert!(shown.admit(&whole("D"), key("cli/direct/4", 0)));
+    }
+
+    #[tokio::test]
+    async fn messages_of_tools_are_recognised_by_their_position() {
+        let store = InMemoryStore::default();
+        let mut shown = ShownEvents::join(&store, SESSION).await.unwrap();
+        let mut entries = vec![asked("cli/direct/1", "a")];
+        entries.extend(sending("here", SESSION));
+        append(&store, entries).await;
+        // The turn goes on.
+        let missed = shown.missed(&store, SESSION).await.unwrap();
+        assert_eq!(missed.events, [whole("here")]);
+        assert!(!shown.admit(&whole("here"), key("cli/direct/1", 2)));
+        append(&store, vec![ended("cli/direct/1", None)]).await;
+        let missed = shown.missed(&store, SESSION).await.unwrap();
+        assert_eq!(missed.events, [end("cli/direct/1")]);
+
+        let mut entries = vec![asked("cli/direct/2", "b")];
+        entries.extend(sending("elsewhere", "telegram:7"));
+        entries.push(ended("cli/direct/2", Some("done")));
+        append(&store, entries).await;
+        let missed = shown.missed(&store, SESSION).await.unwrap();
+        assert_eq!(missed.events, [whole("done"), end("cli/direct/2")]);
+    }
+
+    #[tokio::test]
+    async fn turns_of_another_channel_are_not_shown() {
+        let store = InMemoryStore::default();
+        let mut shown = ShownEvents::join(&store, "telegram:7").await.unwrap();
+        for (id, text) in [("telegram/7/1", "there"), ("cli/telegram:7/2", "here")] {
+            let key = key_of("telegram:7");
+            let head = store.read(&key, ReadFrom::Cursor).await.unwrap().head;
+            let entries = vec![asked(id, "a"), ended(id, Some(text))];
+            store.append(&key, head, entries).await.unwrap();
+        }
+        let missed = shown.missed(&store, "telegram:7").await.unwrap();
+        let replies: Vec<&TerminalEvent> = missed
+            .events
+            .iter()
+            .filter(|event| matches!(event, TerminalEvent::Reply { .. }))
+            .collect();
+        assert_eq!(replies, [&whole("here")]);
+    }
+
+    #[test]
+    fn number_of_remembered_keys_is_bounded() {
+        let mut shown = ShownEvents::default();
+        for turn in 0..3_000 {
+            assert!(shown.admit(&whole("x"), key(&turn.to_string(), 0)));
+        }
+        assert_eq!(shown.keys.len(), MAX_KEYS);
+    }
+}

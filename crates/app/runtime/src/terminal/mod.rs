@@ -14,12 +14,14 @@ mod long;
 mod progress;
 mod reconnect;
 mod restart;
+mod session_lock;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use nanobot_agent_core::AgentError;
 use nanobot_control::{ControlConversation, ConversationEvent, TERMINAL_CHANNEL, TerminalEvent};
+use nanobot_state::ProcessLock;
 use nanobot_types::{ChannelName, ChatId, TraceId};
 
 pub use ask::{TerminalMessage, TerminalReply, ask};
@@ -90,6 +92,8 @@ pub struct Terminal {
     first_run: Option<FirstRun>,
     /// `true` if a user sees the events at once, so that jobs may fire here.
     is_prompt: bool,
+    /// Keeps other prompts out of the session while no gateway has it.
+    session_lock: Option<ProcessLock>,
 }
 
 /// The other side of the conversation.
@@ -110,7 +114,7 @@ impl Terminal {
     /// # Errors
     /// Returns [`RuntimeError`] if the configuration, the workspace or the model cannot be used.
     pub async fn start(runtime: &Runtime, options: TerminalOptions) -> Result<Self, RuntimeError> {
-        Self::begin(runtime, options, false).await
+        Self::begin(runtime, options, false, None).await
     }
 
     /// Starts a conversation like [`start`](Self::start) with a user who sees events at once. While
@@ -118,20 +122,23 @@ impl Terminal {
     /// of jobs that no terminal showed.
     ///
     /// # Errors
-    /// Returns the same errors as [`start`](Self::start).
+    /// Returns the same errors as [`start`](Self::start), and [`RuntimeError::SessionInUse`] if no
+    /// gateway runs and another prompt has the session.
     pub async fn start_prompt(
         runtime: &Runtime,
         options: TerminalOptions,
     ) -> Result<Self, RuntimeError> {
-        Self::begin(runtime, options, true).await
+        Self::begin(runtime, options, true, None).await
     }
 
+    /// Starts a conversation. A prompt may have the lock of its session already.
     async fn begin(
         runtime: &Runtime,
         options: TerminalOptions,
         is_prompt: bool,
+        lock: Option<ProcessLock>,
     ) -> Result<Self, RuntimeError> {
-        let terminal = Self::connect_or_build(runtime, options, is_prompt).await?;
+        let terminal = Self::connect_or_build(runtime, options, is_prompt, lock).await?;
         let mut deferred = terminal.deferred;
         if is_prompt {
             deferred.extend(jobs::unseen(runtime.config()).await?);
@@ -147,6 +154,7 @@ impl Terminal {
         runtime: &Runtime,
         options: TerminalOptions,
         is_prompt: bool,
+        lock: Option<ProcessLock>,
     ) -> Result<Self, RuntimeError> {
         let config = runtime.config();
         if let Some(client) = gateway::of(config, &options).await? {
@@ -161,16 +169,24 @@ impl Terminal {
             let terminal = Self::new(peer, runtime, options, model, Vec::new(), None);
             return Ok(Self { shown, ..terminal });
         }
+        let session_lock = match lock {
+            None if is_prompt => Some(session_lock::acquire(config, &options.session).await?),
+            held => held,
+        };
         let started = LocalAssistant::start(runtime, &options, is_prompt).await?;
         let peer = TerminalPeer::Own(started.assistant);
-        Ok(Self::new(
+        let terminal = Self::new(
             peer,
             runtime,
             options,
             started.model,
             started.created,
             started.first_run,
-        ))
+        );
+        Ok(Self {
+            session_lock,
+            ..terminal
+        })
     }
 
     fn new(
@@ -198,6 +214,7 @@ impl Terminal {
             created,
             first_run,
             is_prompt: false,
+            session_lock: None,
         }
     }
 
@@ -371,6 +388,7 @@ impl Terminal {
                         self.runtime.clone(),
                         self.options.clone(),
                         self.is_prompt,
+                        self.session_lock.take(),
                     ));
                 }
             }
@@ -405,12 +423,20 @@ impl Terminal {
         }
     }
 
-    /// Ends this conversation, as [`shut_down`](Self::shut_down) does, and starts another. After an
-    /// error there is no conversation.
+    /// Ends this conversation, as [`shut_down`](Self::shut_down) does, and starts another. After
+    /// [`RuntimeError::SessionInUse`] this conversation goes on; after another error there is none.
     ///
     /// # Errors
-    /// Returns the errors of [`start`](Self::start).
+    /// Returns the errors of [`start_prompt`](Self::start_prompt).
     pub async fn switch(&mut self, session: &str) -> Result<(), RuntimeError> {
+        let is_same = split_session(session) == split_session(&self.options.session);
+        let lock = match (&self.peer, &self.session_lock) {
+            (TerminalPeer::Own(_), Some(_)) if is_same => self.session_lock.take(),
+            (TerminalPeer::Own(_), Some(_)) => {
+                Some(session_lock::acquire(self.runtime.config(), session).await?)
+            }
+            _ => None,
+        };
         std::mem::replace(&mut self.peer, TerminalPeer::Nobody)
             .end()
             .await;
@@ -418,7 +444,7 @@ impl Terminal {
             session: session.to_owned(),
             ..self.options.clone()
         };
-        *self = Self::begin(&self.runtime, options, self.is_prompt).await?;
+        *self = Self::begin(&self.runtime, options, self.is_prompt, lock).await?;
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use nanobot_control::ControlClient;
+use nanobot_state::ProcessLock;
 
 use super::{Terminal, TerminalOptions, TerminalPeer};
 use crate::{Runtime, RuntimeError, control_socket};
@@ -21,12 +22,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 pub(super) type RestartFuture =
     Pin<Box<dyn Future<Output = Result<Terminal, RuntimeError>> + Send>>;
 
-/// Ends a conversation and starts it again, with the current configuration.
+/// Ends a conversation and starts it again, with the current configuration. A prompt keeps the lock
+/// of its session.
 pub(super) fn begin(
     peer: TerminalPeer,
     runtime: Runtime,
     options: TerminalOptions,
     is_prompt: bool,
+    lock: Option<ProcessLock>,
 ) -> RestartFuture {
     Box::pin(async move {
         let is_gateway = matches!(peer, TerminalPeer::Gateway(_));
@@ -46,6 +49,6 @@ pub(super) fn begin(
                 tracing::warn!("the gateway did not return in time");
             }
         }
-        Terminal::begin(&runtime, options, is_prompt).await
+        Terminal::begin(&runtime, options, is_prompt, lock).await
     })
 }
