@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 /// Folders without documentation: build output, and texts of other programs.
-const SKIPPED: [&str; 3] = ["target", ".git", "corpus"];
+const SKIPPED: [&str; 4] = ["target", ".cache", ".git", "corpus"];
 
 /// Links and anchors of one Markdown text.
 #[derive(Debug, Default)]

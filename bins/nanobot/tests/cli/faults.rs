@@ -66,7 +66,54 @@ async fn corrupt_session_continues_and_its_torn_line_is_kept() {
     assert_eq!(fs::read(path.with_file_name(aside)).unwrap(), torn);
 }
 
-/// A process with a file size limit: the closest to a full disk that needs no privileges.
+/// The words for a file that may not grow, and for the remedy.
+const FULL: &[&str] = &[
+    "the file would exceed a limit of the system",
+    "try: ",
+    "room on ",
+];
+
+/// Runs a command with a limit on the size of files: the closest to a full disk that needs no
+/// privileges.
+#[cfg(unix)]
+async fn without_room(home: &Home, arguments: &[&str]) -> crate::support::Run {
+    let mut command = home.of(std::path::Path::new("/bin/sh"));
+    command
+        .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""])
+        .arg(env!("CARGO_BIN_EXE_nanobot"))
+        .args(arguments);
+    crate::support::finish(command, b"").await
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn full_disk_is_named_by_every_command_that_writes() {
+    let home = Home::with_model("http://127.0.0.1:1/v1");
+    home.run(&["agent", "-m", "hello"]).await;
+    let before = home.read("config.json");
+    for arguments in [
+        &["config", "set", "agents.defaults.model", "other"][..],
+        &[
+            "cron",
+            "add",
+            "--name",
+            "tea",
+            "--message",
+            "tea",
+            "--in",
+            "10m",
+        ],
+        &["sessions", "rename", "cli:direct", "Hello"],
+        &["sessions", "export", "cli:direct", "--output", "export.md"],
+        &["onboard", "--non-interactive"],
+    ] {
+        let run = without_room(&home, arguments).await;
+        assert_ne!(run.code, 0, "{arguments:?}: {}", run.stdout);
+        assert_says(&run.stderr, FULL);
+    }
+    assert_eq!(home.read("config.json"), before);
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn full_disk_is_reported_and_loses_nothing() {
@@ -76,30 +123,22 @@ async fn full_disk_is_reported_and_loses_nothing() {
     let home = Home::with_model(&model.base_url());
     assert_eq!(home.run(&["agent", "-m", "my cat is Mimi"]).await.code, 0);
     let session = home.read("workspace/sessions/cli_direct.jsonl");
-    let mut command = home.of(std::path::Path::new("/bin/sh"));
-    command.args([
-        "-c",
-        "trap '' XFSZ; ulimit -f 0; exec \"$0\" agent -m hello",
-        env!("CARGO_BIN_EXE_nanobot"),
-    ]);
-    let run = crate::support::finish(command, b"").await;
+    let run = without_room(&home, &["agent", "-m", "hello"]).await;
     assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
-    assert_says(&run.stderr, &["nanobot:", "cli_direct.jsonl", "try:"]);
+    assert_says(&run.stderr, &["nanobot:", "cli_direct.jsonl"]);
+    assert_says(&run.stderr, FULL);
     assert_eq!(home.read("workspace/sessions/cli_direct.jsonl"), session);
     assert_eq!(
         model.requests().len(),
         1,
         "a question that cannot be recorded is not sent"
     );
-    let mut command = home.of(std::path::Path::new("/bin/sh"));
-    command.args([
-        "-c",
-        "trap '' XFSZ; ulimit -f 0; exec \"$0\" doctor",
-        env!("CARGO_BIN_EXE_nanobot"),
-    ]);
-    let run = crate::support::finish(command, b"").await;
+    let run = without_room(&home, &["doctor"]).await;
     assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
-    assert_says(&run.stdout, &["no file can be written there"]);
+    assert_says(
+        &run.stdout,
+        &["the file would exceed a limit of the system", "Make room"],
+    );
     for folder in ["", "workspace", "logs"] {
         let names = home.names(folder);
         let is_left = names.iter().any(|name| name.contains("nanobot-doctor"));

@@ -41,6 +41,7 @@ mod long_results;
 mod memory;
 mod models;
 #[cfg(unix)]
+mod packaging;
 mod pairing;
 mod pipes;
 #[cfg(unix)]
@@ -64,3 +65,4 @@ mod support;
 mod telegram;
 #[cfg(unix)]
 mod topics;
+mod update;

@@ -6,12 +6,13 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::commands::{
-    AgentArguments, ChannelsCommand, ConfigCommand, CronCommand, DoctorArguments, GatewayArguments,
-    InboxArguments, MemoryCommand, OnboardArguments, PairingCommand, REPLAY_ABOUT, ReplayArguments,
-    SessionsCommand, SkillsCommand, StatusArguments,
+    AgentArguments, ChannelsCommand, CompletionsArguments, ConfigCommand, CronCommand,
+    DoctorArguments, GatewayArguments, InboxArguments, ManualArguments, MemoryCommand,
+    OnboardArguments, PairingCommand, REPLAY_ABOUT, ReplayArguments, SessionsCommand,
+    SkillsCommand, StatusArguments, UPDATE_ABOUT, UpdateArguments,
 };
 
 const AFTER_HELP: &str = "\
@@ -25,9 +26,9 @@ demo otherwise. Files are under ~/.nanobot, or where NANOBOT_HOME says.";
 #[derive(Debug, Parser)]
 #[command(name = "nanobot", disable_version_flag = true, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
-    /// Print the version
-    #[arg(short = 'v', long = "version")]
-    pub(crate) version: bool,
+    /// Print the version; `--version -v` prints facts of the build, too
+    #[arg(short = 'v', long = "version", action = ArgAction::Count)]
+    pub(crate) version: u8,
     #[command(flatten)]
     pub(crate) places: Places,
     #[command(subcommand)]
@@ -84,6 +85,14 @@ pub(crate) enum Command {
     /// Show, explain and change the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Check for a newer release
+    #[command(long_about = UPDATE_ABOUT)]
+    Update(UpdateArguments),
+    /// Print the completion script for a shell
+    Completions(CompletionsArguments),
+    /// Print the manual page
+    #[command(hide = true)]
+    Man(ManualArguments),
 }
 
 #[cfg(test)]

@@ -4,13 +4,17 @@
 //! libraries are converted to it here and nowhere else. Exit codes: 1 for a turn or an operation
 //! that failed, 2 for usage and configuration, 128 + N for signal N.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use nanobot_config::ConfigError;
-use nanobot_runtime::RuntimeError;
 pub(crate) use nanobot_runtime::chain;
+use nanobot_runtime::{MAKE_ROOM, RuntimeError, disk_failure, is_disk_failure};
+
+use crate::output;
 
 /// Exit code for a turn or an operation that failed.
 pub(crate) const FAILED: u8 = 1;
@@ -41,6 +45,24 @@ impl CommandFailure {
             remedy: Some(remedy.into()),
             code: FAILED,
         }
+    }
+
+    /// Returns the failure of an operation by its error. The remedy for a full disk replaces
+    /// `remedy`.
+    pub(crate) fn of(error: &(dyn Error + 'static), remedy: impl Into<String>) -> Self {
+        let remedy = match is_disk_failure(error) {
+            true => MAKE_ROOM.to_owned(),
+            false => remedy.into(),
+        };
+        Self::new(output::sanitize(&chain(error)), remedy)
+    }
+
+    /// Returns the failure to write a file, like [`Self::of`].
+    pub(crate) fn unwritable(file: &Path, error: &io::Error, remedy: &str) -> Self {
+        let words = disk_failure(error);
+        let why = words.map_or_else(|| error.to_string(), str::to_owned);
+        let what = format!("cannot write {}: {why}", file.display());
+        Self::new(what, words.map_or(remedy, |_| MAKE_ROOM))
     }
 
     /// Returns the failure of a command that was used wrongly.
@@ -88,9 +110,10 @@ impl fmt::Display for CommandFailure {
 
 impl From<ConfigError> for CommandFailure {
     fn from(error: ConfigError) -> Self {
+        let error = RuntimeError::from(error);
         Self::Said {
             what: chain(&error),
-            remedy: Some(error.remedy()),
+            remedy: error.remedy(),
             code: USAGE,
         }
     }

@@ -23,6 +23,7 @@ mod output;
 mod serve;
 mod signals;
 mod terminal;
+mod version;
 
 use std::process::ExitCode;
 
@@ -73,8 +74,11 @@ fn dispatch(
     cli: Cli,
     extend: impl FnOnce(RuntimeBuilder) -> RuntimeBuilder,
 ) -> Result<ExitCode, CommandFailure> {
-    if cli.version {
-        output::line(&format!("🐈 nanobot v{}", env!("CARGO_PKG_VERSION")))?;
+    if cli.version > 0 {
+        output::line(&match cli.version {
+            1 => version::version(),
+            _ => version::build_facts(),
+        })?;
         return Ok(ExitCode::SUCCESS);
     }
     let Some(command) = cli.command else {
@@ -97,6 +101,9 @@ fn dispatch(
         Command::Pairing(command) => commands::pairing(program, command),
         Command::Channels(command) => commands::channels(program, command),
         Command::Config(command) => commands::config(program, &command),
+        Command::Update(arguments) => commands::update(program, &arguments),
+        Command::Completions(arguments) => commands::completions(Cli::command(), &arguments),
+        Command::Man(arguments) => commands::manual(Cli::command(), &arguments),
     }
 }
 

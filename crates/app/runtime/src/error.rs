@@ -16,7 +16,11 @@ use nanobot_server::ServerError;
 use nanobot_session::SessionError;
 use nanobot_state::StateError;
 use nanobot_tools::ToolsError;
-pub use nanobot_types::chain;
+pub use nanobot_types::{chain, disk_failure, is_disk_failure};
+
+/// Remedy for a full disk, whichever file could not be written.
+pub const MAKE_ROOM: &str =
+    "Make room on that disk, or raise the limit. Nothing in the home has to be removed or moved.";
 
 /// An error that is shown to the user at the terminal.
 #[derive(Debug, thiserror::Error)]
@@ -185,6 +189,9 @@ impl RuntimeError {
     /// Returns the remedy to suggest.
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
+        if is_disk_failure(self) {
+            return Some(MAKE_ROOM.to_owned());
+        }
         match self {
             Self::Config(error) => Some(error.remedy()),
             Self::Model(_) | Self::Provider(_) | Self::PluggedIn { .. } | Self::Key { .. } => Some(

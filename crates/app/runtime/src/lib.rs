@@ -49,8 +49,9 @@ pub use assembly::rotating_file::{LogSettings, RotatingFile};
 pub use assembly::runtime::{Runtime, RuntimeBuilder};
 pub use assembly::secrets::{RedactedWriter, secrets};
 pub use assembly::settings::{AgentDefaults, LifecycleNotices, RetentionSettings};
+pub use assembly::shipped::shipped_platforms;
 pub use assembly::skills::{skills, unagreed_skills};
-pub use error::{RuntimeError, chain};
+pub use error::{MAKE_ROOM, RuntimeError, chain, disk_failure, is_disk_failure};
 pub use gateway::commands::{command_infos, is_command};
 pub use gateway::{Gateway, GatewayEnd};
 pub use operator::channel_login::{ChannelLogin, PendingKey};
@@ -74,6 +75,7 @@ pub use operator::setup::{
     offered_servers, offered_vendors, platforms, try_provider,
 };
 pub use operator::status::Status;
+pub use operator::update::{Release, UpdateError, latest_release};
 pub use terminal::{
     Terminal, TerminalMessage, TerminalOptions, TerminalProgress, TerminalReply, ask,
 };

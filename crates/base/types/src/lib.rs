@@ -28,7 +28,7 @@ mod transcript;
 
 pub use activity::{MAX_ACTIVITY_OUTPUT, TurnActivity};
 pub use address::{ChatAddress, TERMINAL_CHANNEL};
-pub use chain::chain;
+pub use chain::{chain, disk_failure, is_disk_failure};
 pub use chat::{
     AssistantMessage, ChatMessage, Content, ContentBlock, ImageUrl, ToolCall, ToolMessage,
     UserMessage,

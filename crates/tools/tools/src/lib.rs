@@ -28,5 +28,5 @@ pub use crate::{
     },
     error::ToolsError,
     exec::{CommandRunner, DirectRunner},
-    web::HttpClients,
+    web::{DownloadError, DownloadLimits, HttpClients},
 };

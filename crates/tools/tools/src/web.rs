@@ -2,11 +2,13 @@
 
 mod client;
 mod decode;
+mod download;
 mod fetch;
 mod jina;
 mod search;
 
 pub use self::client::HttpClients;
+pub use self::download::{DownloadError, DownloadLimits};
 pub(crate) use self::{fetch::WebFetch, search::WebSearch};
 
 use nanobot_guard::UrlDenied;

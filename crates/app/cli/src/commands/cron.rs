@@ -13,7 +13,7 @@ use nanobot_runtime::types::TERMINAL_CHANNEL;
 use nanobot_runtime::{JobScheduling, RemoteGateway, Runtime, RuntimeBuilder, channels_status};
 
 use super::block_on;
-use crate::failure::{CommandFailure, FAILED, USAGE, chain};
+use crate::failure::{CommandFailure, USAGE};
 use crate::output::{self, sanitize};
 
 /// Subcommands of `nanobot cron`.
@@ -403,9 +403,5 @@ fn failed(error: &CronError) -> CommandFailure {
             "Look at the permissions of that file and of its folder, and at the room on its disk."
         }
     };
-    CommandFailure::Said {
-        what: chain(error),
-        remedy: Some(remedy.to_owned()),
-        code: FAILED,
-    }
+    CommandFailure::of(error, remedy)
 }

@@ -135,7 +135,7 @@ fn failed(error: &MemoryError) -> CommandFailure {
         }
         _ => "Check the permissions and the room on the disk of the workspace.",
     };
-    CommandFailure::new(chain(error), remedy)
+    CommandFailure::of(error, remedy)
 }
 
 fn format_log(log: &[Version]) -> String {

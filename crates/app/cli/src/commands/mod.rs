@@ -3,11 +3,13 @@
 
 mod agent;
 mod channels;
+mod completions;
 mod config;
 mod cron;
 mod doctor;
 mod gateway;
 mod inbox;
+mod manual;
 mod memory;
 mod onboard;
 mod pairing;
@@ -16,14 +18,17 @@ mod sessions;
 mod skills;
 mod status;
 mod transcript;
+mod update;
 
 pub(crate) use agent::{AgentArguments, agent};
 pub(crate) use channels::{ChannelsCommand, channels};
+pub(crate) use completions::{CompletionsArguments, completions};
 pub(crate) use config::{ConfigCommand, config};
 pub(crate) use cron::{CronCommand, cron};
 pub(crate) use doctor::{DoctorArguments, doctor};
 pub(crate) use gateway::{GatewayArguments, gateway};
 pub(crate) use inbox::{InboxArguments, inbox};
+pub(crate) use manual::{ManualArguments, manual};
 pub(crate) use memory::{MemoryCommand, memory};
 pub(crate) use onboard::{OnboardArguments, onboard};
 pub(crate) use pairing::{PairingCommand, pairing};
@@ -33,6 +38,7 @@ pub(crate) use sessions::{
 };
 pub(crate) use skills::{SkillsCommand, skills};
 pub(crate) use status::{StatusArguments, status};
+pub(crate) use update::{UPDATE_ABOUT, UpdateArguments, update};
 
 use crate::failure::CommandFailure;
 

@@ -508,9 +508,7 @@ pub(super) fn write_new(file: &Path, text: &str) -> Result<(), CommandFailure> {
         created.sync_all()
     });
     written.map_err(|error| {
-        CommandFailure::new(
-            format!("cannot write {}: {error}", file.display()),
-            "Name a file that does not exist yet, in a directory that you may write to.",
-        )
+        let remedy = "Name a file that does not exist yet, in a directory that you may write to.";
+        CommandFailure::unwritable(file, &error, remedy)
     })
 }

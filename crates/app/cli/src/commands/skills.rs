@@ -417,5 +417,5 @@ fn failed(error: &SkillsError) -> CommandFailure {
             "Mend that file, or delete it and install what it listed again."
         }
     };
-    CommandFailure::new(output::sanitize(&chain(error)), remedy)
+    CommandFailure::of(error, remedy)
 }

@@ -20,6 +20,7 @@ use crate::assembly::provider_sections::ProviderSection;
 use crate::assembly::rotating_file::LogSettings;
 use crate::assembly::settings::{
     AgentDefaults, LifecycleNotices, RetentionSettings, SessionsConfig, SkillsConfig,
+    UpdateSettings,
 };
 use crate::assembly::transcription::TranscriptionConfig;
 
@@ -102,6 +103,7 @@ pub(super) fn schema(extensions: &Extensions) -> Result<Schema, ConfigError> {
     let schema = section::<CronConfig>(schema, "cron")?;
     let schema = section::<LogSettings>(schema, "logs")?;
     let schema = section::<RetentionSettings>(schema, "retention")?;
+    let schema = section::<UpdateSettings>(schema, "update")?;
     let mut schema = schema.empty_counts("tools.web.proxy");
     for factory in &extensions.providers {
         let key = format!("providers.{}", factory.name());

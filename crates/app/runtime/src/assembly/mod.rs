@@ -22,6 +22,6 @@ pub(crate) mod rotating_file;
 pub(crate) mod runtime;
 pub(crate) mod secrets;
 pub(crate) mod settings;
-mod shipped;
+pub(crate) mod shipped;
 pub(crate) mod skills;
 pub(crate) mod transcription;

@@ -173,6 +173,16 @@ impl Default for LifecycleNotices {
     }
 }
 
+/// `update`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct UpdateSettings {
+    /// The https URL of the release feed that `nanobot update --check` reads; without it, nothing
+    /// is requested. The newest release of a project on GitHub or Gitea is such a feed, as is an
+    /// object with `version`, `url` and `notes`.
+    pub feed: Option<String>,
+}
+
 /// `retention`: days after which data is removed; 0 keeps it for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

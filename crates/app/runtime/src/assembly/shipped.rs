@@ -21,3 +21,11 @@ pub(crate) fn channels() -> Vec<Arc<dyn ChannelFactory>> {
         Arc::new(nanobot_channel_websocket::WebSocketFactory),
     ]
 }
+
+/// Returns the names of the shipped platforms, in alphabetical order.
+#[must_use]
+pub fn shipped_platforms() -> Vec<&'static str> {
+    let mut kinds: Vec<&str> = channels().iter().map(|factory| factory.kind()).collect();
+    kinds.sort_unstable();
+    kinds
+}

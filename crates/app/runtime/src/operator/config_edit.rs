@@ -21,6 +21,7 @@ use crate::assembly::provider_sections;
 use crate::assembly::rotating_file::LogSettings;
 use crate::assembly::settings::{
     AgentDefaults, LifecycleNotices, RetentionSettings, SessionsConfig, SkillsConfig,
+    UpdateSettings,
 };
 use crate::assembly::transcription::TranscriptionConfig;
 use crate::{Runtime, RuntimeError, chain};
@@ -123,6 +124,7 @@ fn broken_sections(runtime: &Runtime) -> BTreeMap<String, RuntimeError> {
     note("cron", JobScheduling::of(config).map(drop));
     note("logs", read::<LogSettings>(runtime, "logs"));
     note("retention", read::<RetentionSettings>(runtime, "retention"));
+    note("update", read::<UpdateSettings>(runtime, "update"));
     for name in config.names("providers").unwrap_or_default() {
         note(
             &format!("providers.{name}"),

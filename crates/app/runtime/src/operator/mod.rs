@@ -13,3 +13,4 @@ pub(crate) mod replay;
 pub(crate) mod session_editor;
 pub(crate) mod setup;
 pub(crate) mod status;
+pub(crate) mod update;

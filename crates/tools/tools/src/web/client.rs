@@ -15,14 +15,16 @@ use std::{
 };
 
 use nanobot_extract::Extract;
-use nanobot_guard::UrlGuard;
+use nanobot_guard::{CheckedUrl, UrlGuard};
 use reqwest::{
-    Client, ClientBuilder, Proxy,
+    Client, ClientBuilder, Proxy, Response,
     dns::{Addrs, Name, Resolve, Resolving},
+    header::LOCATION,
     redirect,
 };
 use url::Url;
 
+use super::WebError;
 use crate::config::WebConfig;
 
 const DESKTOP: &str = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) \
@@ -96,6 +98,32 @@ impl HttpClients {
             .get_or_init(build)
             .as_ref()
             .map_err(Clone::clone)
+    }
+
+    /// Requests `target` and follows its redirects until there is a response. The guard checks
+    /// every hop, and `check` each redirect before it is requested.
+    pub(super) async fn follow<E: From<WebError>>(
+        &self,
+        mut target: CheckedUrl,
+        check: impl Fn(&Url) -> Result<(), E>,
+    ) -> Result<(Response, CheckedUrl), E> {
+        let client = self.guarded().map_err(WebError::from)?;
+        loop {
+            let request = client.get(target.url().clone());
+            let response = request.send().await.map_err(WebError::from)?;
+            let location = response
+                .headers()
+                .get(LOCATION)
+                .and_then(|to| to.to_str().ok());
+            match location.filter(|_| response.status().is_redirection()) {
+                Some(location) => {
+                    let next = self.guard.redirect(&target, location).await;
+                    target = next.map_err(WebError::from)?;
+                    check(target.url())?;
+                }
+                None => return Ok((response, target)),
+            }
+        }
     }
 
     /// Returns the client for services that the operator configured.

@@ -17,7 +17,12 @@ pub(super) struct DecodedBody {
 
 impl DecodedBody {
     /// Reads at most [`MAX_BODY`] bytes.
-    pub(super) async fn read(mut response: Response) -> Result<Self, WebError> {
+    pub(super) async fn read(response: Response) -> Result<Self, WebError> {
+        Self::read_up_to(response, MAX_BODY).await
+    }
+
+    /// Reads at most `limit` bytes.
+    pub(super) async fn read_up_to(mut response: Response, limit: usize) -> Result<Self, WebError> {
         let header = response
             .headers()
             .get(CONTENT_TYPE)
@@ -26,7 +31,7 @@ impl DecodedBody {
         let mut bytes = Vec::new();
         let mut cut = false;
         while let Some(chunk) = response.chunk().await? {
-            let room = MAX_BODY - bytes.len();
+            let room = limit.saturating_sub(bytes.len());
             bytes.extend(chunk.iter().take(room));
             if chunk.len() > room {
                 cut = true;

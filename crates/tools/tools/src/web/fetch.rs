@@ -6,10 +6,8 @@
 use std::{sync::Arc, time::Duration};
 
 use nanobot_extract::{ExtractError, PageRequest, TextMode};
-use nanobot_guard::CheckedUrl;
 use nanobot_tool::ToolContext;
 use nanobot_types::{Effect, ToolResult, WholeText};
-use reqwest::{Response, header::LOCATION};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -100,7 +98,7 @@ impl WebFetch {
         // Starting the extractor takes about as long as downloading a page, so start it now.
         self.http.extractor().prepare();
         let download = async {
-            let (response, target) = self.follow(target).await?;
+            let (response, target) = self.http.follow(target, |_| Ok::<_, WebError>(())).await?;
             let status = response.status();
             if !status.is_success() {
                 return Err(WebError::of_status(status));
@@ -153,25 +151,6 @@ impl WebFetch {
             extractor: page.extractor.as_str(),
             cut: cut || page.cut,
         })
-    }
-
-    /// Requests `target` and follows its redirects until there is a response.
-    async fn follow(&self, mut target: CheckedUrl) -> Result<(Response, CheckedUrl), WebError> {
-        let client = self.http.guarded()?;
-        loop {
-            let request = client.get(target.url().clone());
-            let response = request.send().await?;
-            let location = response
-                .headers()
-                .get(LOCATION)
-                .and_then(|to| to.to_str().ok());
-            match location.filter(|_| response.status().is_redirection()) {
-                Some(location) => {
-                    target = self.http.guard().redirect(&target, location).await?;
-                }
-                None => return Ok((response, target)),
-            }
-        }
     }
 }
 

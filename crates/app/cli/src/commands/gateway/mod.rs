@@ -4,6 +4,7 @@ mod log_file;
 mod remote;
 mod service;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -58,6 +59,9 @@ pub(crate) enum GatewayCommand {
         /// Print what would be written and run, and change nothing
         #[arg(long)]
         dry_run: bool,
+        /// Print the systemd unit for a program at this path, for packages
+        #[arg(long, value_name = "PROGRAM", hide = true, conflicts_with = "dry_run")]
+        unit_for: Option<PathBuf>,
     },
     /// Remove the service
     UninstallService {
@@ -81,7 +85,11 @@ pub(crate) fn gateway(
         Some(GatewayCommand::Logs { lines, follow }) => log_file::logs(program, *lines, *follow),
         Some(GatewayCommand::Stop) => remote::stop(program),
         Some(GatewayCommand::Restart) => remote::restart(program),
-        Some(GatewayCommand::InstallService { dry_run }) => service::install(program, *dry_run),
+        Some(GatewayCommand::InstallService {
+            unit_for: Some(executable),
+            ..
+        }) => service::print_unit(executable),
+        Some(GatewayCommand::InstallService { dry_run, .. }) => service::install(program, *dry_run),
         Some(GatewayCommand::UninstallService { dry_run }) => service::uninstall(program, *dry_run),
     }
 }

@@ -99,10 +99,8 @@ pub(super) fn uninstall(
 }
 
 fn unwritable(file: &Path, error: &std::io::Error) -> CommandFailure {
-    CommandFailure::new(
-        format!("{}: {error}", file.display()),
-        "Check that this is your home and that you may write there.",
-    )
+    let remedy = "Check that this is your home and that you may write there.";
+    CommandFailure::unwritable(file, error, remedy)
 }
 
 fn show(commands: &[Vec<String>]) -> Result<ExitCode, CommandFailure> {
@@ -161,7 +159,7 @@ fn service(program: &RuntimeBuilder) -> Result<Service, CommandFailure> {
         .ok_or_else(|| {
             CommandFailure::new("it is not known whose service this is to be", "Set HOME.")
         })?;
-    let mut arguments = vec![display(&executable), "gateway".to_owned()];
+    let mut arguments = gateway_command(&executable);
     if config.paths().is_explicit() {
         arguments.extend(["--config".to_owned(), display(&config.paths().config_file)]);
     }
@@ -182,6 +180,10 @@ fn service(program: &RuntimeBuilder) -> Result<Service, CommandFailure> {
     }
 }
 
+fn gateway_command(executable: &Path) -> Vec<String> {
+    vec![display(executable), "gateway".to_owned()]
+}
+
 fn display(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
@@ -190,7 +192,22 @@ fn to_strings(to_strings: &[&str]) -> Vec<String> {
     to_strings.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// Returns the systemd unit; its keys are those of systemd.service(5) and systemd.exec(5).
+/// Prints the systemd unit of a program at `executable` that uses the default home.
+///
+/// # Errors
+/// Returns an error if the path is not absolute.
+pub(super) fn print_unit(executable: &Path) -> Result<ExitCode, CommandFailure> {
+    if !executable.is_absolute() {
+        return Err(CommandFailure::usage(
+            format!("{} is not an absolute path", executable.display()),
+            "Give the path that the program is installed to, such as /usr/bin/nanobot.",
+        ));
+    }
+    output::write(&systemd_unit(&gateway_command(executable), None))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the systemd service.
 fn systemd(
     config: &Config,
     home: &Path,
@@ -201,6 +218,23 @@ fn systemd(
         .environment()
         .variable("XDG_CONFIG_HOME")
         .map_or_else(|| home.join(".config"), PathBuf::from);
+    let systemctl = |rest: &[&str]| to_strings(&[&["systemctl", "--user"], rest].concat());
+    Service {
+        file: folder.join("systemd").join("user").join(UNIT),
+        text: systemd_unit(arguments, nanobot_home),
+        start: vec![
+            systemctl(&["daemon-reload"]),
+            systemctl(&["enable", "--now", UNIT]),
+        ],
+        stop: vec![systemctl(&["disable", "--now", UNIT])],
+        hint: "It runs while you are logged in. `loginctl enable-linger` keeps it running beyond that, and starts it \
+               with the computer.",
+        variable_hint: "set it by `systemctl --user edit nanobot.service`, as Environment=NAME=value below [Service].",
+    }
+}
+
+/// Returns the systemd unit; its keys are those of systemd.service(5) and systemd.exec(5).
+fn systemd_unit(arguments: &[String], nanobot_home: Option<&str>) -> String {
     let quoted: Vec<String> = arguments
         .iter()
         .map(|argument| systemd_word(argument))
@@ -213,25 +247,12 @@ fn systemd(
     });
     // No network target: user managers have none, and channels reconnect by themselves. An
     // unusable configuration does not become usable by a restart.
-    let text = format!(
+    format!(
         "[Unit]\nDescription=nanobot gateway\n\n\
          [Service]\nType=exec\nExecStart={}\n{environment}Restart=on-failure\nRestartSec=5\n\
          RestartPreventExitStatus={USAGE}\nTimeoutStopSec=60\nNoNewPrivileges=true\nUMask=0077\n\n[Install]\nWantedBy=default.target\n",
         quoted.join(" ")
-    );
-    let systemctl = |rest: &[&str]| to_strings(&[&["systemctl", "--user"], rest].concat());
-    Service {
-        file: folder.join("systemd").join("user").join(UNIT),
-        text,
-        start: vec![
-            systemctl(&["daemon-reload"]),
-            systemctl(&["enable", "--now", UNIT]),
-        ],
-        stop: vec![systemctl(&["disable", "--now", UNIT])],
-        hint: "It runs while you are logged in. `loginctl enable-linger` keeps it running beyond that, and starts it \
-               with the computer.",
-        variable_hint: "set it by `systemctl --user edit nanobot.service`, as Environment=NAME=value below [Service].",
-    }
+    )
 }
 
 /// Quotes one word of a command line in a unit. Doubles `%`, which begins a specifier, and `$`,

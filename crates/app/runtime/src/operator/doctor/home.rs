@@ -1,6 +1,5 @@
 //! Checks the home: the ledger, undelivered messages, jobs, pairings, logs, free disk space.
 
-use std::io;
 use std::path::Path;
 
 use nanobot_bus::LedgerFilter;
@@ -12,7 +11,7 @@ use nanobot_state::StateDb;
 use super::{FindingLevel, FindingList, check_writable, counted, data_dir, write_failure};
 use crate::Inbox;
 use crate::assembly::cron::JobScheduling;
-use crate::error::chain;
+use crate::error::{MAKE_ROOM, chain, disk_failure};
 
 /// Free space below which the disk is reported as nearly full, in bytes.
 const LOW_SPACE: u64 = 1 << 30;
@@ -29,11 +28,9 @@ pub(super) async fn examine(list: &mut FindingList, config: &Config) {
             Ok(()) => list.good("home.writable", format!("{} takes files", home.display())),
             Err(error) => {
                 is_writable = false;
-                let remedy = match error.kind() {
-                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                        "Make room on it. Nothing in the home has to be removed or moved."
-                    }
-                    _ => "Give the folder to the user that runs nanobot.",
+                let remedy = match disk_failure(&error) {
+                    Some(_) => MAKE_ROOM,
+                    None => "Give the folder to the user that runs nanobot.",
                 };
                 let what = format!("{}: {}", home.display(), write_failure(&error));
                 list.fault("home.writable", what, remedy);

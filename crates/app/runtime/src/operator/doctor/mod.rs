@@ -23,6 +23,7 @@ use nanobot_config::Config;
 use serde::Serialize;
 
 use crate::RuntimeBuilder;
+use crate::error::disk_failure;
 
 /// Options of an examination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -236,11 +237,10 @@ fn check_probe(probe: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> io:
 
 /// Describes an error of writing; a full disk in words.
 fn write_failure(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::StorageFull => "its disk is full".to_owned(),
-        io::ErrorKind::QuotaExceeded => "the disk quota of this user is used up".to_owned(),
-        _ => format!("no file can be written there: {error}"),
-    }
+    disk_failure(error).map_or_else(
+        || format!("no file can be written there: {error}"),
+        str::to_owned,
+    )
 }
 
 /// Returns the folder of everything outside the workspace.
@@ -260,7 +260,7 @@ mod tests {
             std::fs::write(probe, b"")?;
             Err(io::ErrorKind::StorageFull.into())
         });
-        assert_eq!(write_failure(&failed.unwrap_err()), "its disk is full");
+        assert_eq!(write_failure(&failed.unwrap_err()), "the disk is full");
         assert!(!probe.exists());
         let denied = check_probe(&probe, |_| Err(io::ErrorKind::PermissionDenied.into()));
         assert_eq!(denied.unwrap_err().kind(), io::ErrorKind::PermissionDenied);

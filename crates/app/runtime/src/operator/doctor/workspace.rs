@@ -10,7 +10,7 @@ use super::{FindingLevel, FindingList, check_writable, counted, write_failure};
 use crate::Runtime;
 use crate::assembly::assistant::prepare;
 use crate::assembly::skills::skills;
-use crate::error::chain;
+use crate::error::{MAKE_ROOM, chain, disk_failure};
 
 /// Files that are part of every prompt.
 const PROMPT_FILES: [&str; 5] = [
@@ -46,9 +46,9 @@ pub(super) fn examine(list: &mut FindingList, runtime: &Runtime) {
         ),
         Err(error) => {
             let what = format!("{}: {}", workspace.display(), write_failure(&error));
-            let remedy = match error.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "Make room on it.",
-                _ => {
+            let remedy = match disk_failure(&error) {
+                Some(_) => MAKE_ROOM,
+                None => {
                     "Give agents.defaults.workspace the path of a folder that the user of nanobot may write to."
                 }
             };

@@ -1,0 +1,122 @@
+//! What packages are made of: completions, manual pages, the unit and the facts of the build.
+
+use crate::support::{Home, assert_says, finish};
+
+/// Shells, with the command that checks the syntax of a script.
+const SHELLS: [(&str, &[&str]); 4] = [
+    ("bash", &["bash", "-n"]),
+    ("zsh", &["zsh", "-n"]),
+    ("fish", &["fish", "--no-execute"]),
+    ("powershell", &[]),
+];
+
+/// Returns the visible commands, as `--help` lists them.
+async fn commands(home: &Home) -> Vec<String> {
+    let help = home.run(&["--help"]).await.stdout;
+    let list = help.split_once("Commands:\n").unwrap().1;
+    let list = list.split_once("\n\n").unwrap().0;
+    let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
+    list.lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(first)
+        .filter(|name| name != "help")
+        .collect()
+}
+
+#[tokio::test]
+async fn completions_name_every_command() {
+    let home = Home::new();
+    let commands = commands(&home).await;
+    assert!(commands.len() > 12, "{commands:?}");
+    for (shell, check) in SHELLS {
+        let run = home.run(&["completions", shell]).await;
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        for command in &commands {
+            assert!(run.stdout.contains(command), "{shell}: {command}");
+        }
+        let Some((checker, options)) = check.split_first() else {
+            continue;
+        };
+        let is_there = std::process::Command::new(checker)
+            .arg("--version")
+            .output()
+            .is_ok();
+        if !is_there {
+            eprintln!("SKIPPED: {checker} is not installed, so its script is not checked");
+            continue;
+        }
+        let script = home.path().with_file_name(format!("completions.{shell}"));
+        std::fs::write(&script, &run.stdout).unwrap();
+        let mut command = std::process::Command::new(checker);
+        command.args(options).arg(&script);
+        let checked = finish(command, b"").await;
+        assert_eq!((checked.code, checked.stderr.as_str()), (0, ""), "{shell}");
+    }
+    let run = home.run(&["completions", "tcsh"]).await;
+    assert_eq!(run.code, 2);
+    assert_says(&run.stderr, &["tcsh", "bash"]);
+}
+
+#[tokio::test]
+async fn every_command_has_a_manual_page() {
+    let home = Home::new();
+    let run = home.run(&["man"]).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_says(&run.stdout, &[".TH nanobot 1", env!("CARGO_PKG_VERSION")]);
+    let folder = home.path().with_file_name("pages");
+    std::fs::create_dir(&folder).unwrap();
+    let run = home.run(&["man", "--to", folder.to_str().unwrap()]).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let main = std::fs::read_to_string(folder.join("nanobot.1")).unwrap();
+    for command in commands(&home).await {
+        let name = format!("nanobot-{command}.1");
+        assert!(run.stdout.lines().any(|line| line == name), "{name}");
+        let page = std::fs::read_to_string(folder.join(&name)).unwrap();
+        assert!(page.contains(".SH SYNOPSIS"), "{page}");
+        assert!(
+            main.contains(&name.replace('-', "\\-").replace(".1", "(1)")),
+            "{main}"
+        );
+    }
+    let run = home.run(&["man", "--to", "/nonexistent/pages"]).await;
+    assert_eq!(run.code, 1);
+    assert_says(&run.stderr, &["/nonexistent/pages", "try:"]);
+}
+
+#[tokio::test]
+async fn verbose_version_lists_facts_of_the_build() {
+    let run = Home::new().run(&["--version", "-v"]).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let facts = [
+        "commit: ",
+        "source date: ",
+        "target: ",
+        "profile: ",
+        "compiler: ",
+        "platforms: ",
+        "telegram",
+    ];
+    assert_says(&run.stdout, &facts);
+}
+
+#[tokio::test]
+async fn unit_of_a_package_names_its_program() {
+    let home = Home::new();
+    let install = ["gateway", "install-service", "--unit-for"];
+    let run = home
+        .run(&[&install[..], &["/usr/bin/nanobot"]].concat())
+        .await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_says(
+        &run.stdout,
+        &["ExecStart=\"/usr/bin/nanobot\" \"gateway\"\n", "[Install]"],
+    );
+    let run = home.run(&[&install[..], &["bin/nanobot"]].concat()).await;
+    assert_eq!(run.code, 2);
+    assert_says(&run.stderr, &["not an absolute path"]);
+    assert_eq!(
+        home.names("."),
+        Vec::<String>::new(),
+        "nothing is installed"
+    );
+}
