@@ -138,7 +138,7 @@ fn rich() -> ToolResult {
         severity: Some(Severity::Warning),
         should_retry: true,
         requires_user_confirmation: true,
-        media: Vec::new(),
+        pictures: Vec::new(),
         whole: None,
         change: None,
     }

@@ -113,6 +113,76 @@ async fn files_are_copied_and_shown_to_the_model() {
     assert_eq!(home.read(&format!("media/cli/{text}")), "buy milk");
 }
 
+#[tokio::test]
+async fn model_looks_at_a_picture_with_read_file() {
+    let path = json!({"path": "cat.png"});
+    let replies = [
+        Reply::call("read_file", &path),
+        Reply::text("A pixel."),
+        Reply::text("It was a pixel."),
+    ];
+    let model = ModelServer::scripted(replies).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    home.write("workspace/cat.png", "");
+    std::fs::write(home.workspace().join("cat.png"), PIXEL).unwrap();
+    replied(
+        &home.run(&["agent", "-m", "what is on cat.png?"]).await,
+        "A pixel.\n",
+    );
+    // What the model saw stays, whatever happens to the file.
+    std::fs::write(home.workspace().join("cat.png"), "gone").unwrap();
+    replied(
+        &home.run(&["agent", "-m", "and what was it?"]).await,
+        "It was a pixel.\n",
+    );
+    let requests = model.requests();
+    let [_, second, third] = requests.as_slice() else {
+        panic!("{} requests", requests.len())
+    };
+    let shown = second.messages().last().unwrap();
+    let url = shown["content"][1]["image_url"]["url"].as_str().unwrap();
+    assert!(url.starts_with("data:image/png;base64,iVBOR"), "{shown}");
+    assert!(
+        third.messages().starts_with(second.messages()),
+        "{:?}",
+        third.messages()
+    );
+    assert_says(
+        &second.tool_results()[0],
+        &["cat.png is a PNG picture of 1 × 1 pixels"],
+    );
+    let names = home.names("tool-results");
+    assert_eq!(names.len(), 1, "{names:?}");
+    assert!(
+        names[0].starts_with("read_file-") && names[0].ends_with(".png"),
+        "{names:?}"
+    );
+}
+
+#[tokio::test]
+async fn model_without_eyes_gets_the_description_of_a_picture() {
+    let model = ModelServer::answering(|request| {
+        let sent = format!("{:?}", request.messages());
+        match (
+            sent.contains("image_url"),
+            request.tool_results().is_empty(),
+        ) {
+            (true, _) => Reply::error(400, "this model does not support image input"),
+            (false, true) => Reply::call("read_file", &json!({"path": "cat.png"})),
+            (false, false) => Reply::text("I cannot see it."),
+        }
+    })
+    .await
+    .unwrap();
+    let home = Home::with_model(&model.base_url());
+    home.write("workspace/cat.png", "");
+    std::fs::write(home.workspace().join("cat.png"), PIXEL).unwrap();
+    let run = home.run(&["agent", "-m", "what is on cat.png?"]).await;
+    replied(&run, "I cannot see it.\n");
+    let last = model.requests().pop().unwrap();
+    assert_says(&last.tool_results()[0], &["PNG picture of 1 × 1 pixels"]);
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn files_and_long_messages_reach_the_gateway() {

@@ -10,12 +10,9 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use nanobot_types::MediaRef;
+use nanobot_types::{MediaRef, Picture, PictureFormat};
 
 use crate::read::read_bytes;
-
-/// Maximum size of an image that is sent, in bytes: the limit of the strictest provider.
-const IMAGE_LIMIT: usize = 5 * 1024 * 1024;
 
 /// Form in which a file appears in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,12 +37,12 @@ pub(crate) fn inspect(media: &MediaRef) -> InspectedFile {
     if is_address(&media.location) {
         return InspectedFile::File;
     }
-    match read_bytes(Path::new(&media.location), IMAGE_LIMIT) {
-        Ok(Some(bytes)) => match image_type(&bytes) {
+    match read_bytes(Path::new(&media.location), Picture::MAX_BYTES) {
+        Ok(Some(bytes)) => match PictureFormat::of(&bytes) {
             None => InspectedFile::File,
-            Some(_) if bytes.len() > IMAGE_LIMIT => InspectedFile::TooLarge,
-            Some(mime) => InspectedFile::Image(
-                format!("data:{mime};base64,{}", STANDARD.encode(&bytes)).into(),
+            Some(_) if bytes.len() > Picture::MAX_BYTES => InspectedFile::TooLarge,
+            Some(format) => InspectedFile::Image(
+                format!("data:{};base64,{}", format.mime(), STANDARD.encode(&bytes)).into(),
             ),
         },
         Ok(None) => missing,
@@ -53,19 +50,6 @@ pub(crate) fn inspect(media: &MediaRef) -> InspectedFile {
             tracing::warn!(path = media.location, %error, "a file of a message cannot be read");
             missing
         }
-    }
-}
-
-/// Detects the media type of an image from its first bytes, because file names and the types that
-/// platforms report are unreliable.
-fn image_type(bytes: &[u8]) -> Option<&'static str> {
-    let is_webp = || bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
-    match bytes {
-        _ if bytes.starts_with(b"\x89PNG\r\n\x1a\n") => Some("image/png"),
-        _ if bytes.starts_with(b"\xff\xd8\xff") => Some("image/jpeg"),
-        _ if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") => Some("image/gif"),
-        _ if is_webp() => Some("image/webp"),
-        _ => None,
     }
 }
 
@@ -169,7 +153,8 @@ mod tests {
             (b"", None),
         ];
         for (bytes, expected) in table {
-            assert_eq!(image_type(bytes), expected, "{bytes:?}");
+            let format = PictureFormat::of(bytes).map(PictureFormat::mime);
+            assert_eq!(format, expected, "{bytes:?}");
         }
     }
 

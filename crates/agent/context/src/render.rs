@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nanobot_types::{
-    ChatMessage, Content, ContentBlock, ImageUrl, MediaRef, Transcript, UserMessage,
+    ChatMessage, Content, ContentBlock, ImageUrl, MediaRef, ToolMessage, Transcript, UserMessage,
 };
 
 use crate::image::{InspectedFile, InspectionCache, inspect};
@@ -30,7 +30,7 @@ pub(crate) async fn render(
     let media: Vec<MediaRef> = transcript
         .messages()
         .iter()
-        .flat_map(|message| media_of(message))
+        .flat_map(|message| message.media())
         .cloned()
         .collect();
     if media.is_empty() {
@@ -50,20 +50,22 @@ pub(crate) async fn render(
     }
     let transcript = transcript.map(|message| match &**message {
         ChatMessage::User(user) if !user.media.is_empty() => {
-            Arc::new(ChatMessage::User(show(user, &pictures)))
+            let content = show(&user.content, &user.media, &pictures);
+            let media = Vec::new();
+            Arc::new(ChatMessage::User(UserMessage { content, media }))
+        }
+        ChatMessage::Tool(result) if !result.media.is_empty() => {
+            Arc::new(ChatMessage::Tool(ToolMessage {
+                content: show(&result.content, &result.media, &pictures),
+                media: Vec::new(),
+                ..result.clone()
+            }))
         }
         _ => Arc::clone(message),
     });
     RenderedTranscript {
         transcript,
         images_dropped,
-    }
-}
-
-fn media_of(message: &ChatMessage) -> &[MediaRef] {
-    match message {
-        ChatMessage::User(user) => &user.media,
-        ChatMessage::System { .. } | ChatMessage::Assistant(_) | ChatMessage::Tool(_) => &[],
     }
 }
 
@@ -99,11 +101,16 @@ fn look_up(
     (pictures, dropped)
 }
 
-fn show(user: &UserMessage, pictures: &HashMap<String, InspectedFile>) -> UserMessage {
-    let text = user.content.to_text();
+/// Returns the content of a message with its files.
+fn show(
+    content: &Content,
+    media: &[MediaRef],
+    pictures: &HashMap<String, InspectedFile>,
+) -> Content {
+    let text = content.to_text();
     let mut images = Vec::new();
     let mut notes = Vec::new();
-    for file in &user.media {
+    for file in media {
         let location = &file.location;
         match pictures.get(location) {
             Some(InspectedFile::Image(url)) => {
@@ -124,10 +131,7 @@ fn show(user: &UserMessage, pictures: &HashMap<String, InspectedFile>) -> UserMe
             Some(InspectedFile::File) | None => notes.push(format!("[file: {location}]")),
         }
     }
-    UserMessage {
-        content: join_content(images, &notes.join("\n"), &user.content),
-        media: Vec::new(),
-    }
+    join_content(images, &notes.join("\n"), content)
 }
 
 /// Joins images, notes and the user's content, in that order; plain text if there are no images.

@@ -100,16 +100,10 @@ impl Redactor {
             ChatMessage::System { content } => ChatMessage::System {
                 content: self.content(content),
             },
-            ChatMessage::User(user) => {
-                let file = |file: &MediaRef| MediaRef {
-                    location: self.text(&file.location),
-                    mime: file.mime.clone(),
-                };
-                ChatMessage::User(UserMessage {
-                    content: self.content(&user.content),
-                    media: user.media.iter().map(file).collect(),
-                })
-            }
+            ChatMessage::User(user) => ChatMessage::User(UserMessage {
+                content: self.content(&user.content),
+                media: self.media(&user.media),
+            }),
             ChatMessage::Assistant(said) => ChatMessage::Assistant(AssistantMessage {
                 content: said.content.as_ref().map(|content| self.content(content)),
                 tool_calls: said.tool_calls.iter().map(|call| self.call(call)).collect(),
@@ -126,9 +120,18 @@ impl Redactor {
             }),
             ChatMessage::Tool(result) => ChatMessage::Tool(ToolMessage {
                 content: self.content(&result.content),
+                media: self.media(&result.media),
                 ..result.clone()
             }),
         }
+    }
+
+    fn media(&self, media: &[MediaRef]) -> Vec<MediaRef> {
+        let file = |file: &MediaRef| MediaRef {
+            location: self.text(&file.location),
+            mime: file.mime.clone(),
+        };
+        media.iter().map(file).collect()
     }
 
     fn content(&self, content: &Content) -> Content {

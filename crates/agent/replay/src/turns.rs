@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use nanobot_session::{Entry, MessageEntry, Record, Seq, TurnEnd};
-use nanobot_types::{ChatMessage, INTERRUPTED_RESULT, TraceId, UserMessage};
+use nanobot_types::{ChatMessage, INTERRUPTED_RESULT, TraceId};
 use serde_json::Value;
 
 /// A recorded turn.
@@ -80,14 +80,12 @@ impl RecordedTurn<'_> {
 /// Removes the attached files of an entry, because a replay reads none.
 pub(crate) fn without_files(entry: &MessageEntry) -> MessageEntry {
     let mut entry = entry.clone();
-    if let ChatMessage::User(user) = &*entry.message
-        && !user.media.is_empty()
-    {
-        let said = UserMessage {
-            content: user.content.clone(),
-            media: Vec::new(),
-        };
-        entry.message = Arc::new(ChatMessage::User(said));
+    if !entry.message.media().is_empty() {
+        match Arc::make_mut(&mut entry.message) {
+            ChatMessage::User(user) => user.media.clear(),
+            ChatMessage::Tool(result) => result.media.clear(),
+            ChatMessage::System { .. } | ChatMessage::Assistant(_) => {}
+        }
     }
     entry
 }

@@ -250,6 +250,7 @@ fn message(fields: &mut Map) -> ChatMessage {
             tool_call_id: take_text(fields, "tool_call_id").unwrap_or_default().into(),
             name: take_text(fields, "name").map(ToolName::from),
             content: take_content(fields),
+            media: take_media(fields),
         }),
         _ => {
             if let Some(role) = role.filter(|role| role != "system") {
@@ -366,18 +367,6 @@ impl<'a> MessageLine<'a> {
             }
             ChatMessage::User(user) => {
                 line.content = Some(&user.content);
-                line.media = user
-                    .media
-                    .iter()
-                    .map(|media| media.location.as_str())
-                    .collect();
-                if user.media.iter().any(|media| media.mime.is_some()) {
-                    line.media_types = user
-                        .media
-                        .iter()
-                        .map(|media| media.mime.as_deref())
-                        .collect();
-                }
             }
             ChatMessage::Assistant(assistant) => {
                 line.content = assistant.content.as_ref();
@@ -391,6 +380,11 @@ impl<'a> MessageLine<'a> {
                 line.tool_call_id = Some(&tool.tool_call_id);
                 line.name = tool.name.as_ref();
             }
+        }
+        let media = entry.message.media();
+        line.media = media.iter().map(|file| file.location.as_str()).collect();
+        if media.iter().any(|file| file.mime.is_some()) {
+            line.media_types = media.iter().map(|file| file.mime.as_deref()).collect();
         }
         let extra = entry.extra.iter().filter(|(key, _)| !line.writes(key));
         line.extra = extra.map(|(key, value)| (key.as_str(), value)).collect();

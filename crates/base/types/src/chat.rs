@@ -285,6 +285,9 @@ pub struct ToolMessage {
     pub name: Option<ToolName>,
     /// The result.
     pub content: Content,
+    /// Pictures of the result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub media: Vec<MediaRef>,
 }
 
 /// One message of a conversation.
@@ -327,7 +330,18 @@ impl ChatMessage {
             tool_call_id: call.id.clone(),
             name: Some(call.name.clone()),
             content: Content::Text(output.into()),
+            media: Vec::new(),
         })
+    }
+
+    /// Returns the files of the message.
+    #[must_use]
+    pub fn media(&self) -> &[MediaRef] {
+        match self {
+            Self::User(user) => &user.media,
+            Self::Tool(result) => &result.media,
+            Self::System { .. } | Self::Assistant(_) => &[],
+        }
     }
 
     /// Returns the role as written in JSON.

@@ -46,7 +46,9 @@ pub use message::{
 pub use origin::{DeliveryWish, HEARTBEAT_SESSION, Origin, SessionKind};
 pub use response::{FinishReason, LlmResponse, Usage};
 pub use slot::{NoticeKind, OutboundSlot};
-pub use tool::{Effect, Severity, ToolResult, ToolSource, ToolSpec, WholeText};
+pub use tool::{
+    Effect, Picture, PictureFormat, Severity, ToolResult, ToolSource, ToolSpec, WholeText,
+};
 pub use transcript::{INTERRUPTED_RESULT, RepairedTranscript, Transcript};
 
 /// A JSON object with sorted keys, so that it always serializes to the same bytes.

@@ -1,8 +1,10 @@
 //! Tool specifications as the model sees them, and tool results.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{MediaRef, ToolName};
+use crate::ToolName;
 
 /// Effect of running a tool a second time. It decides what happens to a call without a recorded
 /// result after a crash.
@@ -74,9 +76,9 @@ pub struct ToolResult {
     /// `true` if a person has to confirm first.
     #[serde(default)]
     pub requires_user_confirmation: bool,
-    /// Files that belong to the result.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub media: Vec<MediaRef>,
+    /// Pictures that belong to the result, for models that see.
+    #[serde(skip)]
+    pub pictures: Vec<Picture>,
     /// The full text, if `output` shows only a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole: Option<WholeText>,
@@ -84,6 +86,83 @@ pub struct ToolResult {
     /// receive it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<String>,
+}
+
+/// A picture of a tool result.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Picture {
+    /// Its format.
+    pub format: PictureFormat,
+    /// The content of its file, at most [`Picture::MAX_BYTES`].
+    pub bytes: Vec<u8>,
+}
+
+impl Picture {
+    /// Maximum size of a picture that models receive, in bytes: the limit of the strictest vendor.
+    pub const MAX_BYTES: usize = 5 << 20;
+}
+
+impl fmt::Debug for Picture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Picture")
+            .field("format", &self.format)
+            .field("bytes", &self.bytes.len())
+            .finish()
+    }
+}
+
+/// A format of pictures that models receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PictureFormat {
+    /// Portable Network Graphics.
+    Png,
+    /// JPEG.
+    Jpeg,
+    /// GIF; models see its first picture.
+    Gif,
+    /// WebP.
+    WebP,
+}
+
+impl PictureFormat {
+    /// All formats.
+    pub const ALL: [Self; 4] = [Self::Png, Self::Jpeg, Self::Gif, Self::WebP];
+
+    /// Recognises a format by the first 12 bytes of a file, because file names and the types that
+    /// others report are unreliable.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Option<Self> {
+        let is_webp = || bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
+        match bytes {
+            _ if bytes.starts_with(b"\x89PNG\r\n\x1a\n") => Some(Self::Png),
+            _ if bytes.starts_with(b"\xff\xd8\xff") => Some(Self::Jpeg),
+            _ if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") => Some(Self::Gif),
+            _ if is_webp() => Some(Self::WebP),
+            _ => None,
+        }
+    }
+
+    /// Returns the media type.
+    #[must_use]
+    pub const fn mime(self) -> &'static str {
+        match self {
+            Self::Png => "image/png",
+            Self::Jpeg => "image/jpeg",
+            Self::Gif => "image/gif",
+            Self::WebP => "image/webp",
+        }
+    }
+
+    /// Returns the extension of file names, without a dot.
+    #[must_use]
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Png => "png",
+            Self::Jpeg => "jpg",
+            Self::Gif => "gif",
+            Self::WebP => "webp",
+        }
+    }
 }
 
 /// A text that is too long for a prompt, kept so that the model can read the rest of it.
@@ -107,7 +186,7 @@ impl ToolResult {
             severity: None,
             should_retry: false,
             requires_user_confirmation: false,
-            media: Vec::new(),
+            pictures: Vec::new(),
             whole: None,
             change: None,
         }
@@ -121,6 +200,13 @@ impl ToolResult {
             severity: Some(Severity::Error),
             ..Self::ok(output)
         }
+    }
+
+    /// Adds a picture.
+    #[must_use]
+    pub fn with_picture(mut self, picture: Picture) -> Self {
+        self.pictures.push(picture);
+        self
     }
 
     /// Adds advice on what to try instead.

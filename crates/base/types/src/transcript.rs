@@ -164,6 +164,7 @@ impl TranscriptRepair {
                         tool_call_id: call.id.clone(),
                         name: Some(call.name.clone()),
                         content: INTERRUPTED_RESULT.into(),
+                        media: Vec::new(),
                     }));
                     synthesised.push(made_up.clone());
                     made_up

@@ -8,8 +8,8 @@ use nanobot_bus::EventFeed;
 use nanobot_redact::Secrets;
 use nanobot_tool::{Registry, ToolContext};
 use nanobot_types::{
-    Effect, Event, MAX_ACTIVITY_OUTPUT, Severity, ToolCall, ToolResult, TraceId, TurnActivity,
-    WholeText,
+    Effect, Event, MAX_ACTIVITY_OUTPUT, MediaRef, Severity, ToolCall, ToolResult, TraceId,
+    TurnActivity, WholeText,
 };
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -33,6 +33,8 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 pub(super) struct CallOutput {
     /// The result as the model reads it.
     pub(super) text: String,
+    /// Its pictures.
+    pub(super) media: Vec<MediaRef>,
     /// `true` if the turn ends with it.
     pub(super) is_fatal: bool,
 }
@@ -73,6 +75,7 @@ impl CallStep<'_> {
         if self.resumed && effect == Some(Effect::Irreversible) {
             return Some(CallOutput {
                 text: UNKNOWN_OUTCOME.to_owned(),
+                media: Vec::new(),
                 is_fatal: false,
             });
         }
@@ -92,7 +95,9 @@ impl CallStep<'_> {
             return None;
         }
         let is_fatal = result.severity == Some(Severity::Fatal);
+        let pictures = std::mem::take(&mut result.pictures);
         Some(CallOutput {
+            media: self.results.keep_pictures(call, pictures).await,
             text: self.text_of(call, result).await,
             is_fatal,
         })

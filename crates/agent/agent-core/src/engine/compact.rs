@@ -66,10 +66,11 @@ fn without_result(message: &ChatMessage) -> Option<ChatMessage> {
     let ChatMessage::Tool(result) = message else {
         return None;
     };
-    let longer_than_note = result.content.to_text().chars().count() > NOTE.chars().count();
-    longer_than_note.then(|| {
+    let is_longer = result.content.to_text().chars().count() > NOTE.chars().count();
+    (is_longer || !result.media.is_empty()).then(|| {
         ChatMessage::Tool(ToolMessage {
             content: Content::Text(NOTE.to_owned()),
+            media: Vec::new(),
             ..result.clone()
         })
     })

@@ -1,4 +1,4 @@
-//! Tool results that are too long for a prompt.
+//! Tool results that are too long for a prompt, and their pictures.
 //!
 //! Decision: the whole result goes into a file that `read_file` may read, in lines that it can page
 //! through. The model and the log get its beginning (or the excerpt that the tool chose) with a
@@ -10,7 +10,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use nanobot_disk::{DRAFT_PREFIX, Durability, FileDraft, LocalDisk, replace_file};
-use nanobot_types::{ToolCall, WholeText};
+use nanobot_types::{MediaRef, Picture, PictureFormat, ToolCall, WholeText};
+use sha2::{Digest as _, Sha256};
 
 use super::paged_text::PagedText;
 
@@ -20,6 +21,8 @@ pub const CUT: &str = "\n... (truncated)";
 const READ_FILE: &str = "read_file";
 /// Maximum number of bytes of a result that are kept in a file.
 const MAX_STORED: usize = 4 << 20;
+/// Maximum number of pictures of a result that models receive.
+const MAX_PICTURES: usize = 8;
 /// Appended to a file that does not contain the whole result.
 const END_MISSING: &str = "\n\n... (the rest is not kept) ...\n";
 /// Minimum and maximum width of a line in a file, in characters.
@@ -29,7 +32,13 @@ const LINE: (usize, usize) = (80, 1000);
 #[must_use]
 pub fn is_result_file(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.ends_with(".txt") || name.starts_with(DRAFT_PREFIX)
+    let extension = path.extension().unwrap_or_default();
+    let is_picture = || {
+        PictureFormat::ALL
+            .iter()
+            .any(|format| extension == format.extension())
+    };
+    extension == "txt" || is_picture() || name.starts_with(DRAFT_PREFIX)
 }
 
 /// Cuts results, and keeps them whole in a folder if it has one.
@@ -80,6 +89,34 @@ impl ResultFiles {
         .await
     }
 
+    /// Writes the pictures of a result to files and returns references to them. The files are
+    /// copies: what a request shows does not change with the original.
+    pub(crate) async fn keep_pictures(
+        &self,
+        call: &ToolCall,
+        mut pictures: Vec<Picture>,
+    ) -> Vec<MediaRef> {
+        pictures.truncate(MAX_PICTURES);
+        pictures.retain(|picture| picture.bytes.len() <= Picture::MAX_BYTES);
+        let Some(folder) = self.folder.clone().filter(|_| !pictures.is_empty()) else {
+            return Vec::new();
+        };
+        let prefix = folder.join(file_prefix(call));
+        let stored = tokio::task::spawn_blocking(move || {
+            let stored = pictures
+                .iter()
+                .map(|picture| store_picture(&prefix, picture));
+            stored.collect::<io::Result<Vec<_>>>()
+        })
+        .await;
+        stored
+            .unwrap_or_else(|error| Err(io::Error::other(error)))
+            .unwrap_or_else(|error| {
+                tracing::warn!(tool = %call.name, %error, "could not store the pictures of a result");
+                Vec::new()
+            })
+    }
+
     /// Writes `whole` to a file and appends a note with its path to `text`.
     async fn with_note(
         &self,
@@ -91,15 +128,9 @@ impl ResultFiles {
         let Some(folder) = self.folder.clone() else {
             return text;
         };
-        let name: String = call
-            .name
-            .as_str()
-            .chars()
-            .filter(|c| c.is_ascii_alphanumeric() || *c == '_')
-            .take(40)
-            .collect();
+        let prefix = folder.join(file_prefix(call));
         let stored = tokio::task::spawn_blocking(move || {
-            store(&folder.join(name), "result", &whole, limit, MAX_STORED)
+            store(&prefix, "result", &whole, limit, MAX_STORED)
         })
         .await;
         match stored.unwrap_or_else(|error| Err(io::Error::other(error))) {
@@ -110,6 +141,33 @@ impl ResultFiles {
         }
         text
     }
+}
+
+/// Returns the beginning of file names for the results of a call.
+fn file_prefix(call: &ToolCall) -> String {
+    let name = call.name.as_str().chars();
+    name.filter(|c| c.is_ascii_alphanumeric() || *c == '_')
+        .take(40)
+        .collect()
+}
+
+/// Writes a picture to a file whose name begins with `prefix`.
+fn store_picture(prefix: &Path, picture: &Picture) -> io::Result<MediaRef> {
+    // A picture may be hostile, so its name must not be that of another one.
+    let digest = Sha256::digest(&picture.bytes);
+    let digest: String = digest
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let mut file = prefix.as_os_str().to_owned();
+    file.push(format!("-{digest}.{}", picture.format.extension()));
+    let file = PathBuf::from(file);
+    write(&file, &picture.bytes)?;
+    Ok(MediaRef {
+        location: file.display().to_string(),
+        mime: Some(picture.format.mime().to_owned()),
+    })
 }
 
 /// Returns the first `limit` characters of a text that is longer than that.
@@ -150,7 +208,7 @@ pub(super) fn store(
     let mut file = prefix.as_os_str().to_owned();
     file.push(format!("-{:016x}.txt", fingerprint(&stored.text)));
     let file = PathBuf::from(file);
-    write(&file, &stored.text)?;
+    write(&file, stored.text.as_bytes())?;
     let lines = stored.lines;
     let what = match whole.is_complete && !stored.is_cut {
         true => format!("The whole {noun} has {characters} characters in {lines} lines and is"),
@@ -181,14 +239,14 @@ fn fingerprint(text: &str) -> u64 {
 }
 
 /// Writes a file atomically, readable only by its owner.
-fn write(file: &Path, text: &str) -> io::Result<()> {
+fn write(file: &Path, content: &[u8]) -> io::Result<()> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder)?;
     }
     replace_file(
         &LocalDisk,
         file,
-        text.as_bytes(),
+        content,
         FileDraft::Random,
         Durability::Disk,
     )
@@ -202,6 +260,7 @@ mod tests {
     fn recognises_result_files_and_their_drafts() {
         for (name, is_result) in [
             ("read_file-0f.txt", true),
+            ("read_file-0f.png", true),
             (".part-1-2-3", true),
             ("notes.md", false),
         ] {

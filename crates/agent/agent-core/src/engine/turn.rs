@@ -13,7 +13,7 @@ use nanobot_session::{MessageEntry, SessionError, TurnOutcome};
 use nanobot_tool::Registry;
 use nanobot_types::{
     AssistantMessage, ChatMessage, Content, Event, FinishReason, LlmResponse, ModelId, SessionKey,
-    StreamId, ToolCall, TraceId, Transcript, TurnActivity, Usage,
+    StreamId, ToolCall, ToolMessage, TraceId, Transcript, TurnActivity, Usage,
 };
 
 use super::call_step::{CallOutput, CallStep};
@@ -463,6 +463,7 @@ impl<'a> Turn<'a> {
     ) -> Result<Option<EngineReport>, SessionError> {
         let CallOutput {
             text: mut output,
+            media,
             is_fatal,
         } = ran;
         let verdict = self.guard.observe(call, &output);
@@ -470,7 +471,13 @@ impl<'a> Turn<'a> {
             output.push_str(&repetition_note(count));
         }
         let why = is_fatal.then(|| fatal_notice(call, &output));
-        self.record(vec![MessageEntry::new(ChatMessage::tool(call, output))])
+        let result = ToolMessage {
+            tool_call_id: call.id.clone(),
+            name: Some(call.name.clone()),
+            content: Content::Text(output),
+            media,
+        };
+        self.record(vec![MessageEntry::new(ChatMessage::Tool(result))])
             .await?;
         if why.is_some() {
             return Ok(Some(self.end(TurnOutcome::Limited, why)));

@@ -471,7 +471,8 @@ fn shows_files(message: &ChatMessage) -> bool {
         Content::Text(_) => false,
     };
     match message {
-        ChatMessage::User(user) => !user.media.is_empty() || has_image(&user.content),
+        _ if !message.media().is_empty() => true,
+        ChatMessage::User(user) => has_image(&user.content),
         ChatMessage::Tool(result) => has_image(&result.content),
         ChatMessage::Assistant(_) | ChatMessage::System { .. } => false,
     }

@@ -19,11 +19,10 @@ const IMAGE: usize = 1_500;
 #[must_use]
 pub fn estimate_message(message: &ChatMessage) -> usize {
     MESSAGE
+        + message.media().iter().map(media).sum::<usize>()
         + match message {
             ChatMessage::System { content } => estimate_content(content),
-            ChatMessage::User(user) => {
-                estimate_content(&user.content) + user.media.iter().map(media).sum::<usize>()
-            }
+            ChatMessage::User(user) => estimate_content(&user.content),
             ChatMessage::Assistant(assistant) => estimate_assistant(assistant),
             ChatMessage::Tool(result) => {
                 let name = result

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 
 use crate::refusal::ParamNames;
 use crate::render::{
-    CallIds, EMPTY, IMAGE_OMITTED, RenderedMessages, arguments, digest, number, plain_id, short_id,
-    texts, tool_name,
+    CallIds, EMPTY, RenderedMessages, arguments, digest, number, plain_id, short_id, texts,
+    tool_name,
 };
 use crate::{ProviderSpec, Quirks, ReasoningParam};
 
@@ -31,6 +31,9 @@ pub(super) const OPTIONAL: &[&str] = &[
 
 /// Models that accept no temperature.
 const FIXED_TEMPERATURE: &[&str] = &["gpt-5", "o1", "o3", "o4"];
+
+/// Introduces the pictures of tool results.
+const RESULT_PICTURES: &str = "[Pictures of the tool results above]";
 
 pub(crate) fn render(
     spec: &ProviderSpec,
@@ -229,7 +232,11 @@ fn messages(quirks: &Quirks, name: &ProviderName, request: &ChatRequest) -> Vec<
     let keep_blocks = request.model.as_str().to_lowercase().contains("claude");
     let mut ids = CallIds::new(if quirks.short_ids { short_id } else { plain_id });
     let mut messages = Vec::new();
+    let mut pictures = ResultPictures::default();
     for message in request.transcript.messages() {
+        if !matches!(**message, ChatMessage::Tool(_)) {
+            messages.extend(pictures.take());
+        }
         messages.push(match &**message {
             // The system prompt is sent separately; a transcript has no system messages.
             ChatMessage::System { .. } => continue,
@@ -248,10 +255,40 @@ fn messages(quirks: &Quirks, name: &ProviderName, request: &ChatRequest) -> Vec<
                 let calls = calls.collect();
                 assistant(quirks, name, keep_blocks, assistant_message, calls)
             }
-            ChatMessage::Tool(result) => tool_result(result, ids.result(&result.tool_call_id)),
+            ChatMessage::Tool(result) => {
+                pictures.add(result);
+                tool_result(result, ids.result(&result.tool_call_id))
+            }
         });
     }
+    messages.extend(pictures.take());
     messages
+}
+
+/// Pictures of tool results. Results are plain text in this protocol, so a message from the user
+/// shows their pictures after them.
+#[derive(Default)]
+struct ResultPictures(Vec<Value>);
+
+impl ResultPictures {
+    fn add(&mut self, result: &ToolMessage) {
+        let Content::Blocks(blocks) = &result.content else {
+            return;
+        };
+        let is_picture = |block: &&ContentBlock| matches!(block, ContentBlock::ImageUrl { .. });
+        let pictures = blocks.iter().filter(is_picture).filter_map(part);
+        self.0.extend(pictures);
+    }
+
+    /// Returns the message with the pictures so far, and forgets them.
+    fn take(&mut self) -> Option<Value> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let mut parts = vec![json!({ "type": "text", "text": RESULT_PICTURES })];
+        parts.append(&mut self.0);
+        Some(json!({ "role": "user", "content": parts }))
+    }
 }
 
 /// Returns `true` if another provider made the message. A message without a provider counts as our
@@ -377,7 +414,7 @@ fn tool_content(content: &Content) -> String {
         Content::Blocks(blocks) => {
             let texts = blocks.iter().filter_map(|block| match block {
                 ContentBlock::Text { text } => Some(text.as_str()),
-                ContentBlock::ImageUrl { .. } => Some(IMAGE_OMITTED),
+                ContentBlock::ImageUrl { .. } => None,
                 ContentBlock::Other(value) => value.get("text").and_then(Value::as_str),
             });
             texts.collect::<Vec<_>>().join("\n")

@@ -11,7 +11,7 @@ use nanobot_types::{
 use serde_json::{Value, json};
 
 use super::support::{
-    answered, context, hello, impatient, quick, request, router, tool, watched, words,
+    answered, context, hello, impatient, looked, quick, request, router, tool, watched, words,
 };
 
 async fn sent(request: ChatRequest) -> Value {
@@ -22,6 +22,16 @@ async fn sent(request: ChatRequest) -> Value {
     assert_eq!(words(&response), "ok", "{response:?}");
     assert_eq!(server.violations(), Vec::<String>::new());
     server.requests()[0].json.clone()
+}
+
+#[tokio::test]
+async fn pictures_of_results_are_in_them() {
+    let [call, result] = looked();
+    let body = sent(request([ChatMessage::user("look"), call, result])).await;
+    let result = &body["messages"][2]["content"][0];
+    assert_eq!(result["type"], "tool_result", "{body}");
+    assert_eq!(result["content"][0]["type"], "image", "{body}");
+    assert_eq!(result["content"][1]["text"], "(a picture)");
 }
 
 #[tokio::test]

@@ -15,7 +15,8 @@ use nanobot_types::{
 use serde_json::{Value, json};
 
 use super::support::{
-    KEY, answered, candidate, context, hello, impatient, quick, request, router, settings, words,
+    KEY, answered, candidate, context, hello, impatient, looked, quick, request, router, settings,
+    words,
 };
 
 async fn sent(name: &str, model: &str, request: ChatRequest) -> Value {
@@ -254,6 +255,29 @@ async fn renders_awkward_histories_as_valid_requests() {
         let body = sent(vendor, "m", request(history.clone())).await;
         assert!(body.to_string().contains("(empty)"), "{vendor}: {body}");
     }
+}
+
+#[tokio::test]
+async fn pictures_of_results_follow_them_in_a_message() {
+    let [call, result] = looked();
+    let history = [ChatMessage::user("look"), call, result];
+    let body = sent("custom", "m", request(history.clone())).await;
+    let picture = json!({ "role": "user", "content": [
+        { "type": "text", "text": "[Pictures of the tool results above]" },
+        { "type": "image_url", "image_url": { "url": "data:image/png;base64,AA==" } },
+    ] });
+    let messages = body["messages"].as_array().unwrap();
+    assert_eq!(messages[3]["content"], "(a picture)", "{body}");
+    assert_eq!(messages[4], picture);
+    assert_eq!(messages.len(), 5);
+
+    // The next request begins with the same bytes.
+    let said = ChatMessage::assistant("A cat.");
+    let longer = history
+        .into_iter()
+        .chain([said, ChatMessage::user("thanks")]);
+    let longer = sent("custom", "m", request(longer)).await;
+    assert!(longer["messages"].as_array().unwrap().starts_with(messages));
 }
 
 #[tokio::test]

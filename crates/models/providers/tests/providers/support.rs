@@ -9,7 +9,10 @@ use nanobot_provider::{
 };
 use nanobot_providers::{ApiKey, HttpClients, ProviderSettings, ProviderSpec, Selection, build};
 use nanobot_testkit::ModelServer;
-use nanobot_types::{ChatMessage, Effect, LlmResponse, ToolCall, ToolSource, ToolSpec, Transcript};
+use nanobot_types::{
+    AssistantMessage, ChatMessage, Content, ContentBlock, Effect, ImageUrl, LlmResponse, ToolCall,
+    ToolMessage, ToolSource, ToolSpec, Transcript,
+};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -89,6 +92,31 @@ pub(crate) fn request(messages: impl IntoIterator<Item = ChatMessage>) -> ChatRe
         generation: Generation::default(),
         cache_key: None,
     }
+}
+
+/// Returns a call that looked at a picture, and its result.
+pub(crate) fn looked() -> [ChatMessage; 2] {
+    let call = ToolCall::new("c1", "read_file", r#"{"path":"p.png"}"#);
+    let picture = ContentBlock::ImageUrl {
+        image_url: ImageUrl {
+            url: "data:image/png;base64,AA==".to_owned(),
+        },
+    };
+    let text = ContentBlock::Text {
+        text: "(a picture)".to_owned(),
+    };
+    [
+        ChatMessage::Assistant(AssistantMessage {
+            tool_calls: vec![call.clone()],
+            ..AssistantMessage::default()
+        }),
+        ChatMessage::Tool(ToolMessage {
+            tool_call_id: call.id,
+            name: Some(call.name),
+            content: Content::Blocks(vec![picture, text]),
+            media: Vec::new(),
+        }),
+    ]
 }
 
 pub(crate) fn hello() -> ChatRequest {

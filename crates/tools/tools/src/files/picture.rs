@@ -1,45 +1,17 @@
-//! Recognises pictures by their first bytes.
+//! Reads the size of a picture from its header.
 //!
 //! Decision: only the header is read, because its facts are all that a text can say about a picture.
 //! A damaged header gives no size, never an error.
 
-/// Number of bytes at the start of a file that are searched for the size of a picture.
-pub(super) const HEADER: usize = 256 << 10;
+use nanobot_types::PictureFormat;
 
-/// Format and size of a picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Picture {
-    /// Name of the format.
-    pub(super) format: &'static str,
-    /// Width and height in pixels, if the header states them.
-    pub(super) size: Option<(u32, u32)>,
-}
-
-impl Picture {
-    /// Recognises a picture by the start of its file; `None` for any other file.
-    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
-        let (format, size) = match bytes {
-            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => ("PNG", png(bytes)),
-            [0xff, 0xd8, 0xff, ..] => ("JPEG", jpeg(bytes)),
-            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => ("GIF", gif(bytes)),
-            [
-                b'R',
-                b'I',
-                b'F',
-                b'F',
-                _,
-                _,
-                _,
-                _,
-                b'W',
-                b'E',
-                b'B',
-                b'P',
-                ..,
-            ] => ("WebP", webp(bytes)),
-            _ => return None,
-        };
-        Some(Self { format, size })
+/// Returns the width and height of a picture in pixels, if its header states them.
+pub(super) fn pixel_size(format: PictureFormat, bytes: &[u8]) -> Option<(u32, u32)> {
+    match format {
+        PictureFormat::Png => png(bytes),
+        PictureFormat::Jpeg => jpeg(bytes),
+        PictureFormat::Gif => gif(bytes),
+        PictureFormat::WebP => webp(bytes),
     }
 }
 
@@ -126,24 +98,14 @@ mod tests {
         b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x80\x02\xe0\x01",
     ];
 
+    fn size(bytes: &[u8]) -> Option<(u32, u32)> {
+        PictureFormat::of(bytes).and_then(|format| pixel_size(format, bytes))
+    }
+
     #[test]
-    fn reads_format_and_size_of_pictures() {
-        for (bytes, format) in [
-            (PNG, "PNG"),
-            (JPEG, "JPEG"),
-            (GIF, "GIF"),
-            (WEBP[0], "WebP"),
-            (WEBP[1], "WebP"),
-            (WEBP[2], "WebP"),
-        ] {
-            let expected = Picture {
-                format,
-                size: Some((640, 480)),
-            };
-            assert_eq!(Picture::of(bytes), Some(expected), "{format}");
-        }
-        for other in [&b""[..], b"%PDF-1.7", b"text", b"RIFF\0\0\0\0WAVE"] {
-            assert_eq!(Picture::of(other), None);
+    fn reads_the_size_of_pictures() {
+        for bytes in [PNG, JPEG, GIF, WEBP[0], WEBP[1], WEBP[2]] {
+            assert_eq!(size(bytes), Some((640, 480)), "{bytes:?}");
         }
     }
 
@@ -151,7 +113,7 @@ mod tests {
     fn truncated_and_hostile_headers_have_no_size() {
         for whole in [PNG, JPEG, GIF, WEBP[0], WEBP[1], WEBP[2]] {
             for length in 0..whole.len() {
-                Picture::of(whole.get(..length).unwrap());
+                size(whole.get(..length).unwrap());
             }
         }
         for hostile in [
@@ -159,8 +121,7 @@ mod tests {
             [&[0xff, 0xd8][..], &[0xff, 0xe0, 0, 0].repeat(10_000)].concat(),
             [&[0xff, 0xd8][..], &[0xff, 0xd0].repeat(10_000)].concat(),
         ] {
-            let picture = Picture::of(&hostile).unwrap();
-            assert_eq!(picture.size, None);
+            assert_eq!(pixel_size(PictureFormat::Jpeg, &hostile), None);
         }
     }
 }

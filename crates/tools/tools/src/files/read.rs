@@ -5,13 +5,13 @@ use std::{io::Read, sync::Arc};
 use nanobot_extract::Extract;
 use nanobot_guard::PathPolicy;
 use nanobot_tool::ToolContext;
-use nanobot_types::{Effect, ToolResult};
+use nanobot_types::{Effect, Picture, PictureFormat, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
     not_utf8,
-    picture::{HEADER, Picture},
+    picture::pixel_size,
     unreadable,
     window::{self, BUDGET, ReadError},
     with_policy,
@@ -47,8 +47,7 @@ impl ReadFile {
 impl Operation for ReadFile {
     type Arguments = ReadArguments;
     const NAME: &'static str = "read_file";
-    const DESCRIPTION: &'static str =
-        "Read a text file or the text of a PDF, or a part of it, as numbered lines.";
+    const DESCRIPTION: &'static str = "Read a text file or the text of a PDF, or a part of it, as numbered lines; or look at a picture.";
     const EFFECT: Effect = Effect::Pure;
 
     fn parameters() -> Value {
@@ -70,6 +69,7 @@ impl Operation for ReadFile {
             with_policy(&self.policy, context, move |policy| open(policy, &request)).await;
         match content {
             Ok(Content::Text(text)) => ToolResult::ok(text),
+            Ok(Content::Picture(text, picture)) => ToolResult::ok(text).with_picture(picture),
             Ok(Content::Pdf(document)) => answer(self.pdf(document, &arguments).await),
             Err(reason) => answer(Err(reason)),
         }
@@ -101,6 +101,8 @@ impl ReadFile {
 enum Content {
     /// The text to show.
     Text(String),
+    /// A picture, with its description.
+    Picture(String, Picture),
     /// A PDF document, whose text is yet to be extracted.
     Pdf(Vec<u8>),
 }
@@ -135,26 +137,32 @@ fn open(policy: &PathPolicy, arguments: &ReadArguments) -> Result<Content, Strin
         take(MAX_PDF, &mut start)?;
         return Ok(Content::Pdf(start));
     }
-    if Picture::of(&start).is_some() {
-        take(HEADER as u64, &mut start)?;
-        return Ok(Content::Text(described(path, &start, size)));
+    if let Some(format) = PictureFormat::of(&start) {
+        take(Picture::MAX_BYTES as u64, &mut start)?;
+        return Ok(picture(path, format, start, size));
     }
     lines(start.as_slice().chain(file), arguments).map(Content::Text)
 }
 
-/// Describes a picture to a model that reads text only.
-fn described(path: &str, header: &[u8], size: u64) -> String {
-    let Some(Picture {
-        format,
-        size: pixels,
-    }) = Picture::of(header)
-    else {
-        return not_utf8(path, 0);
-    };
-    let pixels = pixels.map_or_else(String::new, |(width, height)| {
+/// Returns a picture for models that see, with a description for those that do not.
+fn picture(path: &str, format: PictureFormat, bytes: Vec<u8>, size: u64) -> Content {
+    let pixels = pixel_size(format, &bytes).map_or_else(String::new, |(width, height)| {
         format!(" of {width} × {height} pixels")
     });
-    format!("({path} is a {format} picture{pixels}, {size} bytes. It has no text.)")
+    let name = match format {
+        PictureFormat::Png => "PNG",
+        PictureFormat::Jpeg => "JPEG",
+        PictureFormat::Gif => "GIF",
+        PictureFormat::WebP => "WebP",
+    };
+    let described = format!("({path} is a {name} picture{pixels}, {size} bytes.");
+    if size > Picture::MAX_BYTES as u64 {
+        let most = Picture::MAX_BYTES;
+        return Content::Text(format!(
+            "{described} It is too large to show, at most {most} bytes.)"
+        ));
+    }
+    Content::Picture(described + ")", Picture { format, bytes })
 }
 
 /// Returns the requested lines of a text.

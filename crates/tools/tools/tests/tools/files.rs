@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use nanobot_types::{Picture, PictureFormat};
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, error, shown};
@@ -61,18 +62,45 @@ async fn reading_a_picture_describes_it() {
     fs::write(fixture.path("ws/p"), png).unwrap();
     fs::write(fixture.path("ws/short"), b"\xff\xd8\xff").unwrap();
     for (path, expected) in [
-        (
-            "p",
-            "(p is a PNG picture of 640 × 480 pixels, 26 bytes. It has no text.)",
-        ),
-        (
-            "short",
-            "(short is a JPEG picture, 3 bytes. It has no text.)",
-        ),
+        ("p", "(p is a PNG picture of 640 × 480 pixels, 26 bytes.)"),
+        ("short", "(short is a JPEG picture, 3 bytes.)"),
     ] {
         let output = fixture.call("read_file", json!({"path": path})).await;
         assert_eq!(output, expected);
     }
+}
+
+#[tokio::test]
+async fn pictures_within_the_limit_are_shown() {
+    let fixture = Fixture::new();
+    let start = b"GIF89a\x80\x02\xe0\x01";
+    for (size, is_shown) in [
+        (start.len(), true),
+        (Picture::MAX_BYTES, true),
+        (Picture::MAX_BYTES + 1, false),
+    ] {
+        let mut bytes = start.to_vec();
+        bytes.resize(size, 0);
+        fs::write(fixture.path("ws/p"), &bytes).unwrap();
+        let result = fixture.run("read_file", json!({"path": "p"})).await;
+        assert!(result.success, "{}", result.output);
+        let shown = result.pictures.first();
+        assert_eq!(
+            shown.map(|picture| picture.format),
+            is_shown.then_some(PictureFormat::Gif)
+        );
+        assert!(shown.is_none_or(|picture| picture.bytes == bytes));
+        assert_eq!(result.output.contains("too large to show"), !is_shown);
+    }
+    fixture.write("ws/text.png", "no picture");
+    let result = fixture.run("read_file", json!({"path": "text.png"})).await;
+    assert_eq!(
+        (
+            result.pictures.len(),
+            result.output.starts_with("1| no picture")
+        ),
+        (0, true)
+    );
 }
 
 #[tokio::test]
