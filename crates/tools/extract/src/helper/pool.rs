@@ -158,7 +158,9 @@ impl Extract for HelperProcess {
                     self.return_to_pool(helper);
                     return answer_of(answer);
                 }
-                Ok(Err(HelperFailure::Retired)) if is_warm => {}
+                // Whatever ended an idle helper did not depend on this document.
+                Ok(Err(HelperFailure::Retired | HelperFailure::For(ExtractError::Ended(_))))
+                    if is_warm => {}
                 Ok(Err(HelperFailure::Retired)) => {
                     return Err(ExtractError::Ended("it sent no response".to_owned()));
                 }
