@@ -44,6 +44,7 @@ const TARGETS: &[Target] = &[
     ("mail", mail),
     ("markdown", markdown),
     ("page", page),
+    ("pdf", pdf),
     ("redact", redact),
     ("search_page", search_page),
     ("secrets", secrets),
@@ -384,6 +385,17 @@ fn page(data: &[u8]) {
         body: body.to_vec(),
     };
     drop(nanobot_formats::read(ExtractRequest::Page(page)));
+}
+
+/// Reads the text and draws the first page. Panics are part of reading and become errors; stack,
+/// memory and time are limited by the helper process in the program, and by the fuzzer here.
+fn pdf(data: &[u8]) {
+    std::panic::set_hook(Box::new(|_| {}));
+    drop(nanobot_formats::read(ExtractRequest::Pdf(data.to_vec())));
+    drop(nanobot_formats::read(ExtractRequest::PdfPage(
+        data.to_vec(),
+        1,
+    )));
 }
 
 /// Checks that redaction is idempotent.

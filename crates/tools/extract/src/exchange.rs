@@ -16,8 +16,10 @@ pub enum ExtractRequest {
     MailHeader(Vec<u8>),
     /// A mail, or its beginning.
     Mail(Vec<u8>),
-    /// A PDF document.
+    /// A PDF document, for its text.
     Pdf(Vec<u8>),
+    /// A PDF document, for a picture of one page; the first is number 1.
+    PdfPage(Vec<u8>, u32),
 }
 
 /// A body that a web server sent.
@@ -56,6 +58,8 @@ pub enum ExtractResponse {
     Mail(MailText),
     /// The text of a PDF document.
     Pdf(PdfText),
+    /// A picture in PNG or JPEG.
+    Picture(Vec<u8>),
 }
 
 /// The text of a PDF document.
@@ -66,6 +70,8 @@ pub struct PdfText {
     pub text: String,
     /// Number of pages of the document.
     pub pages: u32,
+    /// Pages without text, such as scans, in order.
+    pub without_text: Vec<u32>,
     /// `true` if the text was truncated to the maximum size of a response.
     pub cut: bool,
 }
@@ -179,6 +185,7 @@ enum RequestFacts {
     MailHeader,
     Mail,
     Pdf,
+    PdfPage(u32),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -187,6 +194,7 @@ enum AnswerFacts {
     MailHeader(MailHeader),
     Mail(MailText),
     Pdf(PdfText),
+    Picture,
     Unreadable(String),
     Broken,
 }
@@ -197,7 +205,10 @@ impl ExtractRequest {
     pub const fn size(&self) -> usize {
         match self {
             Self::Page(page) => page.body.len(),
-            Self::MailHeader(bytes) | Self::Mail(bytes) | Self::Pdf(bytes) => bytes.len(),
+            Self::MailHeader(bytes)
+            | Self::Mail(bytes)
+            | Self::Pdf(bytes)
+            | Self::PdfPage(bytes, _) => bytes.len(),
         }
     }
 
@@ -210,6 +221,7 @@ impl ExtractRequest {
             Self::MailHeader(bytes) => (RequestFacts::MailHeader, bytes),
             Self::Mail(bytes) => (RequestFacts::Mail, bytes),
             Self::Pdf(bytes) => (RequestFacts::Pdf, bytes),
+            Self::PdfPage(bytes, number) => (RequestFacts::PdfPage(number), bytes),
         };
         Ok(vec![written(&facts)?, document])
     }
@@ -225,6 +237,7 @@ impl ExtractRequest {
             RequestFacts::MailHeader => Self::MailHeader(document),
             RequestFacts::Mail => Self::Mail(document),
             RequestFacts::Pdf => Self::Pdf(document),
+            RequestFacts::PdfPage(number) => Self::PdfPage(document, number),
         })
     }
 }
@@ -252,6 +265,10 @@ pub(crate) fn answer_parts(
         Ok(ExtractResponse::Pdf(mut pdf)) => {
             documents.push(std::mem::take(&mut pdf.text).into_bytes());
             AnswerFacts::Pdf(pdf)
+        }
+        Ok(ExtractResponse::Picture(bytes)) => {
+            documents.push(bytes);
+            AnswerFacts::Picture
         }
         Err(ExtractError::Unreadable(reason)) => AnswerFacts::Unreadable(reason),
         Err(_) => AnswerFacts::Broken,
@@ -283,6 +300,7 @@ pub(crate) fn answer_of(parts: Parts) -> Result<ExtractResponse, ExtractError> {
             text: text(document()?)?,
             ..pdf
         }),
+        AnswerFacts::Picture => ExtractResponse::Picture(document()?),
         AnswerFacts::Unreadable(reason) => return Err(ExtractError::Unreadable(reason)),
         AnswerFacts::Broken => return Err(ExtractError::Broken),
     };
@@ -322,6 +340,7 @@ mod tests {
             ExtractRequest::MailHeader(vec![1]),
             ExtractRequest::Mail(Vec::new()),
             ExtractRequest::Pdf(vec![3]),
+            ExtractRequest::PdfPage(vec![3], 7),
         ];
         for request in requests {
             assert_eq!(
@@ -351,8 +370,10 @@ mod tests {
             ExtractResponse::Pdf(PdfText {
                 text: "é".into(),
                 pages: 2,
+                without_text: vec![2],
                 cut: true,
             }),
+            ExtractResponse::Picture(vec![0, 255]),
         ];
         for answer in answers {
             assert_eq!(

@@ -94,6 +94,17 @@ impl dyn Extract {
             _ => Err(ExtractError::Garbled),
         }
     }
+
+    /// Draws a page of a PDF document, as a picture in PNG or JPEG. The first page is number 1.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Extract::extract`].
+    pub async fn pdf_page(&self, pdf: Vec<u8>, number: u32) -> Result<Vec<u8>, ExtractError> {
+        match self.extract(ExtractRequest::PdfPage(pdf, number)).await? {
+            ExtractResponse::Picture(picture) => Ok(picture),
+            _ => Err(ExtractError::Garbled),
+        }
+    }
 }
 
 /// Parses one document; the helper process calls it with limits on memory and time.
@@ -110,7 +121,7 @@ pub fn read_plain(request: ExtractRequest) -> Result<ExtractResponse, ExtractErr
         ExtractRequest::MailHeader(_) | ExtractRequest::Mail(_) => Err(ExtractError::Unreadable(
             "this program has no parser for mails".to_owned(),
         )),
-        ExtractRequest::Pdf(_) => Err(ExtractError::Unreadable(
+        ExtractRequest::Pdf(_) | ExtractRequest::PdfPage(..) => Err(ExtractError::Unreadable(
             "this program has no parser for PDF".to_owned(),
         )),
     }

@@ -36,5 +36,8 @@ pub fn read(request: ExtractRequest) -> Result<ExtractResponse, ExtractError> {
         }
         ExtractRequest::Mail(mail) => mail::text(mail).map(ExtractResponse::Mail),
         ExtractRequest::Pdf(document) => pdf::text(&document).map(ExtractResponse::Pdf),
+        ExtractRequest::PdfPage(document, number) => {
+            pdf::picture(document, number).map(ExtractResponse::Picture)
+        }
     }
 }

@@ -8,6 +8,7 @@ mod change;
 mod edit;
 mod list;
 mod locate;
+mod pdf;
 mod picture;
 mod read;
 mod window;

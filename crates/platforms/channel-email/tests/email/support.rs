@@ -85,7 +85,7 @@ impl Extract for Frail {
         let (bytes, sign) = match &request {
             ExtractRequest::MailHeader(bytes) => (bytes, DEADLY_HEADER),
             ExtractRequest::Mail(bytes) => (bytes, DEADLY),
-            ExtractRequest::Page(_) | ExtractRequest::Pdf(_) => return Err(ExtractError::Garbled),
+            _ => return Err(ExtractError::Garbled),
         };
         let is_deadly = String::from_utf8_lossy(bytes).contains(sign);
         if is_deadly {

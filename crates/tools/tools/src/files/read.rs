@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    not_utf8,
+    not_utf8, pdf,
     picture::pixel_size,
     unreadable,
     window::{self, BUDGET, ReadError},
@@ -33,9 +33,11 @@ pub(crate) struct ReadFile {
 
 #[derive(Deserialize)]
 pub(crate) struct ReadArguments {
-    path: String,
-    offset: Option<u64>,
+    pub(super) path: String,
+    pub(super) offset: Option<u64>,
     limit: Option<u64>,
+    /// Page of a PDF document to show as a picture.
+    pub(super) page: Option<u32>,
 }
 
 impl ReadFile {
@@ -47,7 +49,8 @@ impl ReadFile {
 impl Operation for ReadFile {
     type Arguments = ReadArguments;
     const NAME: &'static str = "read_file";
-    const DESCRIPTION: &'static str = "Read a text file or the text of a PDF, or a part of it, as numbered lines; or look at a picture.";
+    const DESCRIPTION: &'static str =
+        "Read numbered lines of a text file or PDF, or see a picture.";
     const EFFECT: Effect = Effect::Pure;
 
     fn parameters() -> Value {
@@ -56,7 +59,8 @@ impl Operation for ReadFile {
             "properties": {
                 "path": {"type": "string"},
                 "offset": {"type": "integer", "minimum": 1, "description": "First line"},
-                "limit": {"type": "integer", "minimum": 1, "description": "Lines"},
+                "limit": {"type": "integer", "description": "Lines"},
+                "page": {"type": "integer", "description": "PDF page to see"},
             },
             "required": ["path"],
         })
@@ -70,30 +74,9 @@ impl Operation for ReadFile {
         match content {
             Ok(Content::Text(text)) => ToolResult::ok(text),
             Ok(Content::Picture(text, picture)) => ToolResult::ok(text).with_picture(picture),
-            Ok(Content::Pdf(document)) => answer(self.pdf(document, &arguments).await),
+            Ok(Content::Pdf(document)) => pdf::read(&self.extractor, document, &arguments).await,
             Err(reason) => answer(Err(reason)),
         }
-    }
-}
-
-impl ReadFile {
-    /// Returns the requested lines of the text of a PDF document, which may be hostile.
-    async fn pdf(&self, document: Vec<u8>, arguments: &ReadArguments) -> Result<String, String> {
-        let path = &arguments.path;
-        let found = self
-            .extractor
-            .pdf(document)
-            .await
-            .map_err(|error| format!("cannot read {path}: {}", nanobot_types::chain(&error)))?;
-        let lines = lines(found.text.as_bytes(), arguments)?;
-        let pages = found.pages;
-        let cut = match found.cut {
-            true => " The document is too long: only its beginning is read.",
-            false => "",
-        };
-        Ok(format!(
-            "(Text of a PDF document; number of pages: {pages}. A page without text may be a scan.{cut})\n{lines}"
-        ))
     }
 }
 
@@ -141,6 +124,9 @@ fn open(policy: &PathPolicy, arguments: &ReadArguments) -> Result<Content, Strin
         take(Picture::MAX_BYTES as u64, &mut start)?;
         return Ok(picture(path, format, start, size));
     }
+    if arguments.page.is_some() {
+        return Err(format!("{path} is no PDF document: use offset and limit"));
+    }
     lines(start.as_slice().chain(file), arguments).map(Content::Text)
 }
 
@@ -166,7 +152,7 @@ fn picture(path: &str, format: PictureFormat, bytes: Vec<u8>, size: u64) -> Cont
 }
 
 /// Returns the requested lines of a text.
-fn lines(text: impl Read, arguments: &ReadArguments) -> Result<String, String> {
+pub(super) fn lines(text: impl Read, arguments: &ReadArguments) -> Result<String, String> {
     let path = &arguments.path;
     let first = arguments.offset.unwrap_or(1).max(1);
     let limit = arguments.limit.unwrap_or(2000).max(1);

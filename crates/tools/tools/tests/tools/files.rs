@@ -106,9 +106,12 @@ async fn pictures_within_the_limit_are_shown() {
 #[tokio::test]
 async fn reading_a_pdf_pages_through_its_text() {
     let fixture = Fixture::new();
-    fs::write(fixture.path("ws/tea.pdf"), pdf("Boil the water")).unwrap();
-    let heading =
-        "(Text of a PDF document; number of pages: 1. A page without text may be a scan.)\n";
+    fs::write(
+        fixture.path("ws/tea.pdf"),
+        pdf(&["BT /F1 12 Tf 20 200 Td (Boil the water) Tj ET"]),
+    )
+    .unwrap();
+    let heading = "(Text of a PDF document; number of pages: 1.)\n";
     for (arguments, lines) in [
         (
             json!({"path": "tea.pdf"}),
@@ -130,25 +133,93 @@ async fn reading_a_pdf_pages_through_its_text() {
     );
 }
 
-/// Returns a document of one page with a line of text.
-fn pdf(line: &str) -> Vec<u8> {
-    let stream = format!("BT /F1 12 Tf 20 200 Td ({line}) Tj ET");
-    let content = format!("<</Length {}>>stream\n{stream}\nendstream", stream.len());
-    let objects = [
-        "<</Type/Catalog/Pages 2 0 R>>",
-        "<</Type/Pages/Count 1/Kids[3 0 R]>>",
-        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 300]/Contents 4 0 R\
-         /Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>",
-        &content,
+#[tokio::test]
+async fn pages_of_a_pdf_are_shown_as_pictures() {
+    let fixture = Fixture::new();
+    let text = "BT /F1 12 Tf 20 200 Td (Words) Tj ET";
+    let filled = "50 50 100 100 re f";
+    fs::write(
+        fixture.path("ws/scan.pdf"),
+        pdf(&[filled, text, filled, filled, filled, filled]),
+    )
+    .unwrap();
+    let blank = "Pages without text: 1, 3-6.";
+    for (arguments, pictures, notes, lines) in [
+        (json!({}), 4, "Pages shown as pictures: 1, 3-5.", 16),
+        (json!({"offset": 2}), 0, "", 15),
+        (json!({"page": 2}), 1, "Pages shown as pictures: 2.", 2),
+        (json!({"page": 6}), 1, "Pages shown as pictures: 6.", 1),
+    ] {
+        let mut arguments = arguments;
+        arguments["path"] = json!("scan.pdf");
+        let result = fixture.run("read_file", arguments.clone()).await;
+        assert_eq!(result.pictures.len(), pictures, "{arguments}: {result:?}");
+        assert!(
+            result
+                .pictures
+                .iter()
+                .all(|picture| picture.format == PictureFormat::Png)
+        );
+        let notes = [blank, notes].join(" ");
+        assert!(
+            result.output.starts_with(&format!(
+                "(Text of a PDF document; number of pages: 6. {}",
+                notes.trim_end()
+            )),
+            "{}",
+            result.output
+        );
+        let shown = result.output.lines().filter(|line| line.contains("| "));
+        assert_eq!(shown.count(), lines, "{}", result.output);
+    }
+    for (arguments, expected) in [
+        (
+            json!({"path": "scan.pdf", "page": 7}),
+            "scan.pdf has pages 1 to 6",
+        ),
+        (
+            json!({"path": "scan.pdf", "page": 0}),
+            "scan.pdf has pages 1 to 6",
+        ),
+        (
+            json!({"path": "note", "page": 1}),
+            "note is no PDF document: use offset and limit",
+        ),
+    ] {
+        fixture.write("ws/note", "text");
+        let output = fixture.call("read_file", arguments).await;
+        assert!(output.contains(expected), "{output}");
+    }
+}
+
+/// Returns a document with the given operators on each page.
+fn pdf(pages: &[&str]) -> Vec<u8> {
+    let kids: String = (0..pages.len())
+        .map(|page| format!("{} 0 R ", 3 + 2 * page))
+        .collect();
+    let mut objects = vec![
+        "<</Type/Catalog/Pages 2 0 R>>".to_owned(),
+        format!("<</Type/Pages/Count {}/Kids[{kids}]>>", pages.len()),
     ];
+    for (page, content) in pages.iter().enumerate() {
+        let stream = 4 + 2 * page;
+        objects.push(format!(
+            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 300]/Contents {stream} 0 R\
+             /Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>"
+        ));
+        objects.push(format!(
+            "<</Length {}>>stream\n{content}\nendstream",
+            content.len()
+        ));
+    }
     let (mut file, mut table) = ("%PDF-1.4\n".to_owned(), String::new());
     for (index, object) in objects.iter().enumerate() {
         table.push_str(&format!("{:010} 00000 n \n", file.len()));
         file.push_str(&format!("{} 0 obj\n{object}\nendobj\n", index + 1));
     }
-    let start = file.len();
+    let (start, size) = (file.len(), objects.len() + 1);
     file.push_str(&format!(
-        "xref\n0 5\n0000000000 65535 f \n{table}trailer\n<</Size 5/Root 1 0 R>>\nstartxref\n{start}\n%%EOF"
+        "xref\n0 {size}\n0000000000 65535 f \n{table}trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{start}\n%%EOF"
     ));
     file.into_bytes()
 }

@@ -13,7 +13,7 @@ use pdf_extract::{Document, PlainTextOutput, output_doc_page};
 /// Maximum number of pages that are read.
 const MAX_PAGES: usize = 5_000;
 
-/// Returns the text of a PDF document. Pages without text, such as scans, are empty.
+/// Returns the text of a PDF document. Pages without text, such as scans, are empty and listed.
 pub(crate) fn text(document: &[u8]) -> Result<PdfText, ExtractError> {
     let unreadable = |reason: String| ExtractError::Unreadable(reason);
     let mut pdf = Document::load_mem(document)
@@ -25,13 +25,21 @@ pub(crate) fn text(document: &[u8]) -> Result<PdfText, ExtractError> {
     let pages = pdf.get_pages();
     let count = u32::try_from(pages.len()).unwrap_or(u32::MAX);
     let (mut text, mut cut) = (String::new(), pages.len() > MAX_PAGES);
+    let mut without_text = Vec::new();
     for number in pages.keys().take(MAX_PAGES) {
         if !text.is_empty() {
             text.push_str("\n\n");
         }
         // Writing to a string does not fail.
         writeln!(text, "--- Page {number} of {count} ---").ok();
-        match page(&pdf, *number) {
+        let content = page(&pdf, *number);
+        if content
+            .as_ref()
+            .is_none_or(|content| content.trim().is_empty())
+        {
+            without_text.push(*number);
+        }
+        match content {
             Some(content) => text.push_str(content.trim()),
             None => text.push_str("(This page cannot be read.)"),
         }
@@ -44,6 +52,7 @@ pub(crate) fn text(document: &[u8]) -> Result<PdfText, ExtractError> {
     Ok(PdfText {
         text,
         pages: count,
+        without_text,
         cut,
     })
 }
@@ -64,42 +73,14 @@ fn page(pdf: &Document, number: u32) -> Option<String> {
 mod tests {
     use nanobot_extract::{ExtractRequest, ExtractResponse};
 
+    use super::super::sample::{self, SCAN, line};
     use super::*;
 
     /// Returns a document with a line of text on each page.
     fn document(lines: &[&str]) -> Vec<u8> {
-        let pages = lines.len();
-        let first = 4;
-        let kids: String = (0..pages)
-            .map(|page| format!("{} 0 R ", first + 2 * page))
-            .collect();
-        let mut objects = vec![
-            "<</Type/Catalog/Pages 2 0 R>>".to_owned(),
-            format!("<</Type/Pages/Count {pages}/Kids[{kids}]/MediaBox[0 0 300 300]>>"),
-            "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>".to_owned(),
-        ];
-        for (page, line) in lines.iter().enumerate() {
-            let stream = format!("BT /F1 12 Tf 20 200 Td ({line}) Tj ET");
-            let content = first + 2 * page + 1;
-            objects.push(format!(
-                "<</Type/Page/Parent 2 0 R/Resources<</Font<</F1 3 0 R>>>>/Contents {content} 0 R>>"
-            ));
-            objects.push(format!(
-                "<</Length {}>>stream\n{stream}\nendstream",
-                stream.len()
-            ));
-        }
-        let mut file = "%PDF-1.4\n".to_owned();
-        let mut table = String::new();
-        for (index, object) in objects.iter().enumerate() {
-            table.push_str(&format!("{:010} 00000 n \n", file.len()));
-            file.push_str(&format!("{} 0 obj\n{object}\nendobj\n", index + 1));
-        }
-        let (start, size) = (file.len(), objects.len() + 1);
-        file.push_str(&format!(
-            "xref\n0 {size}\n0000000000 65535 f \n{table}trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{start}\n%%EOF"
-        ));
-        file.into_bytes()
+        let pages: Vec<String> = lines.iter().map(|text| line(text)).collect();
+        let pages: Vec<&str> = pages.iter().map(String::as_str).collect();
+        sample::document(&pages)
     }
 
     fn read(document: Vec<u8>) -> Result<ExtractResponse, ExtractError> {
@@ -116,6 +97,7 @@ mod tests {
             PdfText {
                 text: "--- Page 1 of 2 ---\nHello tea\n\n--- Page 2 of 2 ---\nSecond".to_owned(),
                 pages: 2,
+                without_text: Vec::new(),
                 cut: false,
             }
         );
@@ -125,7 +107,7 @@ mod tests {
     fn malformed_page_does_not_hide_the_others() {
         let broken = String::from_utf8(document(&["One", "Two"])).unwrap();
         // The first page has no content any more.
-        let broken = broken.replacen("/Contents 5 0 R", "/Contents 9 0 R", 1);
+        let broken = broken.replacen("/Contents 6 0 R", "/Contents 9 0 R", 1);
         let Ok(ExtractResponse::Pdf(found)) = read(broken.into_bytes()) else {
             panic!("the document is unreadable")
         };
@@ -134,6 +116,15 @@ mod tests {
             "{}",
             found.text
         );
+    }
+
+    #[test]
+    fn pages_without_text_are_listed() {
+        let pages = [SCAN, &line("Words"), ""];
+        let Ok(ExtractResponse::Pdf(found)) = read(sample::document(&pages)) else {
+            panic!("the document is unreadable")
+        };
+        assert_eq!(found.without_text, [1, 3]);
     }
 
     #[test]
