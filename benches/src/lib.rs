@@ -25,6 +25,8 @@ mod programs;
 mod rows;
 #[cfg(target_os = "linux")]
 mod table;
+#[cfg(target_os = "linux")]
+mod terminal;
 
 #[cfg(target_os = "linux")]
 pub use durability::{DurabilityPlan, measure_durability};

@@ -5,6 +5,7 @@ mod crowd;
 mod history;
 mod idle;
 mod page;
+mod prompt;
 mod rounds;
 mod turn;
 mod version;
@@ -57,6 +58,8 @@ pub enum Measurement {
     Idle,
     /// A hundred sessions at once
     Crowd,
+    /// The prompt on a terminal
+    Prompt,
 }
 
 /// Runs the measurements.
@@ -88,6 +91,7 @@ async fn rows(
         Measurement::Page => page::rows(plan, programs).await,
         Measurement::Idle => idle::rows(plan, programs).await,
         Measurement::Crowd => crowd::rows(programs).await,
+        Measurement::Prompt => prompt::rows(plan, programs).await,
     }
 }
 
