@@ -320,6 +320,23 @@ async fn failed_turn_ends_with_code_1_in_every_format() {
 }
 
 #[tokio::test]
+async fn person_is_informed_if_a_long_message_cannot_be_kept() {
+    let model = model_saying("Seen.").await;
+    let home = Home::with_model(&model.base_url());
+    // A file in place of the folder, like a disk that accepts no files.
+    home.write("tool-results", "");
+    let lines: String = (0..5_000)
+        .map(|line| format!("第 {line} 行 🙂\n"))
+        .collect();
+    for arguments in [&["agent"][..], &["agent", "--json"]] {
+        let run = home.run_with_input(arguments, lines.as_bytes()).await;
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let shown = run.stdout + &run.stderr;
+        assert_says(&shown, &["Seen.", "could not be kept in a file"]);
+    }
+}
+
+#[tokio::test]
 async fn quiet_prints_the_reply_alone() {
     let home = Home::new();
     // Without a model, the demo would introduce itself on standard error.

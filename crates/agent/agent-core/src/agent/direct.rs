@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::window::ObserverNotifier;
 use super::{Agent, TurnReport, TurnRequest};
-use crate::engine::{KeptMessage, Steering, TurnFacts, keep_long_message};
+use crate::engine::{Steering, TurnFacts, keep_long_message, mark_kept};
 use crate::{AgentError, Observer, Signal};
 
 /// A message of a program, or of a person at a terminal.
@@ -71,6 +71,25 @@ impl DirectRequest {
     }
 }
 
+/// The text of a message as it is recorded and sent.
+pub(crate) struct FittingText {
+    pub(crate) text: String,
+    /// Length of the whole message in characters, if it is kept in a file.
+    pub(crate) kept: Option<usize>,
+    /// Information for the person about a message that is too long.
+    pub(crate) notice: Option<String>,
+}
+
+impl FittingText {
+    fn unchanged(text: String) -> Self {
+        Self {
+            text,
+            kept: None,
+            notice: None,
+        }
+    }
+}
+
 /// No steering: no messages arrive while the turn runs.
 pub(crate) struct NoSteering;
 
@@ -83,24 +102,28 @@ impl Steering for NoSteering {
 
 impl Agent {
     /// Returns the text of a message as it is recorded and sent. A person's long message is kept in
-    /// a file. If that fails, the message stays as it is: it is sent as far as it fits.
-    pub(crate) async fn fitting_text(
-        &self,
-        text: String,
-        origin: &Origin,
-    ) -> (String, Option<KeptMessage>) {
+    /// a file. If that fails, the message stays as it is: it is sent as far as it fits, and the
+    /// notice says so.
+    pub(crate) async fn fitting_text(&self, text: String, origin: &Origin) -> FittingText {
         let Some(folder) = &self.settings.results_folder else {
-            return (text, None);
+            return FittingText::unchanged(text);
         };
         if *origin != Origin::User {
-            return (text, None);
+            return FittingText::unchanged(text);
         }
         match keep_long_message(folder, &text, self.settings.options.token_budget).await {
-            Ok(Some(kept)) => (kept.text.clone(), Some(kept)),
-            Ok(None) => (text, None),
+            Ok(Some(kept)) => FittingText {
+                notice: Some(kept.notice()),
+                kept: Some(kept.characters),
+                text: kept.text,
+            },
+            Ok(None) => FittingText::unchanged(text),
             Err(error) => {
                 tracing::warn!(%error, "could not keep a long message in a file");
-                (text, None)
+                FittingText {
+                    notice: Some(unkept_notice(&text, &error)),
+                    ..FittingText::unchanged(text)
+                }
             }
         }
     }
@@ -121,9 +144,9 @@ impl Agent {
                 &request.chat_id,
             )
             .await;
-        let (content, kept) = self.fitting_text(request.content, &request.origin).await;
+        let fitting = self.fitting_text(request.content, &request.origin).await;
         let user = UserMessage {
-            content: content.into(),
+            content: fitting.text.into(),
             media: request.media,
         };
         let mut entry = MessageEntry {
@@ -131,9 +154,11 @@ impl Agent {
             at: now,
             ..MessageEntry::new(ChatMessage::User(user))
         };
-        if let Some(kept) = kept {
-            kept.mark(&mut entry.extra);
-            request.observer.signal(Signal::Notice(kept.notice()));
+        if let Some(characters) = fitting.kept {
+            mark_kept(characters, &mut entry.extra);
+        }
+        if let Some(notice) = fitting.notice {
+            request.observer.signal(Signal::Notice(notice));
         }
         let facts = TurnFacts {
             session: request.session,
@@ -161,6 +186,15 @@ impl Agent {
         self.turn_published(&session, Arc::new(ObserverNotifier(observer)));
         Ok(report)
     }
+}
+
+/// Returns the notice about a long message that the disk could not keep.
+fn unkept_notice(text: &str, error: &std::io::Error) -> String {
+    let characters = text.chars().count();
+    format!(
+        "The message is long ({characters} characters) and could not be kept in a file: {error}. If the model's \
+         window cannot hold it, the model gets only a part."
+    )
 }
 
 impl std::fmt::Debug for DirectRequest {

@@ -43,11 +43,11 @@ impl KeptMessage {
             "The message is long ({characters} characters): it is kept whole in a file, and the model reads on there."
         )
     }
+}
 
-    /// Marks the log entry of the message.
-    pub(crate) fn mark(&self, extra: &mut nanobot_types::Map) {
-        extra.insert(LENGTH_KEY.to_owned(), self.characters.into());
-    }
+/// Marks the log entry of a message that is kept in a file, with its length in characters.
+pub(crate) fn mark_kept(characters: usize, extra: &mut nanobot_types::Map) {
+    extra.insert(LENGTH_KEY.to_owned(), characters.into());
 }
 
 /// Keeps a message in `folder` if it has more than [`MAX_MESSAGE_CHARS`], or more than a quarter of

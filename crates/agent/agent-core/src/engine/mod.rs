@@ -38,6 +38,7 @@ pub use watch::{AnsweredRequest, RequestObserver};
 pub use call_step::{FATAL_NOTE, UNKNOWN_OUTCOME};
 pub use cut::{CUT_KEY, Truncation};
 pub(crate) use hint::tool_hint;
+pub(crate) use long_message::mark_kept;
 pub use long_message::{KeptMessage, MAX_MESSAGE_CHARS, keep_long_message};
 pub use loop_guard::without_repetition_note;
 pub(crate) use result_file::ResultFiles;

@@ -9,7 +9,6 @@ use nanobot_types::{
 };
 
 use crate::agent_loop::shared::LoopState;
-use crate::engine::KeptMessage;
 use crate::{Notifier, Observer, Signal};
 
 /// Sends notices about memory problems to the chat of a message.
@@ -32,22 +31,18 @@ impl Notifier for BusNotifier {
     }
 }
 
-/// Tells the sender of a message that it is long and is kept in a file: once, however often the
-/// message is handled. A terminal shows it as progress, because a notice there is a failed answer.
-pub(super) async fn announce_kept(
-    shared: &LoopState,
-    message: &InboundMessage,
-    kept: &KeptMessage,
-) {
+/// Sends the notice about a message that is too long to its sender: once, however often the message
+/// is handled. A terminal shows it as progress, because a notice there is a failed answer.
+pub(super) async fn announce_length(shared: &LoopState, message: &InboundMessage, notice: String) {
     let slot = OutboundSlot::Notice(NoticeKind::Kept);
     let key = OutboundKey::new(message.turn_id(), slot);
     if message.channel.as_str() == TERMINAL_CHANNEL {
         let kind = OutboundKind::Progress;
-        let progress = OutboundMessage::in_reply_to(message, key, kind, kept.notice());
+        let progress = OutboundMessage::in_reply_to(message, key, kind, notice);
         shared.bus.offer(progress);
         return;
     }
-    let notice = OutboundMessage::in_reply_to(message, key, OutboundKind::Notice, kept.notice());
+    let notice = OutboundMessage::in_reply_to(message, key, OutboundKind::Notice, notice);
     if let Err(error) = shared.bus.publish_outbound(notice).await {
         tracing::error!(%error, "could not store a notice");
     }

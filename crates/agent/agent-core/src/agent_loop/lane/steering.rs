@@ -10,10 +10,10 @@ use nanobot_types::{ChatMessage, InboundMessage, SessionKey, UserMessage};
 use tokio::sync::mpsc;
 
 use super::handle::{LaneState, Queued};
-use super::notices::announce_kept;
+use super::notices::announce_length;
 use crate::agent_loop::commands::{CommandTable, Parsed};
 use crate::agent_loop::shared::LoopState;
-use crate::engine::{Steering, TurnFacts};
+use crate::engine::{Steering, TurnFacts, mark_kept};
 
 /// Maximum number of messages steered into a turn before one model call; the rest stay in the
 /// queue.
@@ -37,8 +37,7 @@ pub(super) fn facts_of(message: &InboundMessage, session: &SessionKey) -> TurnFa
     }
 }
 
-/// Returns the log entry of a message. Tells the person if the message is long and is kept in a
-/// file.
+/// Returns the log entry of a message. Sends a notice if the message is too long.
 pub(super) async fn entry_of(shared: &LoopState, message: &InboundMessage) -> MessageEntry {
     let agent = &shared.agent;
     let InboundMessage {
@@ -52,9 +51,9 @@ pub(super) async fn entry_of(shared: &LoopState, message: &InboundMessage) -> Me
     let runtime = agent
         .attached_text(content, origin, timestamp, channel, chat_id)
         .await;
-    let (content, kept) = agent.fitting_text(content.clone(), origin).await;
+    let fitting = agent.fitting_text(content.clone(), origin).await;
     let user = UserMessage {
-        content: content.into(),
+        content: fitting.text.into(),
         media: message.media.clone(),
     };
     let mut entry = MessageEntry {
@@ -63,9 +62,11 @@ pub(super) async fn entry_of(shared: &LoopState, message: &InboundMessage) -> Me
         at: message.timestamp,
         ..MessageEntry::new(ChatMessage::User(user))
     };
-    if let Some(kept) = kept {
-        kept.mark(&mut entry.extra);
-        announce_kept(shared, message, &kept).await;
+    if let Some(characters) = fitting.kept {
+        mark_kept(characters, &mut entry.extra);
+    }
+    if let Some(notice) = fitting.notice {
+        announce_length(shared, message, notice).await;
     }
     entry
 }
