@@ -148,6 +148,30 @@ async fn unknown_provider_exits_with_a_hint() {
 }
 
 #[tokio::test]
+async fn vendor_without_a_readable_list_needs_a_named_model() {
+    let model = ModelServer::with_key("another-key", Vec::<Reply>::new())
+        .await
+        .unwrap();
+    for base in [model.base_url(), "http://127.0.0.1:1/v1".to_owned()] {
+        let home = Home::new();
+        home.configure(&json!({"providers": {"nvidia": {"apiBase": base}}}));
+        let mut command = home.program();
+        command
+            .args(["agent", "-m", "你好 👋"])
+            .env("NVIDIA_API_KEY", "nv-0123456789abcdef");
+        let run = finish(command, b"").await;
+        assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{}", run.stderr);
+        assert_says(
+            &run.stderr,
+            &[
+                "no model is named, and nvidia does not list its models: ",
+                "`nanobot config set agents.defaults.model NAME`",
+            ],
+        );
+    }
+}
+
+#[tokio::test]
 async fn piped_input_continues_after_a_failed_turn_and_exits_1() {
     let model = ModelServer::scripted([Reply::error(400, "no such model"), Reply::text("Fine.")])
         .await

@@ -22,6 +22,9 @@ pub use nanobot_types::{chain, disk_failure, is_disk_failure};
 pub const MAKE_ROOM: &str =
     "Make room on that disk, or raise the limit. Nothing in the home has to be removed or moved.";
 
+/// Remedy if no model is named and none can be chosen.
+const NAME_A_MODEL: &str = "Name a model: `nanobot config set agents.defaults.model NAME`. A server of yours has to run to be asked for its models.";
+
 /// An error that is shown to the user at the terminal.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
@@ -194,14 +197,13 @@ impl RuntimeError {
         }
         match self {
             Self::Config(error) => Some(error.remedy()),
+            Self::Provider(SelectError::NoModel { .. }) => Some(NAME_A_MODEL.to_owned()),
             Self::Model(_) | Self::Provider(_) | Self::PluggedIn { .. } | Self::Key { .. } => Some(
                 "`nanobot config explain agents.defaults` shows which provider is taken and why; \
                  `nanobot agent --demo` works without one."
                     .to_owned(),
             ),
-            Self::Listing { provider, .. } => Some(format!(
-                "Start the server of {provider}, or name the model: `nanobot onboard` or agents.defaults.model."
-            )),
+            Self::Listing { .. } => Some(NAME_A_MODEL.to_owned()),
             Self::Workspace { path, .. } => Some(format!(
                 "Make {} a folder that you can read and write, or choose another with --workspace or \
                  agents.defaults.workspace.",

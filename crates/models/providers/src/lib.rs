@@ -34,7 +34,7 @@ pub use demo::Demo;
 pub use discover::{LOCAL_SERVERS, LocalServer, discover_all, discover_local, discover_within};
 pub use factory::{BuildError, ClientConnection, ProviderSettings, build};
 pub use key::{ApiKey, KeyError};
-pub use list::{ListError, list_models};
+pub use list::{ListError, assistant_model, list_models};
 pub use render::RenderedMessages;
 pub use speech::{Speech, SpeechError, SpeechSettings, SpeechTimeouts};
 pub use table::{

@@ -39,6 +39,57 @@ const NO_CHAT: &[&str] = &[
     "veo-",
 ];
 
+/// Parts of the names of models that chat, but not as an assistant: they classify, describe
+/// pictures or complete text.
+const NO_ASSISTANT: &[&str] = &[
+    "guard", "safety", "reward", "ocr", "vision", "-vl", "audio", "video", "image", "speech",
+    "omni", "math", "-base", "translat", "parse", "retriev", "detect", "clip", "tiny",
+];
+
+/// Families of models that call tools well, the preferred first.
+const FAMILIES: &[&str] = &[
+    "deepseek-v3",
+    "kimi-k2",
+    "glm-4",
+    "qwen3-235b",
+    "gpt-oss-120b",
+    "llama-3.3-70b",
+    "minimax-m2",
+    "doubao-seed",
+    "ernie-4",
+    "step-2",
+    "step-",
+    "mimo",
+    "longcat",
+    "qwen3",
+    "claude",
+    "gpt-",
+    "deepseek",
+    "llama",
+    "qwen",
+    "instruct",
+    "chat",
+];
+
+/// Chooses a model of a vendor without a usual one: the first of the preferred families in the
+/// vendor's list, or else the first model that can be an assistant.
+#[must_use]
+pub fn assistant_model(listed: &[String]) -> Option<&String> {
+    let folded = |name: &String| name.to_lowercase();
+    let can_assist = |name: &&String| {
+        let name = folded(name);
+        !NO_ASSISTANT.iter().any(|part| name.contains(part))
+    };
+    FAMILIES
+        .iter()
+        .find_map(|family| {
+            let is_of_family = |name: &&String| folded(name).contains(family);
+            listed.iter().filter(can_assist).find(is_of_family)
+        })
+        .or_else(|| listed.iter().find(can_assist))
+        .or_else(|| listed.first())
+}
+
 /// Error of listing a vendor's models.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ListError {
@@ -165,6 +216,31 @@ fn can_chat(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chosen_model_is_of_a_preferred_family() {
+        for (listed, expected) in [
+            (
+                &[
+                    "01-ai/yi-large",
+                    "deepseek-ai/DeepSeek-V3.1",
+                    "meta/llama-3.3-70b-instruct",
+                ][..],
+                Some("deepseek-ai/DeepSeek-V3.1"),
+            ),
+            (
+                &["meta/llama-guard-4", "meta/llama-3.3-70b-instruct"],
+                Some("meta/llama-3.3-70b-instruct"),
+            ),
+            (&["qwen-vl-max", "自有模型"], Some("自有模型")),
+            (&["llama-guard-4"], Some("llama-guard-4")),
+            (&[], None),
+        ] {
+            let listed: Vec<String> = listed.iter().map(ToString::to_string).collect();
+            let chosen = assistant_model(&listed).map(String::as_str);
+            assert_eq!(chosen, expected, "{listed:?}");
+        }
+    }
 
     #[test]
     fn hostile_lists_yield_only_names() {

@@ -148,6 +148,12 @@ impl ProviderSpec {
             || self.wire == WireProtocol::Demo
     }
 
+    /// Returns `true` if its API has a list of models.
+    #[must_use]
+    pub fn lists_models(&self) -> bool {
+        matches!(self.wire, WireProtocol::OpenAi | WireProtocol::Anthropic)
+    }
+
     /// Finds a row by name, written in `snake_case`, `kebab-case` or `camelCase`.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {

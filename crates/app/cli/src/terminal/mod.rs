@@ -43,6 +43,10 @@ fn model_notice(model: &ModelChoice) -> Option<String> {
             model.provider,
             others.join(", ")
         )),
+        ModelSource::Listed => Some(format!(
+            "No model is named; using {}, which {} lists. `nanobot config set agents.defaults.model NAME` names another.",
+            model.model, model.provider
+        )),
         ModelSource::Local { base } => Some(format!(
             "No model is configured; using {} at {base}.",
             model.model

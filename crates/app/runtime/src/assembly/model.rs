@@ -10,11 +10,12 @@ use nanobot_provider::{
 };
 use nanobot_providers::{
     CUSTOM, ClientConnection, DEMO, HttpClients, LOCAL_SERVERS, ListError, LocalServer,
-    ProviderSettings, ProviderSpec, SelectError, Selection, build, discover_local, list_models,
+    ProviderSettings, ProviderSpec, SelectError, Selection, assistant_model, build, discover_local,
+    list_models,
 };
 use nanobot_tools::WebConfig;
 
-use crate::assembly::provider_sections::{ChosenProvider, Sections};
+use crate::assembly::provider_sections::{ChosenProvider, Sections, lists_own_models};
 use crate::assembly::settings::AgentDefaults;
 use crate::{Runtime, RuntimeError};
 
@@ -32,6 +33,8 @@ pub enum ModelSource {
         /// The other providers that could answer.
         others: Vec<String>,
     },
+    /// The configuration names no model, and the vendor has no usual one: one that it lists.
+    Listed,
     /// Nothing is configured, and a server on this machine answered.
     Local {
         /// Its address.
@@ -80,7 +83,7 @@ impl fmt::Display for ModelChoice {
         match &self.source {
             ModelSource::Gateway => f.write_str(&self.model),
             ModelSource::Configured => write!(f, "{} ({})", self.model, self.provider),
-            ModelSource::Default { .. } => {
+            ModelSource::Default { .. } | ModelSource::Listed => {
                 write!(f, "{} ({}, by default)", self.model, self.provider)
             }
             ModelSource::Local { base } => {
@@ -255,15 +258,19 @@ async fn configured(
 ) -> Result<ModelChoice, RuntimeError> {
     let selection = &chosen.selection;
     let settings = Sections::settings(config, selection)?;
+    let is_vendor = !lists_own_models(selection);
+    let is_listed = chosen.model.is_none() && is_vendor;
     let model = match chosen.model {
         Some(model) => model,
-        None => first_model(selection, &settings, &http).await?,
+        None => listed_model(selection, &settings, &http).await?,
     };
     let connection = build(selection, &settings, &model, http)?;
     let source = if selection.spec.name == DEMO.name {
         ModelSource::Demo {
             why: "the configuration names it".to_owned(),
         }
+    } else if is_listed {
+        ModelSource::Listed
     } else if chosen.is_default {
         ModelSource::Default {
             others: chosen.others,
@@ -279,15 +286,21 @@ async fn configured(
     })
 }
 
-/// Asks a server of the user for its models.
-async fn first_model(
+/// Asks a provider for its models. Of a server of the user the first one is taken.
+async fn listed_model(
     selection: &Selection,
     settings: &ProviderSettings,
     http: &Arc<HttpClients>,
 ) -> Result<String, RuntimeError> {
     let listed = list_models(selection, settings, http).await;
-    let first = listed.and_then(|models| models.into_iter().next().ok_or(ListError::Unlisted));
-    first.map_err(|source| RuntimeError::Listing {
+    let chosen = listed.and_then(|models| {
+        let chosen = match lists_own_models(selection) {
+            true => models.first(),
+            false => assistant_model(&models),
+        };
+        chosen.cloned().ok_or(ListError::Unlisted)
+    });
+    chosen.map_err(|source| RuntimeError::Listing {
         provider: selection.name.to_string(),
         source,
     })

@@ -131,7 +131,10 @@ impl fmt::Display for ChosenProvider {
         match &self.model {
             Some(model) if self.is_default => write!(f, "{model} ({name}, by default")?,
             Some(model) => write!(f, "{model} ({name}")?,
-            None => write!(f, "the first model that {name} lists ({name}, by default")?,
+            None if lists_own_models(&self.selection) => {
+                write!(f, "the first model that {name} lists ({name}, by default")?;
+            }
+            None => write!(f, "a model that {name} lists ({name}, by default")?,
         }
         if !self.others.is_empty() {
             write!(f, "; also set up: {}", self.others.join(", "))?;
@@ -187,7 +190,8 @@ impl Sections {
     /// Chooses a shipped provider and its model.
     ///
     /// If no model is named, what the configuration sets up comes before keys of the environment,
-    /// and [`preferred`] orders each of them. A provider whose model is not known comes last.
+    /// and [`preferred`] orders each of them. A provider without a usual model, whose list has to
+    /// be read, comes last.
     ///
     /// If none has a key, a section that cannot be read is chosen, so that its error is reported
     /// and the user is not told that there is no key.
@@ -236,6 +240,11 @@ impl Sections {
         let chosen = candidates
             .iter()
             .find(|candidate| candidate.spec.default_model.is_some() || lists_own_models(candidate))
+            .or_else(|| {
+                candidates
+                    .iter()
+                    .find(|candidate| candidate.spec.lists_models())
+            })
             .ok_or_else(|| SelectError::NoModel {
                 label: first.spec.label.to_owned(),
             })?;
@@ -314,7 +323,7 @@ impl Sections {
 }
 
 /// `true` for a server of the user, which has the models that the user put there.
-fn lists_own_models(selection: &Selection) -> bool {
+pub(crate) fn lists_own_models(selection: &Selection) -> bool {
     selection.spec.kind == ProviderKind::Local || selection.spec.name == CUSTOM.name
 }
 

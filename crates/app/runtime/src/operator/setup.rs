@@ -15,14 +15,15 @@ use nanobot_provider::{
 };
 use nanobot_providers::{
     ApiKey, CUSTOM, LOCAL_SERVERS, ListError, ProviderKind, ProviderSettings, ProviderSpec,
-    Section, Selection, TABLE, WireProtocol, build, discover_all, list_models, preferred,
+    Section, Selection, TABLE, WireProtocol, assistant_model, build, discover_all, list_models,
+    preferred,
 };
 use nanobot_types::{ChatMessage, FinishReason, ModelId, TraceId, Transcript};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::assembly::model;
-use crate::assembly::provider_sections;
+use crate::assembly::provider_sections::{self, lists_own_models};
 use crate::error::chain;
 use crate::{ChannelLogin, Runtime, RuntimeError};
 
@@ -240,7 +241,7 @@ pub async fn try_provider(
     let listed = list_models(&selection, &settings, &http).await;
     let has_list_checked_key = listed.is_ok() && !selection.spec.public_list;
     let models = match listed {
-        Ok(models) => models,
+        Ok(models) => suggested_first(&selection, models),
         Err(ListError::Unlisted) => Vec::new(),
         Err(error) => return Err(error.to_string()),
     };
@@ -256,6 +257,17 @@ pub async fn try_provider(
         models,
         is_checked: has_list_checked_key,
     })
+}
+
+/// Puts the model that a start would choose first, if the vendor has no usual one.
+fn suggested_first(selection: &Selection, mut models: Vec<String>) -> Vec<String> {
+    let is_open = selection.spec.default_model.is_none() && !lists_own_models(selection);
+    let suggested = assistant_model(&models).filter(|_| is_open).cloned();
+    if let Some(suggested) = suggested {
+        models.retain(|name| *name != suggested);
+        models.insert(0, suggested);
+    }
+    models
 }
 
 async fn ask_one_token(

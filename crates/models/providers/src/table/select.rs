@@ -69,7 +69,7 @@ pub enum SelectError {
     #[error("no model is configured, and no key is set")]
     Nothing,
     /// No model is named, and the provider has no usual one.
-    #[error("no model is named, and {label} has no usual one: set agents.defaults.model")]
+    #[error("no model is named, and {label} has no usual one")]
     NoModel {
         /// The vendor's display name.
         label: String,
