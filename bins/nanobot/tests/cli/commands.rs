@@ -47,7 +47,8 @@ async fn piped_commands_are_answered_line_by_line() {
     let run = home
         .run_with_input(&["agent", "--lines"], input.as_bytes())
         .await;
-    assert_eq!(run.code, 0, "{}", run.stderr);
+    // Two of them are refused.
+    assert_eq!(run.code, 1, "{}", run.stderr);
     let mut rest = run.stdout.strip_prefix("Hello.\n").expect(&run.stdout);
     for (command, expected) in ANSWERS {
         rest = rest
@@ -55,12 +56,17 @@ async fn piped_commands_are_answered_line_by_line() {
             .unwrap_or_else(|| panic!("{command} in {}", run.stdout))
             .1;
     }
-    for (command, expected) in [
-        ("/status", "Context: about "),
-        ("/nwe", "Did you mean /new?"),
+    for (command, code, expected) in [
+        ("/status", 0, "Context: about "),
+        ("/nwe", 1, "Did you mean /new?"),
+        ("/status x", 1, "/status takes no arguments."),
+        ("/skill nope", 1, "There is no skill nope."),
+        ("/agents stop 7", 1, "No subagent 7"),
+        ("/pending frob", 1, "/pending lists"),
+        ("/pairing approve 777", 1, "Unknown code"),
     ] {
         let run = home.run(&["agent", "-m", command]).await;
-        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert_eq!(run.code, code, "{command}: {}", run.stderr);
         assert_says(&run.stdout, &[expected]);
     }
     let asked: Vec<String> = model
@@ -110,9 +116,10 @@ async fn ask(client: &mut WebSocketClient, text: &str) -> String {
             .unwrap()
             .pop()
             .unwrap();
-        // Notices are not answers.
-        if event["kind"] == "final" {
-            return event["text"].as_str().unwrap().to_owned();
+        // A refused command is answered with a notice; other notices are no answers.
+        let text = event["text"].as_str().unwrap();
+        if event["kind"] == "final" || text.ends_with("/help lists the commands.") {
+            return text.to_owned();
         }
     }
 }

@@ -354,7 +354,8 @@ impl OutboundWorker {
         }
         let message = &delivery.message;
         // Messages that a tool sends during the turn have other slots.
-        if message.kind == OutboundKind::Final && message.key.is_reply() {
+        let is_answer = matches!(message.kind, OutboundKind::Final | OutboundKind::Notice);
+        if is_answer && message.key.is_reply() {
             self.working.end(message);
         }
         self.waiting.settled(message);

@@ -107,7 +107,12 @@ impl Platform for Discord {
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
         let sent = self.send_part(part).await?;
         let message = &part.message;
-        if message.kind == OutboundKind::Final && part.index + 1 == part.count {
+        let is_answer = match message.kind {
+            OutboundKind::Final => true,
+            OutboundKind::Notice => message.key.is_reply(),
+            _ => false,
+        };
+        if is_answer && part.index + 1 == part.count {
             let reactions = self.reactions.clone();
             let (chat, delivery) = (message.chat_id.clone(), message.delivery.clone());
             let end = async move {

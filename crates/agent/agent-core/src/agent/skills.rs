@@ -33,25 +33,28 @@ impl Agent {
     }
 
     /// Returns the text of `/skill`: all skills, or the one called `name`.
-    pub async fn skill_overview(&self, name: &str) -> String {
+    ///
+    /// # Errors
+    /// Returns a text for the person if there is no such skill, or the skills cannot be read.
+    pub async fn skill_overview(&self, name: &str) -> Result<String, String> {
         let source = Arc::clone(self.context.skills());
         let skills = match tokio::task::spawn_blocking(move || source.skills()).await {
             Ok(skills) => skills,
             Err(error) => {
                 tracing::error!(%error, "could not read the skills");
-                return "The skills cannot be read now. The log says why.".to_owned();
+                return Err("The skills cannot be read now. The log says why.".to_owned());
             }
         };
         let name = name.trim().trim_start_matches('$');
         if name.is_empty() {
-            return list(&skills);
+            return Ok(list(&skills));
         }
         match skills
             .iter()
             .find(|skill| skill.name.eq_ignore_ascii_case(name))
         {
-            Some(skill) => show(skill),
-            None => format!("There is no skill {name}. /skill lists them."),
+            Some(skill) => Ok(show(skill)),
+            None => Err(format!("There is no skill {name}. /skill lists them.")),
         }
     }
 }

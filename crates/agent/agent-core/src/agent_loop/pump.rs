@@ -135,7 +135,7 @@ impl LoopState {
             Parsed::Unknown(word) => shared.commands.unknown(word),
             Parsed::Text => return Self::enqueue(shared, session, delivery).await,
         };
-        shared.answer(delivery, answer.into()).await;
+        shared.answer(delivery, CommandReply::refusal(answer)).await;
     }
 
     /// Starts a command at once, before anything else is routed. If it has to wait for something,
@@ -165,7 +165,7 @@ impl LoopState {
             let reply = done.unwrap_or_else(|error| {
                 let error: &dyn std::error::Error = &error;
                 tracing::error!(error, session = %session, command = command.info().name, "a command failed");
-                format!("That does not work now: {}.", chain(error)).into()
+                CommandReply::refusal(format!("That does not work now: {}.", chain(error)))
             });
             own.answer(delivery, reply).await;
         });

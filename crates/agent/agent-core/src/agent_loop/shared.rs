@@ -95,7 +95,9 @@ impl LoopState {
         let acted = AssertUnwindSafe(command.run(&context)).catch_unwind().await;
         acted.unwrap_or_else(|_| {
             tracing::error!(session = %session, command = command.info().name, "a command panicked");
-            Ok("That command failed. The log says why.".into())
+            Ok(CommandReply::refusal(
+                "That command failed. The log says why.",
+            ))
         })
     }
 
@@ -110,8 +112,11 @@ impl LoopState {
         reply: CommandReply,
     ) -> Result<(), BusError> {
         let key = OutboundKey::new(delivery.message.turn_id(), OutboundSlot::Reply);
-        let answer =
-            OutboundMessage::in_reply_to(&delivery.message, key, OutboundKind::Final, reply.text);
+        let kind = match reply.is_refusal {
+            true => OutboundKind::Notice,
+            false => OutboundKind::Final,
+        };
+        let answer = OutboundMessage::in_reply_to(&delivery.message, key, kind, reply.text);
         self.bus.publish_outbound(answer).await?;
         match delivery.settle(SettleOutcome::Ack).await {
             Ok(()) => reply.then.into_iter().for_each(|then| then()),

@@ -132,21 +132,21 @@ async fn skills_are_listed_and_shown() {
     let workspace = tempfile::tempdir().unwrap();
     let agent = agent(&World::new(ScriptedProvider::scripted([])), &workspace);
     assert_eq!(
-        agent.skill_overview("").await,
+        agent.skill_overview("").await.unwrap(),
         "Skills ($NAME in a message loads one, /skill NAME shows it):\n\
          - needy (not available: CLI: gh): About needy\n\
          - tax: About tax"
     );
     assert_eq!(
-        agent.skill_overview("$TAX").await,
+        agent.skill_overview("$TAX").await.unwrap(),
         "tax (workspace): About tax\nWrite $tax in a message to load it.\n/skills/tax/SKILL.md\n\nVersion 1."
     );
     assert_eq!(
-        agent.skill_overview("needy").await,
+        agent.skill_overview("needy").await.unwrap(),
         "needy (workspace): About needy\nNot available: CLI: gh\n/skills/needy/SKILL.md"
     );
     assert_eq!(
-        agent.skill_overview("nope").await,
+        agent.skill_overview("nope").await.unwrap_err(),
         "There is no skill nope. /skill lists them."
     );
 }

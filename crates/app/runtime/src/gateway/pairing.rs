@@ -49,13 +49,13 @@ impl Command for PairingCommand {
         let arguments = context.arguments.to_owned();
         let answer =
             tokio::task::spawn_blocking(move || answer(&access, &message, &arguments)).await;
-        Ok(answer.unwrap_or_else(|_| FAILED.to_owned()).into())
+        Ok(answer.unwrap_or_else(|_| CommandReply::refusal(FAILED)))
     }
 }
 
-fn answer(access: &HomeAccess, message: &InboundMessage, arguments: &str) -> String {
+fn answer(access: &HomeAccess, message: &InboundMessage, arguments: &str) -> CommandReply {
     if message.chat != Some(ChatKind::Direct) {
-        return "/pairing works in private chats only. Send it to me there.".to_owned();
+        return CommandReply::refusal("/pairing works in private chats only. Send it to me there.");
     }
     // The terminal belongs to the owner of the home.
     let only = (message.channel.as_str() != TERMINAL_CHANNEL).then_some(&message.channel);
@@ -63,28 +63,28 @@ fn answer(access: &HomeAccess, message: &InboundMessage, arguments: &str) -> Str
         match access.may_approve(&message.channel, &message.sender_id) {
             Ok(true) => {}
             Ok(false) => {
-                return "Only people who were approved, or are named in allowFrom, may do that."
-                    .to_owned();
+                return CommandReply::refusal(
+                    "Only people who were approved, or are named in allowFrom, may do that.",
+                );
             }
             Err(error) => return log_failure(&error),
         }
     }
     match execute(access, only, arguments) {
-        Ok(answer) => answer,
-        Err(RuntimeError::Pairing(PairingError::UnknownCode)) => {
+        Ok(answer) => answer.into(),
+        Err(RuntimeError::Pairing(PairingError::UnknownCode)) => CommandReply::refusal(
             "Unknown code: it was mistyped, is older than ten minutes, or was used already. \
-             /pairing lists the open codes."
-                .to_owned()
-        }
+             /pairing lists the open codes.",
+        ),
         Err(error) => log_failure(&error),
     }
 }
 
 /// Logs the error and answers without it: it may contain paths, which do not belong in a chat.
-fn log_failure(error: &RuntimeError) -> String {
+fn log_failure(error: &RuntimeError) -> CommandReply {
     let error: &dyn std::error::Error = error;
     tracing::error!(error, "/pairing failed");
-    FAILED.to_owned()
+    CommandReply::refusal(FAILED)
 }
 
 fn execute(

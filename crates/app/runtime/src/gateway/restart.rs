@@ -69,7 +69,9 @@ impl Command for Restart {
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
         if context.message.chat != Some(ChatKind::Direct) {
-            return Ok("/restart works in private chats only. Send it to me there.".into());
+            return Ok(CommandReply::refusal(
+                "/restart works in private chats only. Send it to me there.",
+            ));
         }
         // A waiting terminal notices the restart by itself.
         if let Some(note) = self

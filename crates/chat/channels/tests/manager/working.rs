@@ -77,6 +77,18 @@ async fn the_typing_indicator_lasts_from_acceptance_to_the_reply() {
     assert_eq!(fixture.typing_in_a_minute().await, 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn typing_ends_with_the_answer_to_a_refused_command() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    let message = inbound_message("1", None, "/nonsense");
+    fixture.receive(&message).await;
+    assert!(fixture.typing_in_a_minute().await > 0);
+    fixture
+        .publish(of_turn(&message, OutboundKind::Notice, "no such command"))
+        .await;
+    assert_eq!(fixture.typing_in_a_minute().await, 0);
+}
+
 /// A bus to which these messages were published before it had a consumer.
 async fn unanswered(messages: &[&InboundMessage]) -> MemoryBus {
     let bus = MemoryBus::new();

@@ -32,18 +32,20 @@ impl Command for Agents {
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
         Ok(match context.agent().subagents() {
-            Some(subagents) => answer(subagents, context.session, context.arguments).into(),
-            None => "This assistant has no subagents.".into(),
+            Some(subagents) => answer(subagents, context.session, context.arguments),
+            None => CommandReply::refusal("This assistant has no subagents."),
         })
     }
 }
 
-fn answer(subagents: &Subagents, session: &SessionKey, arguments: &str) -> String {
+fn answer(subagents: &Subagents, session: &SessionKey, arguments: &str) -> CommandReply {
     match arguments.split_whitespace().collect::<Vec<_>>().as_slice() {
-        [] | ["list"] => list(&subagents.of_session(session)),
-        ["stop", id] if subagents.stop(session, id) => format!("Subagent {id} is stopped."),
-        ["stop", id] => format!("No subagent {id} is at work for this chat. /agents lists them."),
-        _ => USAGE.to_owned(),
+        [] | ["list"] => list(&subagents.of_session(session)).into(),
+        ["stop", id] if subagents.stop(session, id) => format!("Subagent {id} is stopped.").into(),
+        ["stop", id] => CommandReply::refusal(format!(
+            "No subagent {id} is at work for this chat. /agents lists them."
+        )),
+        _ => CommandReply::refusal(USAGE),
     }
 }
 

@@ -62,12 +62,23 @@ pub trait Command: Send + Sync + std::fmt::Debug {
 /// The reply of a command, and an optional follow-up once the reply is durable.
 pub struct CommandReply {
     pub(super) text: String,
+    /// `true` if the command did not do what was asked.
+    pub(super) is_refusal: bool,
     pub(super) then: Option<Box<dyn FnOnce() + Send>>,
     /// Set if the reply is that of a turn, which answers this message again.
     pub(super) retry: Option<RetryInput>,
 }
 
 impl CommandReply {
+    /// Creates the reply of a command that did not do what was asked: it was used wrongly, or it
+    /// failed. Programs see it as a failure.
+    pub fn refusal(text: impl Into<String>) -> Self {
+        Self {
+            is_refusal: true,
+            ..Self::from(text)
+        }
+    }
+
     /// Creates the reply of a command of a lane that answers a message again.
     fn retry(input: RetryInput) -> Self {
         Self {
@@ -91,6 +102,7 @@ impl<T: Into<String>> From<T> for CommandReply {
     fn from(text: T) -> Self {
         Self {
             text: text.into(),
+            is_refusal: false,
             then: None,
             retry: None,
         }

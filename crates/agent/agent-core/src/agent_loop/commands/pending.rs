@@ -40,9 +40,7 @@ impl Command for Pending {
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
-        Ok(answer(context.ledger(), context.message, context.arguments)
-            .await
-            .into())
+        Ok(answer(context.ledger(), context.message, context.arguments).await)
     }
 }
 
@@ -66,19 +64,19 @@ fn read(arguments: &str) -> PendingAction<'_> {
 }
 
 /// Performs the requested action and returns the reply.
-async fn answer(ledger: &dyn Ledger, message: &InboundMessage, arguments: &str) -> String {
+async fn answer(ledger: &dyn Ledger, message: &InboundMessage, arguments: &str) -> CommandReply {
     let done = match read(arguments) {
-        PendingAction::List => list(ledger, message).await,
+        PendingAction::List => list(ledger, message).await.map(CommandReply::from),
         PendingAction::Retry(id) => change(ledger, message, id, PendingChange::Retry).await,
         PendingAction::Drop(id) => change(ledger, message, id, PendingChange::Drop).await,
-        PendingAction::Else => Ok(USAGE.to_owned()),
+        PendingAction::Else => Ok(CommandReply::refusal(USAGE)),
     };
     done.unwrap_or_else(|error| {
         tracing::error!(
             error = &error as &dyn std::error::Error,
             "could not query the ledger for a person"
         );
-        format!("That does not work now: {error}.")
+        CommandReply::refusal(format!("That does not work now: {error}."))
     })
 }
 
@@ -120,8 +118,12 @@ async fn change(
     message: &InboundMessage,
     id: &str,
     change: PendingChange,
-) -> Result<String, BusError> {
-    let unknown = || format!("This chat has no entry {id}. /pending lists what there is.");
+) -> Result<CommandReply, BusError> {
+    let unknown = || {
+        CommandReply::refusal(format!(
+            "This chat has no entry {id}. /pending lists what there is."
+        ))
+    };
     match ledger.show(id).await {
         Ok(entry) if belongs(&entry, message) => {}
         Ok(_) | Err(BusError::Unknown { .. }) => return Ok(unknown()),
@@ -132,11 +134,11 @@ async fn change(
         PendingChange::Drop => (ledger.discard(id).await, "is given up"),
     };
     match changed {
-        Ok(()) => Ok(format!("Entry {id} {done}.")),
+        Ok(()) => Ok(format!("Entry {id} {done}.").into()),
         Err(BusError::Unknown { .. }) => Ok(unknown()),
-        Err(BusError::Conflict { state, .. }) => Ok(format!(
+        Err(BusError::Conflict { state, .. }) => Ok(CommandReply::refusal(format!(
             "Entry {id} is {state}; there is nothing to do about it."
-        )),
+        ))),
         Err(error) => Err(error),
     }
 }

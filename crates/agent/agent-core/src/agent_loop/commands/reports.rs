@@ -121,7 +121,11 @@ impl Command for Summarize {
         let agrees = match context.arguments {
             "" => true,
             "stop" => false,
-            _ => return Ok("/summarize takes no argument but `stop`.".into()),
+            _ => {
+                return Ok(CommandReply::refusal(
+                    "/summarize takes no argument but `stop`.",
+                ));
+            }
         };
         let report = context
             .agent()

@@ -26,10 +26,7 @@ impl Command for SkillCommand {
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
-        Ok(context
-            .agent()
-            .skill_overview(context.arguments)
-            .await
-            .into())
+        let overview = context.agent().skill_overview(context.arguments).await;
+        Ok(overview.map_or_else(CommandReply::refusal, CommandReply::from))
     }
 }
