@@ -320,6 +320,72 @@ async fn failed_turn_ends_with_code_1_in_every_format() {
 }
 
 #[tokio::test]
+async fn refused_command_fails_in_every_format() {
+    let home = Home::new();
+    let run = home
+        .run(&["agent", "--demo", "--json", "-m", "/nonsense"])
+        .await;
+    let rows = events(&run);
+    let reply = rows.iter().find(|row| row["type"] == "reply").unwrap();
+    assert_eq!(reply["ok"], false, "{reply}");
+    let end = json!({"type": "end", "ok": false, "code": 1});
+    assert_eq!((run.code, rows.last()), (1, Some(&end)));
+    let run = home
+        .run(&["agent", "--demo", "-q", "-m", "/status x"])
+        .await;
+    assert_eq!((run.code, run.stdout.as_str()), (1, ""));
+    assert_says(&run.stderr, &["/status takes no arguments."]);
+}
+
+#[tokio::test]
+async fn early_failures_are_printed_as_json() {
+    let home = Home::with_model("http://127.0.0.1:1/v1");
+    for (arguments, code) in [
+        (&["agent", "--json", "-m", " "][..], 2),
+        (&["agent", "--json", "-"], 2),
+        (&["agent", "--json", "-m", "看 👀", "-f", "没有.txt"], 2),
+        (
+            &["--config", "no-such.json", "agent", "--json", "-m", "x"],
+            2,
+        ),
+    ] {
+        let run = home.run(arguments).await;
+        let rows = events(&run);
+        let [.., error, end] = rows.as_slice() else {
+            panic!("{arguments:?}: {run:?}")
+        };
+        assert_eq!(error["type"], "error", "{arguments:?}: {rows:?}");
+        let text = error["text"].as_str().unwrap();
+        assert!(!text.is_empty() && error["remedy"].is_string(), "{error}");
+        assert_eq!(
+            (run.code, end),
+            (code, &json!({"type": "end", "ok": false, "code": code})),
+            "{arguments:?}"
+        );
+        assert_says(&run.stderr, &[text]);
+    }
+    home.write("config.json", "{ broken");
+    for arguments in [
+        &["agent", "--json", "-m", "x"][..],
+        &["agent", "--json", "--lines"],
+    ] {
+        let rows = events(&home.run(arguments).await);
+        let types: Vec<&Value> = rows.iter().map(|row| &row["type"]).collect();
+        assert_eq!(types, ["error", "end"], "{arguments:?}");
+    }
+}
+
+#[tokio::test]
+async fn short_session_name_is_reported_as_its_key() {
+    let home = Home::new();
+    for (session, key) in [("jl", "cli:jl"), ("telegram:7", "telegram:7")] {
+        let arguments = ["agent", "--demo", "--json", "-s", session, "-m", "/status"];
+        let rows = events(&home.run(&arguments).await);
+        assert_eq!(rows[0]["session"], key, "{rows:?}");
+    }
+}
+
+#[tokio::test]
 async fn person_is_informed_if_a_long_message_cannot_be_kept() {
     let model = model_saying("Seen.").await;
     let home = Home::with_model(&model.base_url());

@@ -124,7 +124,7 @@ enum InputMode {
     },
 }
 
-/// Talks to the assistant.
+/// Talks to the assistant. With `--json`, a failure is also printed as JSON.
 ///
 /// # Errors
 /// Returns an error if the assistant cannot start.
@@ -132,8 +132,22 @@ pub(crate) fn agent(
     program: &RuntimeBuilder,
     arguments: AgentArguments,
 ) -> Result<ExitCode, CommandFailure> {
-    let mode = arguments.mode()?;
     let format = arguments.format();
+    let outcome = talk(program, arguments, format);
+    if format == OutputFormat::Json
+        && let Err(failure) = &outcome
+    {
+        terminal::print_failure(failure)?;
+    }
+    outcome
+}
+
+fn talk(
+    program: &RuntimeBuilder,
+    arguments: AgentArguments,
+    format: OutputFormat,
+) -> Result<ExitCode, CommandFailure> {
+    let mode = arguments.mode()?;
     let runtime = program.build()?;
     let config = runtime.config();
     if format != OutputFormat::Quiet {

@@ -4,10 +4,15 @@
 //! protocol of the control socket. Programs ignore types and fields that they do not know, so both
 //! may be added; none is renamed.
 
+use std::io;
+
 use nanobot_escape::visible_json;
 use nanobot_runtime::TerminalEvent;
 use nanobot_runtime::types::TurnActivity;
 use serde_json::{Value, json};
+
+use crate::failure::CommandFailure;
+use crate::output;
 
 /// Returns the first line: the session and the model that answers.
 pub(super) fn start(session: &str, model: &str) -> Value {
@@ -20,13 +25,25 @@ pub(super) fn notice(text: &str) -> Value {
 }
 
 /// Returns the failure of a command that has no reply, and what to try.
-pub(super) fn error(text: &str, remedy: Option<&str>) -> Value {
+fn error(text: &str, remedy: Option<&str>) -> Value {
     json!({"type": "error", "text": text, "remedy": remedy})
 }
 
 /// Returns the last line, with the exit code.
 pub(super) fn end(code: u8) -> Value {
     json!({"type": "end", "ok": code == 0, "code": code})
+}
+
+/// Prints the last lines of a command that failed: the failure, unless it was already reported, and
+/// the end.
+///
+/// # Errors
+/// Returns the error of standard output.
+pub(crate) fn print_failure(failure: &CommandFailure) -> io::Result<()> {
+    if let Some((what, remedy)) = failure.explanation() {
+        output::write_verbatim(&line(&error(what, remedy)))?;
+    }
+    output::write_verbatim(&line(&end(failure.code())))
 }
 
 /// Returns the object of an event.

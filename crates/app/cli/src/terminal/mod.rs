@@ -14,11 +14,13 @@ mod status;
 mod view;
 
 pub(crate) use input::MessageInput;
+pub(crate) use json::print_failure;
 pub(crate) use one_shot::ask_once;
 pub(crate) use piped::answer_lines;
 pub(crate) use printer::OutputFormat;
 pub(crate) use prompt::converse;
 
+use nanobot_runtime::types::TERMINAL_CHANNEL;
 use nanobot_runtime::{ModelChoice, ModelSource, is_command};
 
 use crate::failure::CommandFailure;
@@ -29,6 +31,14 @@ fn is_farewell(line: &str) -> bool {
     ["exit", "quit", "/exit", "/quit", ":q"]
         .iter()
         .any(|farewell| word.eq_ignore_ascii_case(farewell))
+}
+
+/// Returns the whole key of a session: a key without a channel belongs to the terminal.
+fn full_key(session: &str) -> String {
+    match session.contains(':') {
+        true => session.to_owned(),
+        false => format!("{TERMINAL_CHANNEL}:{session}"),
+    }
 }
 
 /// Tells the user which model answers; `None` if it is the configured one.

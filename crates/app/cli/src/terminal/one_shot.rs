@@ -9,9 +9,9 @@ use nanobot_runtime::{
 };
 
 use super::input::MessageInput;
-use super::model_notice;
 use super::printer::{OutputFormat, Printer};
 use super::status::TICK;
+use super::{full_key, model_notice};
 use crate::failure::{CommandFailure, FAILED};
 use crate::signals::Signals;
 
@@ -33,7 +33,7 @@ pub(crate) async fn ask_once(
     };
     let shows = TerminalProgress::of(runtime.config())?;
     let printer = Arc::new(Mutex::new(Printer::of_message(format, shows)));
-    let session = options.session.clone();
+    let session = full_key(&options.session);
     let starting = Arc::clone(&printer);
     let on_start = |model: &ModelChoice, first_run: Option<&FirstRun>| {
         let mut printer = lock(&starting);
@@ -67,9 +67,8 @@ pub(crate) async fn ask_once(
     let answer = match outcome {
         Ok(answer) => answer,
         Err(error) => {
-            let failure = CommandFailure::from(error);
-            printer.fail(&failure)?;
-            return Err(failure);
+            printer.abandon()?;
+            return Err(error.into());
         }
     };
     if let Some(text) = answer.text {

@@ -11,7 +11,7 @@ use nanobot_runtime::{Runtime, Terminal, TerminalEvent, TerminalOptions, Termina
 use tokio::sync::mpsc;
 
 use super::printer::{OutputFormat, Printer};
-use super::{ended, is_command, is_farewell, model_notice};
+use super::{ended, full_key, is_command, is_farewell, model_notice};
 use crate::failure::{CommandFailure, FAILED};
 use crate::signals::Signals;
 
@@ -25,15 +25,8 @@ pub(crate) async fn answer_lines(
     format: OutputFormat,
 ) -> Result<ExitCode, CommandFailure> {
     let mut printer = Printer::of_lines(format, TerminalProgress::of(runtime.config())?);
-    let session = options.session.clone();
-    let terminal = match Terminal::start(runtime, options).await {
-        Ok(terminal) => terminal,
-        Err(error) => {
-            let failure = CommandFailure::from(error);
-            printer.fail(&failure)?;
-            return Err(failure);
-        }
-    };
+    let session = full_key(&options.session);
+    let terminal = Terminal::start(runtime, options).await?;
     printer.start(&session, &terminal.model().to_string());
     if let Some(first_run) = terminal.first_run() {
         printer.note(&first_run.to_string());
@@ -70,7 +63,7 @@ async fn answer_with(
     };
     let printed = match &outcome {
         Ok(code) => printer.end(*code),
-        Err(failure) => printer.fail(failure),
+        Err(_) => printer.abandon(),
     };
     tokio::select! {
         () = terminal.shut_down() => {}

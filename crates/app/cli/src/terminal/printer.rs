@@ -8,7 +8,6 @@ use super::json;
 use super::live::LiveScreen;
 use super::render::{Layout, Style};
 use super::view::{View, ViewPiece};
-use crate::failure::CommandFailure;
 use crate::output::{self, Palette};
 
 /// Form of the output.
@@ -160,18 +159,13 @@ impl Printer {
         self.outcome()
     }
 
-    /// Like [`end`](Self::end), for a conversation that failed before there was a reply.
+    /// Prints what is left of an interrupted reply. The caller of the command reports the failure.
     ///
     /// # Errors
     /// Returns the first error of standard output.
-    pub(super) fn fail(&mut self, failure: &CommandFailure) -> io::Result<()> {
+    pub(super) fn abandon(&mut self) -> io::Result<()> {
         self.leave();
-        if self.format == OutputFormat::Json
-            && let Some((what, remedy)) = failure.explanation()
-        {
-            self.print_json(&json::error(what, remedy));
-        }
-        self.end(failure.code())
+        self.outcome()
     }
 
     /// Returns the first error of standard output.
