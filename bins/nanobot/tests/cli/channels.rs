@@ -206,7 +206,7 @@ async fn login_enables_a_channel_of_a_running_gateway() {
         &[
             "token: the bot's token",
             "@BotFather",
-            "nothing was written",
+            "Nothing was written",
             "refuses",
             "try:",
         ],

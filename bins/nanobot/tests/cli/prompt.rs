@@ -104,6 +104,17 @@ impl Screen {
         size: (u16, u16),
         variables: &[(&str, &str)],
     ) -> Self {
+        Self::open_from(home, arguments, size, variables, None)
+    }
+
+    /// Opens a terminal for a program whose standard input may be a file.
+    pub(crate) fn open_from(
+        home: &Home,
+        arguments: &[&str],
+        size: (u16, u16),
+        variables: &[(&str, &str)],
+        input: Option<File>,
+    ) -> Self {
         let OpenptyResult { master, slave } = terminal(size);
         let stdio = || Stdio::from(slave.try_clone().unwrap());
         let before = tcgetattr(&slave).unwrap();
@@ -114,7 +125,7 @@ impl Screen {
             .env("TERM", "xterm-256color")
             .envs(variables.iter().copied())
             .process_group(0)
-            .stdin(stdio())
+            .stdin(input.map_or_else(stdio, Stdio::from))
             .stdout(stdio())
             .stderr(stdio());
         let child = program.spawn().unwrap();
@@ -557,9 +568,11 @@ async fn setup_asks_and_writes_at_the_end() {
     screen.wait_for("(it is not shown): ");
     screen.type_in("wrong\r");
     screen.wait_for("It does not work");
-    screen.wait_for("Keep it anyway? [y/N] ");
+    screen.wait_for("Try again? [Y/n] ");
     screen.type_in("\r");
-    screen.wait_for("(it is not shown): ");
+    screen.wait_for("Address (Enter: ");
+    screen.type_in("\r");
+    screen.wait_for("Enter keeps it): ");
     screen.type_in("key-of-ann\r");
     screen.wait_for("It works.");
     screen.wait_for("1. scripted-model (default)");
@@ -577,6 +590,8 @@ async fn setup_asks_and_writes_at_the_end() {
     screen.wait_for("Write this? [Y/n] ");
     assert_eq!(home.names("."), Vec::<String>::new(), "nothing yet");
     screen.type_in("\r");
+    screen.wait_for("Talk now? [Y/n] ");
+    screen.type_in("n\r");
     assert_eq!(screen.end(), Some(0), "{}", screen.text);
     assert!(!screen.text.contains("key-of-ann"), "{}", screen.text);
     assert!(screen.is_in_first_mode(), "{}", screen.text);

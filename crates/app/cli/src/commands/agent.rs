@@ -12,6 +12,9 @@ use crate::failure::CommandFailure;
 use crate::terminal::{MessageInput, OutputFormat};
 use crate::{logs, output, serve, terminal};
 
+/// The conversation of the terminal.
+const DEFAULT_SESSION: &str = "cli:direct";
+
 /// Options of `agent`.
 #[derive(Debug, Args)]
 pub(crate) struct AgentArguments {
@@ -34,7 +37,7 @@ pub(crate) struct AgentArguments {
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
     /// Conversation to continue
-    #[arg(short, long, value_name = "KEY", default_value = "cli:direct")]
+    #[arg(short, long, value_name = "KEY", default_value = DEFAULT_SESSION)]
     session: String,
     /// Render Markdown on a terminal (the default)
     #[arg(long, overrides_with = "no_markdown")]
@@ -108,6 +111,28 @@ impl AgentArguments {
         }
         Ok(InputMode::Prompt)
     }
+}
+
+/// Opens the prompt, as `agent` without options does on a terminal.
+///
+/// # Errors
+/// Returns an error if the assistant cannot start.
+pub(crate) fn open_prompt(program: &RuntimeBuilder) -> Result<ExitCode, CommandFailure> {
+    let arguments = AgentArguments {
+        input: None,
+        message: None,
+        files: Vec::new(),
+        lines: false,
+        json: false,
+        quiet: false,
+        session: DEFAULT_SESSION.to_owned(),
+        markdown: false,
+        no_markdown: false,
+        logs: false,
+        no_logs: false,
+        demo: false,
+    };
+    agent(program, arguments)
 }
 
 /// Source of the messages.

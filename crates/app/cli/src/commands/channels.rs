@@ -13,6 +13,7 @@ use super::block_on;
 use crate::failure::{CommandFailure, FAILED, USAGE};
 use crate::output::{self, sanitize};
 use crate::signals::Signals;
+use crate::terminal::fitted_to_terminal;
 use crate::{ask, serve};
 
 /// Maximum time to wait for an action that the user takes elsewhere.
@@ -222,13 +223,9 @@ pub(super) async fn ask_and_check(
             }
             Ok(None) => {}
             Err(why) => {
-                let what = format!(
-                    "nothing was written, because {name} cannot be used so: {}",
-                    sanitize(&why)
-                );
                 return Err(CommandFailure::new(
-                    what,
-                    "Try again, or add --no-probe to write it without asking the platform.",
+                    format!("{name} cannot be used like this: {}", sanitize(&why)),
+                    "Nothing was written. Try again, or add --no-probe to write it without asking the platform.",
                 ));
             }
         }
@@ -290,6 +287,7 @@ async fn ask_for_credentials(name: &str, login: &mut ChannelLogin) -> Result<(),
             ""
         };
         let question = format!("{}: {}{keep}\n> ", credential.key, credential.about);
+        let question = fitted_to_terminal(&question);
         let answer = if credential.is_secret {
             ask::secret(&question).await?
         } else {

@@ -24,6 +24,7 @@ use nanobot_runtime::types::TERMINAL_CHANNEL;
 use nanobot_runtime::{ModelChoice, ModelSource, is_command};
 
 use crate::failure::CommandFailure;
+use crate::output;
 
 /// `true` if a line ends the conversation at a prompt or in a pipe.
 fn is_farewell(line: &str) -> bool {
@@ -39,6 +40,21 @@ fn full_key(session: &str) -> String {
         true => session.to_owned(),
         false => format!("{TERMINAL_CHANNEL}:{session}"),
     }
+}
+
+/// Returns text whose lines are broken between words at the width of the terminal, for questions and
+/// hints. Spaces at the end are kept.
+pub(crate) fn fitted_to_terminal(text: &str) -> String {
+    match crossterm::terminal::size() {
+        Ok((width, _)) if width > 0 && output::is_terminal() => fitted(text, usize::from(width)),
+        _ => text.to_owned(),
+    }
+}
+
+fn fitted(text: &str, columns: usize) -> String {
+    let spaces = text.chars().rev().take_while(|letter| *letter == ' ');
+    let end = " ".repeat(spaces.count());
+    render::wrapped(text, columns) + &end
 }
 
 /// Tells the user which model answers; `None` if it is the configured one.
@@ -91,6 +107,16 @@ mod tests {
         ] {
             assert_eq!(is_command(line), expected, "{line:?}");
         }
+    }
+
+    #[test]
+    fn questions_are_wrapped_and_keep_their_last_space() {
+        assert_eq!(
+            fitted("\nWhat shall I call you? ", 12),
+            "\nWhat shall I\ncall you? "
+        );
+        assert_eq!(fitted("你好世界 [Y/n] ", 8), "你好世界\n[Y/n] ");
+        assert_eq!(fitted("> ", 40), "> ");
     }
 
     #[test]

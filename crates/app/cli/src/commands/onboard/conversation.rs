@@ -50,7 +50,54 @@ pub(super) struct SetupAnswers {
     pub(super) service: bool,
 }
 
-/// Asks everything and returns the answers; `None` if the user does not confirm them.
+/// A part of the conversation that can be repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Provider,
+    Person,
+    Channel,
+    Service,
+}
+
+impl Step {
+    /// Returns the name in the list of answers to change.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Provider => "provider and model",
+            Self::Person => "name and time zone",
+            Self::Channel => "chat platform",
+            Self::Service => "service",
+        }
+    }
+
+    /// `true` if there is something to ask.
+    fn applies(self, host: &impl SetupHost) -> bool {
+        match self {
+            Self::Provider => true,
+            Self::Person => host.has_open_profile(),
+            Self::Channel => !host.platforms().is_empty(),
+            Self::Service => host.has_services(),
+        }
+    }
+
+    /// Asks its questions and replaces its answers.
+    async fn ask(
+        self,
+        talk: &mut impl Dialogue,
+        host: &mut impl SetupHost,
+        answers: &mut SetupAnswers,
+    ) -> Result<(), Interruption> {
+        match self {
+            Self::Provider => provider_and_model(talk, host, answers).await,
+            Self::Person => person(talk, host, answers).await,
+            Self::Channel => channel(talk, host, answers).await,
+            Self::Service => service(talk, answers).await,
+        }
+    }
+}
+
+/// Asks everything and returns the answers; `None` if the user does not confirm them. Answers can
+/// be changed before that.
 ///
 /// # Errors
 /// Returns [`Interruption`] if the user ends the input, or a question cannot be asked.
@@ -60,20 +107,48 @@ pub(super) async fn converse(
 ) -> Result<Option<SetupAnswers>, Interruption> {
     talk.say("Enter skips a question and keeps what is set. Nothing is written before the end.")?;
     let mut answers = SetupAnswers::default();
-    provider_and_model(talk, host, &mut answers).await?;
-    person(talk, host, &mut answers).await?;
-    channel(talk, host, &mut answers).await?;
-    if host.has_services() {
-        talk.say("\nA service answers chats while no terminal is open.")?;
-        let question = "Install the gateway as a service? [y/N] ";
-        answers.service = yes(talk, question).await? == Some(true);
+    let mut steps = vec![Step::Provider, Step::Person, Step::Channel, Step::Service];
+    steps.retain(|step| step.applies(host));
+    for step in &steps {
+        step.ask(talk, host, &mut answers).await?;
     }
-    talk.say("\nSummary:")?;
-    for summary in summarize(&answers) {
-        talk.say(&format!("  {summary}"))?;
+    loop {
+        talk.say("\nSummary:")?;
+        for summary in summarize(&answers) {
+            talk.say(&format!("  {summary}"))?;
+        }
+        if yes(talk, "Write this? [Y/n] ").await?.unwrap_or(true) {
+            return Ok(Some(answers));
+        }
+        match step_to_change(talk, &steps).await? {
+            Some(step) => step.ask(talk, host, &mut answers).await?,
+            None => return Ok(None),
+        }
     }
-    let confirmed = yes(talk, "Write this? [Y/n] ").await?.unwrap_or(true);
-    Ok(confirmed.then_some(answers))
+}
+
+/// Asks which answers to change; `None` if nothing is to be written.
+async fn step_to_change(
+    talk: &mut impl Dialogue,
+    steps: &[Step],
+) -> Result<Option<Step>, Interruption> {
+    talk.say("\nWhich answer do you want to change?")?;
+    let entries: Vec<Entry> = steps
+        .iter()
+        .map(|step| Entry::named(step.label()))
+        .collect();
+    let chosen = choose(talk, &entries, "Enter leaves, and writes nothing", false).await?;
+    Ok(match chosen {
+        Choice::Entry(index) => steps.get(index).copied(),
+        Choice::Skipped | Choice::Other(_) => None,
+    })
+}
+
+async fn service(talk: &mut impl Dialogue, answers: &mut SetupAnswers) -> Result<(), Interruption> {
+    talk.say("\nA service answers chats while no terminal is open.")?;
+    let question = "Install the gateway as a service? [y/N] ";
+    answers.service = yes(talk, question).await? == Some(true);
+    Ok(())
 }
 
 fn summarize(answers: &SetupAnswers) -> Vec<String> {
@@ -128,6 +203,7 @@ async fn provider_and_model(
     host: &impl SetupHost,
     answers: &mut SetupAnswers,
 ) -> Result<(), Interruption> {
+    (answers.provider, answers.model) = (None, None);
     let offers = host.providers().await?;
     let configured = host.configured();
     let entries: Vec<Entry> = offers.iter().map(entry_of).collect();
@@ -181,7 +257,7 @@ fn entry_of(offer: &OfferedProvider) -> Entry {
     }
 }
 
-/// Asks for what a provider needs and tries it; `None` if the user skips it.
+/// Asks for what a provider needs and tries it, until it works; `None` if the user skips it.
 async fn set_up(
     talk: &mut impl Dialogue,
     host: &impl SetupHost,
@@ -196,17 +272,17 @@ async fn set_up(
         api_base: offer.api_base.clone(),
     };
     let is_open_server = !offer.needs_key && offer.api_base.is_none();
-    if is_open_server {
-        let Some(address) = line(talk, "Address (http://host:port/v1): ").await? else {
-            return skip(talk);
-        };
-        answer.api_base = Some(address);
-    }
+    let asks_key = offer.needs_key || is_open_server;
+    let mut is_repeated = false;
     loop {
-        let asks_key = offer.needs_key || is_open_server;
-        if asks_key && answer.key.is_none() {
-            let question = format!("Key of {} (it is not shown): ", offer.label);
-            answer.key = secret(talk, &question).await?;
+        if is_open_server {
+            answer.api_base = address(talk, answer.api_base).await?;
+            if answer.api_base.is_none() {
+                return skip(talk);
+            }
+        }
+        if asks_key && (answer.key.is_none() || is_repeated) {
+            answer.key = key(talk, offer, answer.key).await?;
             if answer.key.is_none() && offer.needs_key && !keeps_key(host, offer) {
                 return skip(talk);
             }
@@ -223,22 +299,52 @@ async fn set_up(
             }
             Err(why) => {
                 talk.say(&format!("It does not work: {why}"))?;
-                talk.say("Check the key and the network; vendors show keys on their sites.")?;
-                if yes(talk, "Keep it anyway? [y/N] ").await? == Some(true) {
-                    return Ok(Some((answer, ProviderTrial::default())));
-                }
-                if !asks_key {
+                talk.say(if is_open_server {
+                    "Check the address, the key and the network."
+                } else {
+                    "Check the key and the network; vendors show keys on their sites."
+                })?;
+                if !tries_again(talk).await? {
+                    if yes(talk, "Keep it anyway? [y/N] ").await? == Some(true) {
+                        return Ok(Some((answer, ProviderTrial::default())));
+                    }
                     return skip(talk);
                 }
-                talk.say("Enter another key, or Enter to skip.")?;
-                let question = format!("Key of {} (it is not shown): ", offer.label);
-                answer.key = secret(talk, &question).await?;
-                if answer.key.is_none() {
-                    return skip(talk);
-                }
+                is_repeated = true;
             }
         }
     }
+}
+
+/// Asks for the address of a server. Enter keeps an earlier answer; without one it skips.
+async fn address(
+    talk: &mut impl Dialogue,
+    given: Option<String>,
+) -> Result<Option<String>, Interruption> {
+    let question = match &given {
+        Some(base) => format!("Address (Enter: {base}): "),
+        None => "Address (http://host:port/v1): ".to_owned(),
+    };
+    Ok(line(talk, &question).await?.or(given))
+}
+
+/// Asks for a key. Enter keeps an earlier answer.
+async fn key(
+    talk: &mut impl Dialogue,
+    offer: &OfferedProvider,
+    given: Option<String>,
+) -> Result<Option<String>, Interruption> {
+    let kept = match given.as_deref() {
+        Some(key) if is_reference(key) => format!("; Enter: {key}"),
+        Some(_) => "; Enter keeps it".to_owned(),
+        None => String::new(),
+    };
+    let question = format!("Key of {} (it is not shown{kept}): ", offer.label);
+    Ok(secret(talk, &question).await?.or(given))
+}
+
+async fn tries_again(talk: &mut impl Dialogue) -> Result<bool, Interruption> {
+    Ok(yes(talk, "Try again? [Y/n] ").await?.unwrap_or(true))
 }
 
 /// `true` if the provider is the configured one, so that its key may stay.
@@ -300,9 +406,7 @@ async fn person(
     host: &impl SetupHost,
     answers: &mut SetupAnswers,
 ) -> Result<(), Interruption> {
-    if !host.has_open_profile() {
-        return Ok(());
-    }
+    (answers.user, answers.zone) = (None, None);
     answers.user = line(talk, "\nWhat shall I call you? ").await?;
     loop {
         let question = format!("Your time zone (Enter: {}): ", host.host_zone());
@@ -324,10 +428,8 @@ async fn channel(
     host: &mut impl SetupHost,
     answers: &mut SetupAnswers,
 ) -> Result<(), Interruption> {
+    answers.channel = None;
     let platforms = host.platforms();
-    if platforms.is_empty() {
-        return Ok(());
-    }
     let entries: Vec<Entry> = platforms.iter().map(|name| Entry::named(name)).collect();
     talk.say("\nWhich chat platform?")?;
     let Choice::Entry(index) = choose(talk, &entries, "Enter skips", false).await? else {
@@ -336,13 +438,20 @@ async fn channel(
     let Some(platform) = platforms.get(index) else {
         return Ok(());
     };
-    match host.log_in(platform).await {
-        Ok(()) => answers.channel = Some(platform.clone()),
-        Err(why) => talk.say(&format!(
-            "{why}\nSkipped. Later: nanobot channels login {platform}"
-        ))?,
+    loop {
+        let Err(why) = host.log_in(platform).await else {
+            answers.channel = Some(platform.clone());
+            return Ok(());
+        };
+        talk.say(&format!("It does not work: {why}"))?;
+        if !tries_again(talk).await? {
+            return talk
+                .say(&format!(
+                    "Skipped. Later: nanobot channels login {platform}"
+                ))
+                .map_err(Interruption::from);
+        }
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -388,6 +497,8 @@ mod tests {
     #[derive(Default)]
     struct World {
         configured: Option<(String, Option<String>)>,
+        /// Number of logins to Telegram that fail before one works.
+        login_failures: usize,
     }
 
     fn offer(name: &str) -> OfferedProvider {
@@ -413,7 +524,12 @@ mod tests {
                 variable: Some("ANTHROPIC_API_KEY".to_owned()),
                 ..offer("anthropic")
             };
-            Ok(vec![server, keyed, offer("openai")])
+            let custom = OfferedProvider {
+                needs_key: false,
+                default_model: None,
+                ..offer("custom")
+            };
+            Ok(vec![server, keyed, offer("openai"), custom])
         }
 
         fn configured(&self) -> Option<(String, Option<String>)> {
@@ -423,6 +539,9 @@ mod tests {
         async fn try_provider(&self, answer: &ProviderAnswer) -> Result<ProviderTrial, String> {
             if answer.key.as_deref() == Some("bad") {
                 return Err("not authorised".to_owned());
+            }
+            if answer.api_base.as_deref() == Some("http://wrong/v1") {
+                return Err("connection failed".to_owned());
             }
             let mut models: Vec<String> = (1..=20).map(|index| format!("model-{index}")).collect();
             models.push(format!("{}-best-2026", answer.name));
@@ -450,8 +569,11 @@ mod tests {
 
         async fn log_in(&mut self, platform: &str) -> Result<(), String> {
             match platform {
-                "telegram" => Ok(()),
-                _ => Err("the token is needed".to_owned()),
+                "telegram" if self.login_failures == 0 => Ok(()),
+                _ => {
+                    self.login_failures = self.login_failures.saturating_sub(1);
+                    Err("the token is needed".to_owned())
+                }
             }
         }
 
@@ -514,7 +636,7 @@ mod tests {
     #[tokio::test]
     async fn refused_key_is_asked_again_or_kept() {
         let answers = [
-            "openai", "bad", "n", "good", "model-1", "model-11", "", "slack", "", "",
+            "openai", "bad", "", "good", "model-1", "model-11", "", "slack", "n", "", "",
         ];
         let (outcome, shown) = run(World::default(), &answers).await;
         let expected = SetupAnswers {
@@ -534,7 +656,7 @@ mod tests {
         assert!(!shown.contains("good"), "{shown}");
         assert!(shown.contains("nanobot channels login slack"), "{shown}");
 
-        let kept = ["openai", "bad", "y", "mine", "y", "", "", "", "", ""];
+        let kept = ["openai", "bad", "n", "y", "mine", "y", "", "", "", "", ""];
         let (outcome, _) = run(World::default(), &kept).await;
         let outcome = outcome.unwrap().unwrap();
         assert_eq!(outcome.provider, provider("openai", Some("bad"), None));
@@ -566,13 +688,103 @@ mod tests {
     async fn second_run_keeps_what_is_set() {
         let world = || World {
             configured: Some(("openai".to_owned(), Some("model-7".to_owned()))),
+            ..World::default()
         };
         let (outcome, shown) = run(world(), &["", "", "", "", "y"]).await;
         assert_eq!(outcome.unwrap(), Some(SetupAnswers::default()));
         assert!(shown.contains("Enter keeps openai"), "{shown}");
         assert!(shown.contains("Enter keeps model-7"), "{shown}");
-        let (outcome, _) = run(world(), &["", "model-8", "", "", "n"]).await;
+        let (outcome, _) = run(world(), &["", "model-8", "", "", "n", ""]).await;
         assert_eq!(outcome.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn wrong_address_is_asked_again_with_its_key() {
+        let answers = [
+            "custom",
+            "http://wrong/v1",
+            "钥匙",
+            "",
+            "http://right/v1",
+            "",
+            "model-2",
+            "",
+            "",
+            "",
+            "",
+            "",
+        ];
+        let (outcome, shown) = run(World::default(), &answers).await;
+        assert_eq!(
+            outcome.unwrap().unwrap().provider,
+            provider("custom", Some("钥匙"), Some("http://right/v1"))
+        );
+        for part in ["connection failed", "Address (Enter: http://wrong/v1)"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        assert!(!shown.contains("钥匙"), "{shown}");
+        // The same address again, then neither another try nor that one.
+        let answers = [
+            "custom",
+            "http://wrong/v1",
+            "",
+            "",
+            "",
+            "",
+            "n",
+            "n",
+            "",
+            "",
+            "",
+            "",
+            "",
+        ];
+        let (outcome, shown) = run(World::default(), &answers).await;
+        assert_eq!(outcome.unwrap(), Some(SetupAnswers::default()));
+        assert_eq!(shown.matches("connection failed").count(), 2, "{shown}");
+    }
+
+    #[tokio::test]
+    async fn failed_login_is_repeated() {
+        let world = World {
+            login_failures: 2,
+            ..World::default()
+        };
+        let answers = ["", "", "", "telegram", "", "y", "", ""];
+        let (outcome, shown) = run(world, &answers).await;
+        let channel = outcome.unwrap().unwrap().channel;
+        assert_eq!(channel.as_deref(), Some("telegram"), "{shown}");
+        assert!(!shown.contains("Skipped"), "{shown}");
+    }
+
+    #[tokio::test]
+    async fn answers_can_be_changed_before_they_are_written() {
+        let answers = [
+            "openai",
+            "good",
+            "model-1",
+            "Ann",
+            "",
+            "",
+            "",
+            "n",
+            "name",
+            "安娜 🌸",
+            "",
+            "n",
+            "1",
+            "anthropic",
+            "",
+            "y",
+        ];
+        let (outcome, shown) = run(World::default(), &answers).await;
+        let answers = outcome.unwrap().unwrap();
+        assert_eq!(answers.user.as_deref(), Some("安娜 🌸"));
+        assert_eq!(
+            answers.model,
+            Some(("anthropic".to_owned(), "anthropic-best".to_owned()))
+        );
+        assert_eq!(shown.matches("Write this?").count(), 3, "{shown}");
     }
 
     #[tokio::test]

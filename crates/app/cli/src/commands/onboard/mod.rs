@@ -16,8 +16,9 @@ use nanobot_runtime::{
 };
 
 use self::conversation::{SetupAnswers, converse};
-use self::dialogue::Interruption;
+use self::dialogue::{Interruption, yes};
 use self::terminal::{HomeHost, TerminalDialogue};
+use super::agent::open_prompt;
 use super::{block_on, gateway, skills};
 use crate::failure::{CommandFailure, FAILED};
 use crate::signals::Signals;
@@ -94,10 +95,35 @@ pub(crate) fn onboard(
         skills::ask_at_first_run(&runtime)?;
     }
     serve::warn_of_skills(&runtime);
-    if service {
-        return gateway::install_service(program);
+    let code = match service {
+        true => gateway::install_service(program)?,
+        false => ExitCode::SUCCESS,
+    };
+    if asks && has_provider {
+        return offer_conversation(program, code);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
+}
+
+/// Asks if the prompt is to be opened, and opens it. Returns `code` if it is not.
+fn offer_conversation(
+    program: &RuntimeBuilder,
+    code: ExitCode,
+) -> Result<ExitCode, CommandFailure> {
+    let answer = block_on(async {
+        let mut signals = Signals::listen()?;
+        let mut talk = TerminalDialogue;
+        tokio::select! {
+            answer = yes(&mut talk, "\nTalk now? [Y/n] ") => Ok(Ok(answer)),
+            code = signals.next() => Ok(Err(ExitCode::from(code))),
+        }
+    })?;
+    match answer {
+        Ok(Ok(answer)) if answer.unwrap_or(true) => open_prompt(program),
+        Ok(Err(Interruption::Failed(failure))) => Err(failure),
+        Ok(Ok(_) | Err(Interruption::Ended)) => Ok(code),
+        Err(code) => Ok(code),
+    }
 }
 
 /// Loads the configuration. With `replaces`, a file that cannot be parsed counts as empty.

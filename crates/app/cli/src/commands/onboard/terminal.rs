@@ -12,6 +12,7 @@ use super::dialogue::{Dialogue, Interruption};
 use crate::ask;
 use crate::commands::channels;
 use crate::output::{self, sanitize};
+use crate::terminal::fitted_to_terminal;
 
 /// Asks on the terminal.
 #[derive(Debug)]
@@ -19,22 +20,22 @@ pub(super) struct TerminalDialogue;
 
 impl Dialogue for TerminalDialogue {
     async fn ask(&mut self, question: &str) -> io::Result<Option<String>> {
-        ask::line(&sanitize_lines(question)).await
+        ask::line(&fitted(question)).await
     }
 
     async fn ask_secret(&mut self, question: &str) -> io::Result<Option<String>> {
-        ask::secret(&sanitize_lines(question)).await
+        ask::secret(&fitted(question)).await
     }
 
     fn say(&mut self, text: &str) -> io::Result<()> {
-        output::line(&sanitize_lines(text))
+        output::line(&fitted(text))
     }
 }
 
-/// Sanitizes every line: names of models and errors come from servers.
-fn sanitize_lines(text: &str) -> String {
+/// Sanitizes every line, because names of models and errors come from servers, and wraps it.
+fn fitted(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(sanitize).collect();
-    lines.join("\n")
+    fitted_to_terminal(&lines.join("\n"))
 }
 
 /// This home and the network.
@@ -86,7 +87,11 @@ impl SetupHost for HomeHost<'_> {
         let login = ChannelLogin::new(self.runtime, platform, None);
         let mut login = login.map_err(|error| error.to_string())?;
         let checked = channels::ask_and_check(platform, &mut login, true).await;
-        checked.map_err(|failure| failure.to_string())?;
+        // The remedy names an option that this command does not have.
+        checked.map_err(|failure| match failure.explanation() {
+            Some((what, _)) => what.to_owned(),
+            None => failure.to_string(),
+        })?;
         self.login = Some(login);
         Ok(())
     }
