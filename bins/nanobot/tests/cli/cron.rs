@@ -128,7 +128,7 @@ async fn cron_add_prints_next_run_zone_and_limitations() {
         &added.stderr,
         &[
             "`--deliver` with `--channel` and `--to`",
-            "No gateway runs now",
+            "No gateway runs now. Only `nanobot gateway` or an open prompt (`nanobot agent`) fires it.",
         ],
     );
     assert!(!added.stderr.contains("It runs every"), "{}", added.stderr);
@@ -171,9 +171,23 @@ async fn cron_add_prints_next_run_zone_and_limitations() {
         &delivered.stderr,
         &[
             "No channel called `pigeons` is enabled here",
-            "No gateway runs now",
+            "No gateway runs now. Only `nanobot gateway` fires it.",
         ],
     );
+    for (job, expected) in [
+        (
+            &added,
+            "`nanobot gateway` or an open prompt (`nanobot agent`)",
+        ),
+        (&delivered, "`nanobot gateway`"),
+    ] {
+        let (_, rest) = job.stdout.split_once("(id: ").unwrap();
+        let (id, _) = rest.split_once(')').unwrap();
+        assert_eq!(
+            home.run(&["cron", "run", id]).await.stdout,
+            format!("Job {id} runs as soon as {expected} of this home sees it.\n")
+        );
+    }
 }
 
 #[tokio::test]

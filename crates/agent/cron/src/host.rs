@@ -9,7 +9,6 @@ use std::io;
 use std::path::Path;
 
 use nanobot_disk::{LocalDisk, NewFolders};
-use nanobot_types::TERMINAL_CHANNEL;
 use tokio::sync::mpsc;
 
 use crate::job::Job;
@@ -35,10 +34,7 @@ impl JobHost {
     pub(crate) fn can_fire(&self, job: &Job) -> bool {
         match self {
             Self::Gateway => true,
-            Self::Prompt { .. } => {
-                let channel = job.payload.channel.as_deref().unwrap_or_default();
-                channel.is_empty() || channel == TERMINAL_CHANNEL
-            }
+            Self::Prompt { .. } => job.is_for_terminal(),
             Self::Other => false,
         }
     }

@@ -4,7 +4,7 @@
 //! kept. A job that cannot be parsed stays in the file unchanged and does not run.
 
 use chrono::{DateTime, Utc};
-use nanobot_types::{DeliveryContext, DeliveryWish, JobId, Map, MessageId};
+use nanobot_types::{DeliveryContext, DeliveryWish, JobId, Map, MessageId, TERMINAL_CHANNEL};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -362,6 +362,13 @@ impl JobState {
 }
 
 impl Job {
+    /// `true` if it writes to no channel but the terminal, so that an open prompt can fire it.
+    #[must_use]
+    pub fn is_for_terminal(&self) -> bool {
+        let channel = self.payload.channel.as_deref().unwrap_or_default();
+        channel.is_empty() || channel == TERMINAL_CHANNEL
+    }
+
     /// Creates a job with a new id at the time `now`.
     #[must_use]
     pub fn new(name: &str, schedule: JobSchedule, payload: Payload, now: DateTime<Utc>) -> Self {

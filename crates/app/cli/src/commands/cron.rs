@@ -154,8 +154,9 @@ pub(crate) fn cron(
         CronCommand::Run { id } => {
             let job = store.run_now(&id, now).map_err(|error| failed(&error))?;
             format!(
-                "Job {} runs as soon as a gateway of this home sees it.\n",
-                job.id
+                "Job {} runs as soon as {} of this home sees it.\n",
+                job.id,
+                firing_host(&job)
             )
         }
         CronCommand::Pause { id } => {
@@ -281,13 +282,24 @@ fn hints(
     match gateway {
         Ok(Some(_)) => {}
         Ok(None) => {
-            hints.push("No gateway runs now. Jobs run while `nanobot gateway` does.".to_owned());
+            hints.push(format!(
+                "No gateway runs now. Only {} fires it.",
+                firing_host(job)
+            ));
         }
         Err(error) => hints.push(format!(
             "The job is written down, but {error}: `nanobot doctor` says what to do."
         )),
     }
     Ok(hints)
+}
+
+/// Returns the programs that fire a job.
+fn firing_host(job: &Job) -> &'static str {
+    match job.is_for_terminal() {
+        true => "`nanobot gateway` or an open prompt (`nanobot agent`)",
+        false => "`nanobot gateway`",
+    }
 }
 
 /// Returns a sentence about the chat that receives the answers of a job.
