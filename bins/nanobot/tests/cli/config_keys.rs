@@ -177,7 +177,12 @@ async fn refused_values_leave_the_file_unchanged() {
         (
             "cron.timezone",
             "Mars/Base",
-            &["nothing was written", "Mars/Base"],
+            &["nothing was written: cron.timezone", "Mars/Base"],
+        ),
+        (
+            "agents.defaults.timezone",
+            "日本",
+            &["nothing was written: agents.defaults.timezone", "日本"],
         ),
     ] {
         let run = home.run(&["config", "set", key, value]).await;

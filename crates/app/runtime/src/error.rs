@@ -71,8 +71,14 @@ pub enum RuntimeError {
         source: KeyError,
     },
     /// The time zone is unknown.
-    #[error("cron.timezone")]
-    Zone(#[from] nanobot_cron::ScheduleError),
+    #[error("{key}")]
+    Zone {
+        /// The key that names it.
+        key: &'static str,
+        /// The cause.
+        #[source]
+        source: nanobot_cron::ScheduleError,
+    },
     /// The proxy cannot be used.
     #[error("the proxy cannot be used")]
     Proxy(#[from] ProxyError),
@@ -247,7 +253,7 @@ impl RuntimeError {
                 Some("`nanobot pairing list` shows who waits; they get a new code when they write again.".to_owned())
             }
             Self::Pairing(_) => Some("Look at that file, and at its permissions.".to_owned()),
-            Self::Zone(_) => Some("Write an IANA name, such as Europe/Paris.".to_owned()),
+            Self::Zone { .. } => Some("Write an IANA name, such as Europe/Paris.".to_owned()),
             Self::DuplicateProvider { .. } | Self::Proxy(_) | Self::Context(_) | Self::Tools(_) | Self::Commands(_) | Self::Server(_) => None,
         }
     }
@@ -263,7 +269,7 @@ impl RuntimeError {
             | Self::PluggedIn { .. }
             | Self::Key { .. }
             | Self::Proxy(_)
-            | Self::Zone(_)
+            | Self::Zone { .. }
             | Self::Tools(_)
             | Self::Channels(_)
             | Self::Attachment { .. }

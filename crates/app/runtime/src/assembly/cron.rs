@@ -77,10 +77,15 @@ impl JobScheduling {
             timezone: agent_timezone,
             ..
         } = config.section("agents.defaults")?;
-        let zone = timezone
-            .or(agent_timezone)
-            .as_deref()
-            .map_or_else(|| Ok(host_zone()), zone_named)?;
+        let named = timezone
+            .map(|name| ("cron.timezone", name))
+            .or_else(|| agent_timezone.map(|name| ("agents.defaults.timezone", name)));
+        let zone = match named {
+            Some((key, name)) => {
+                zone_named(&name).map_err(|source| RuntimeError::Zone { key, source })?
+            }
+            None => host_zone(),
+        };
         Ok(Self {
             store: JobStore::new(config.paths().cron_store.clone()),
             zone,

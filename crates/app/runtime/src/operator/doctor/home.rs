@@ -167,7 +167,7 @@ fn jobs(list: &mut FindingList, config: &Config) {
     let scheduling = match JobScheduling::of(config) {
         Ok(scheduling) => scheduling,
         Err(error) => {
-            let remedy = "Write an IANA name such as Europe/Berlin, or remove cron.timezone to use this computer's.";
+            let remedy = "Write an IANA name such as Europe/Berlin, or remove the key to use the zone of this computer.";
             return list.fault("cron.timezone", chain(&error), remedy);
         }
     };
