@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 use crate::gateway::Running;
+use crate::prompt::Screen;
 use crate::support::{DEADLINE, Home, assert_says, until};
 
 #[tokio::test]
@@ -373,4 +374,27 @@ async fn conversations_are_changed_through_a_gateway() {
     );
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn restore_of_an_unknown_conversation_names_its_own_remedy() {
+    let model = ModelServer::answering(|_| Reply::text("ok")).await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    for has_gateway in [false, true] {
+        let gateway = match has_gateway {
+            true => Some(Running::start(&home).await),
+            false => None,
+        };
+        let mut screen = Screen::open(&home, &["agent"]);
+        screen.wait_for("You: ");
+        screen.type_in("/restore 没有 🗑\r");
+        screen.wait_for("there is no deleted conversation cli:没有 🗑");
+        screen.wait_for("`nanobot sessions restore` lists");
+        screen.type_in("exit\r");
+        assert_eq!(screen.end(), Some(0), "{}", screen.text);
+        if let Some(gateway) = gateway {
+            gateway.signal(Signal::SIGTERM);
+            assert_eq!(gateway.end().await.1, Some(0));
+        }
+    }
 }

@@ -57,6 +57,12 @@ pub enum SessionEditError {
         /// The conversation.
         session: String,
     },
+    /// No deleted conversation has this key.
+    #[error("there is no deleted conversation {session}")]
+    NotDeleted {
+        /// The requested conversation.
+        session: String,
+    },
     /// The new name cannot be used.
     #[error("{why}")]
     Name {

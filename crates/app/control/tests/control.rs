@@ -82,7 +82,7 @@ impl SessionEditor for Scissors {
     }
 
     async fn restore(&self, session: &str) -> Result<(), SessionEditError> {
-        Err(SessionEditError::NothingToRestore {
+        Err(SessionEditError::NotDeleted {
             session: session.to_owned(),
         })
     }
@@ -649,7 +649,7 @@ async fn session_changes_return_the_answer_of_the_gateway() {
     let session = "cli:a".to_owned();
     assert_eq!(
         client.restore("cli:a").await,
-        Err(SessionEditError::NothingToRestore { session })
+        Err(SessionEditError::NotDeleted { session })
     );
     let undone = UndoneExchange {
         asked: "cli:a".to_owned(),

@@ -388,6 +388,9 @@ pub(crate) fn edit_failed(error: &SessionEditError) -> CommandFailure {
         SessionEditError::NothingToRestore { .. } => {
             "Only what was undone last can be restored, and only until the next message."
         }
+        SessionEditError::NotDeleted { .. } => {
+            "`nanobot sessions restore` lists those that can be restored."
+        }
         SessionEditError::Name { .. } => "Try a short name in one line.",
         SessionEditError::Failed { .. } => {
             "Check the permissions and the room on the disk of the workspace."

@@ -112,19 +112,18 @@ pub(crate) async fn restore(
         Some(catalog) => catalog.restore(&session.into()).await,
         None => Ok(false),
     };
-    restored(session, is_restored)
+    match is_restored {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(SessionEditError::NotDeleted {
+            session: session.to_owned(),
+        }),
+        Err(error) => Err(edit_error(&error)),
+    }
 }
 
 /// Restores what was undone last in a session.
 pub(crate) async fn redo(store: &dyn SessionStore, session: &str) -> Result<(), SessionEditError> {
-    restored(
-        session,
-        redo_last_exchange(store, &session.into(), None).await,
-    )
-}
-
-fn restored(session: &str, done: Result<bool, SessionError>) -> Result<(), SessionEditError> {
-    match done {
+    match redo_last_exchange(store, &session.into(), None).await {
         Ok(true) => Ok(()),
         Ok(false) => Err(SessionEditError::NothingToRestore {
             session: session.to_owned(),
