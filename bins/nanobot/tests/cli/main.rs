@@ -57,6 +57,8 @@ mod secrets;
 #[cfg(unix)]
 mod session_edits;
 mod session_folders;
+#[cfg(unix)]
+mod setup;
 mod skills;
 #[cfg(unix)]
 mod subagents;
