@@ -221,10 +221,16 @@ async fn custom_commands_work_like_built_in_ones() {
         let answer = loop {
             let delivery = out.next().await.unwrap();
             delivery.settle(SettleOutcome::Ack).await.unwrap();
-            if delivery.message.kind == OutboundKind::Final {
-                break delivery.message.content;
+            if matches!(
+                delivery.message.kind,
+                OutboundKind::Final | OutboundKind::Notice
+            ) {
+                break delivery.message;
             }
         };
+        let has_failed = matches!(text, "/panics" | "/fails");
+        assert_eq!(answer.kind == OutboundKind::Notice, has_failed, "{text}");
+        let answer = answer.content;
         assert!(answer.starts_with(expected), "{text}: {answer}");
     }
     cancel.cancel();
