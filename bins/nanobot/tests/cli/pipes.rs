@@ -375,6 +375,39 @@ async fn early_failures_are_printed_as_json() {
     }
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn interrupted_wait_for_input_has_an_end_in_json() {
+    use nix::sys::signal::{Signal, kill};
+    use tokio::io::AsyncBufReadExt as _;
+
+    let home = Home::new();
+    let mut command = home.program();
+    command.args(["agent", "--demo", "--json", "-"]);
+    let mut child = tokio::process::Command::from(command)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let input = child.stdin.take().unwrap();
+    let mut notes = tokio::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    let note = tokio::time::timeout(crate::support::DEADLINE, notes.next_line());
+    let note = note.await.unwrap().unwrap().unwrap();
+    assert_says(&note, &["Reading standard input to its end"]);
+    let id = i32::try_from(child.id().unwrap()).unwrap();
+    kill(nix::unistd::Pid::from_raw(id), Signal::SIGINT).unwrap();
+    let ended = tokio::time::timeout(crate::support::DEADLINE, child.wait_with_output());
+    let output = ended.await.unwrap().unwrap();
+    drop(input);
+    let end: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (output.status.code(), end),
+        (Some(130), json!({"type": "end", "ok": false, "code": 130}))
+    );
+}
+
 #[tokio::test]
 async fn short_session_name_is_reported_as_its_key() {
     let home = Home::new();

@@ -27,12 +27,16 @@ pub(crate) async fn ask_once(
     format: OutputFormat,
 ) -> Result<ExitCode, CommandFailure> {
     let mut signals = Signals::listen()?;
+    let shows = TerminalProgress::of(runtime.config())?;
+    let mut printer = Printer::of_message(format, shows);
     let message = tokio::select! {
         message = input.read(format == OutputFormat::Quiet) => message?,
-        code = signals.next() => return Ok(ExitCode::from(code)),
+        code = signals.next() => {
+            printer.end(code)?;
+            return Ok(ExitCode::from(code));
+        }
     };
-    let shows = TerminalProgress::of(runtime.config())?;
-    let printer = Arc::new(Mutex::new(Printer::of_message(format, shows)));
+    let printer = Arc::new(Mutex::new(printer));
     let session = full_key(&options.session);
     let starting = Arc::clone(&printer);
     let on_start = |model: &ModelChoice, first_run: Option<&FirstRun>| {
