@@ -6,11 +6,12 @@ mod schema;
 mod writer;
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nanobot_bus::BusError;
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::StateError;
@@ -205,7 +206,7 @@ impl JobError {
             Self::Closed => BusError::Closed,
             Self::Failed(fault) => BusError::Store {
                 action,
-                source: Box::new(fault),
+                source: cause(fault),
             },
         }
     }
@@ -216,9 +217,23 @@ impl JobError {
             Self::Failed(fault) => StateError::Database {
                 action,
                 path: path.to_owned(),
-                source: Box::new(fault),
+                source: cause(fault),
             },
         }
+    }
+}
+
+/// Returns the cause of an error of the database. A full disk becomes the error of the system,
+/// which callers recognise; SQLite has two codes for it.
+fn cause(fault: WriteFault) -> Box<dyn std::error::Error + Send + Sync> {
+    match fault.sqlite_error() {
+        Some(error)
+            if error.code == ErrorCode::DiskFull
+                || error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE =>
+        {
+            Box::new(io::Error::from(io::ErrorKind::StorageFull))
+        }
+        _ => Box::new(fault),
     }
 }
 

@@ -3,6 +3,10 @@
 use std::io;
 use std::path::PathBuf;
 
+use rusqlite::ErrorCode;
+
+use crate::database::WriteFault;
+
 /// Error of the state of a home.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -72,4 +76,37 @@ pub enum StateError {
     /// The database is closed.
     #[error("the state database is closed")]
     Closed,
+}
+
+impl StateError {
+    /// `true` if a file could not be read or written for a reason outside of it, such as a full
+    /// disk or missing permissions. It says nothing about the content of the file.
+    #[must_use]
+    pub fn is_io(&self) -> bool {
+        match self {
+            Self::Io { .. } => true,
+            Self::Database { source, .. } => {
+                let code = source
+                    .downcast_ref::<WriteFault>()
+                    .and_then(|fault| fault.sqlite_error_code());
+                source.is::<io::Error>()
+                    || matches!(
+                        code,
+                        Some(
+                            ErrorCode::SystemIoFailure
+                                | ErrorCode::CannotOpen
+                                | ErrorCode::ReadOnly
+                                | ErrorCode::PermissionDenied
+                                | ErrorCode::DatabaseBusy
+                                | ErrorCode::DatabaseLocked
+                        )
+                    )
+            }
+            Self::Newer { .. }
+            | Self::Foreign { .. }
+            | Self::NoWriteAheadLog { .. }
+            | Self::Owned { .. }
+            | Self::Closed => false,
+        }
+    }
 }

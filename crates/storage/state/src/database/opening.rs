@@ -8,11 +8,13 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::cause;
 use super::private;
 use super::schema::{self, FileOrigin};
 use crate::StateError;
@@ -117,9 +119,35 @@ pub(super) fn examine(path: &Path) -> Result<Option<String>, StateError> {
     }
 }
 
+/// Reads the whole file. Without a write-ahead log it is complete, and is read without locks: a
+/// connection with locks creates files next to it, which need room and would remain.
 fn inspect(path: &Path) -> Result<String, OpenError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(fault(path, "open it"))?;
+    let log = with_suffix(path, "-wal");
+    if log.exists() {
+        return read(path, path, OpenFlags::empty());
+    }
+    let verdict = read(
+        path,
+        immutable_uri(path).as_ref(),
+        OpenFlags::SQLITE_OPEN_URI,
+    );
+    match verdict {
+        // A process that opened the file meanwhile may have changed it during the check.
+        _ if log.exists() => read(path, path, OpenFlags::empty()),
+        verdict => verdict,
+    }
+}
+
+/// Returns the URI by which SQLite reads a file that no process changes.
+fn immutable_uri(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    let path = path.replace('%', "%25").replace('?', "%3f");
+    format!("file:{}?immutable=1", path.replace('#', "%23"))
+}
+
+fn read(path: &Path, name: &Path, flags: OpenFlags) -> Result<String, OpenError> {
+    let flags = flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(name, flags).map_err(fault(path, "open it"))?;
     connection
         .busy_timeout(BUSY_TIMEOUT)
         .map_err(fault(path, "open it"))?;
@@ -149,7 +177,7 @@ fn fault(path: &Path, action: &'static str) -> impl Fn(rusqlite::Error) -> OpenE
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             OpenError::Damaged(error.to_string())
         }
-        _ => OpenError::Final(database_error(path, action, error.into())),
+        _ => OpenError::Final(database_error(path, action, cause(Arc::new(error)))),
     }
 }
 

@@ -17,6 +17,8 @@ use crate::error::{MAKE_ROOM, chain, disk_failure};
 const LOW_SPACE: u64 = 1 << 30;
 /// Free space below which the disk is reported as full, in bytes.
 const NO_SPACE: u64 = 100 << 20;
+/// Free space below which the ledger is not opened, in bytes. Opening it takes up to 100 KiB.
+const LEDGER_SPACE: u64 = 1 << 20;
 /// Maximum number of messages to count.
 const MAX_COUNTED: usize = 10_000;
 
@@ -38,16 +40,20 @@ pub(super) async fn examine(list: &mut FindingList, config: &Config) {
         }
     }
     // The home of a fresh installation will be on the disk of its nearest existing ancestor.
-    if let Some(folder) = home.ancestors().find(|folder| folder.exists()) {
-        disk_space(list, folder);
+    let folder = home.ancestors().find(|folder| folder.exists());
+    let free = folder.and_then(free_space);
+    if let Some((folder, free)) = folder.zip(free) {
+        disk_space(list, folder, free);
     }
+    let has_room = free.is_none_or(|free| free >= LEDGER_SPACE);
     logs(list, &config.paths().logs);
     other_program(list, config);
-    state(list, config, is_writable).await;
+    state(list, config, is_writable && has_room).await;
     jobs(list, config);
     pairings(list, home);
 }
 
+/// Returns the space on the disk of a folder that is free for this user, in bytes.
 #[cfg(unix)]
 #[cfg_attr(
     target_os = "linux",
@@ -56,38 +62,45 @@ pub(super) async fn examine(list: &mut FindingList, config: &Config) {
         reason = "blocks are counted in 32 bits on macOS"
     )
 )]
-fn disk_space(list: &mut FindingList, home: &Path) {
-    let Ok(disk) = nix::sys::statvfs::statvfs(home) else {
-        return;
-    };
-    let check_port = u64::from(disk.blocks_available()).saturating_mul(disk.fragment_size());
+fn free_space(folder: &Path) -> Option<u64> {
+    let disk = nix::sys::statvfs::statvfs(folder).ok()?;
+    Some(u64::from(disk.blocks_available()).saturating_mul(disk.fragment_size()))
+}
+
+#[cfg(not(unix))]
+fn free_space(_folder: &Path) -> Option<u64> {
+    None
+}
+
+fn disk_space(list: &mut FindingList, home: &Path, free: u64) {
     let what = format!(
         "{} MiB are free on the disk of {}",
-        check_port >> 20,
+        free >> 20,
         home.display()
     );
     let remedy = "Make room: `nanobot status` says what the home takes, `retention` in the configuration what it keeps.";
-    match check_port {
+    match free {
         0..NO_SPACE => list.fault("disk.room", what, remedy),
         NO_SPACE..LOW_SPACE => list.warn("disk.room", what, remedy),
         _ => list.good("disk.room", what),
     }
 }
 
-#[cfg(not(unix))]
-fn disk_space(_chart: &mut FindingList, _home: &Path) {}
-
 fn logs(list: &mut FindingList, folder: &Path) {
     if !folder.exists() {
         return;
     }
     if let Err(error) = check_writable(folder) {
-        let what = format!("{}: no log can be written there: {error}", folder.display());
-        list.fault(
-            "logs.writable",
-            what,
-            "Make it a folder that the user of nanobot may write to, or remove it.",
+        let words = disk_failure(&error).map_or_else(
+            || format!("no log can be written there: {error}"),
+            str::to_owned,
         );
+        let what = format!("{}: {words}", folder.display());
+        let remedy = match disk_failure(&error) {
+            Some(_) => MAKE_ROOM,
+            None => "Make it a folder that the user of nanobot may write to, or remove it.",
+        };
+        list.fault("logs.writable", what, remedy);
     }
 }
 
@@ -107,19 +120,19 @@ fn other_program(list: &mut FindingList, config: &Config) {
     );
 }
 
-async fn state(list: &mut FindingList, config: &Config, is_writable: bool) {
+/// Checks the ledger, if files can be created next to it: reading it may need some, and would leave
+/// them behind on a full disk.
+async fn state(list: &mut FindingList, config: &Config, can_write: bool) {
     let path = &config.paths().state_db;
     if !path.exists() {
         return;
     }
+    if !can_write {
+        let why = "while nothing can be written next to it";
+        return unchecked(list, path, why);
+    }
     match StateDb::examine(path) {
-        // Reading it needs files next to it. A finding now says nothing about the ledger.
-        Ok(Some(_)) | Err(_) if !is_writable => list.warn(
-            "state.whole",
-            format!("{} cannot be checked while nothing can be written next to it", path.display()),
-            "Leave it where it is: it holds the messages that wait. Make its folder writable or make room, then \
-             check again.",
-        ),
+        Err(error) if error.is_io() => return unchecked(list, path, &format!("now: {}", chain(&error))),
         Ok(None) => list.good("state.whole", format!("{} is whole", path.display())),
         Ok(Some(damage)) => list.fault(
             "state.whole",
@@ -145,6 +158,16 @@ async fn state(list: &mut FindingList, config: &Config, is_writable: bool) {
             "Look at them with `nanobot inbox`, then retry or discard them.",
         );
     }
+}
+
+/// Reports that the ledger cannot be read for a reason outside of it.
+fn unchecked(list: &mut FindingList, path: &Path, why: &str) {
+    list.warn(
+        "state.whole",
+        format!("{} cannot be checked {why}", path.display()),
+        "Leave it where it is: it holds the messages that wait. Make its folder writable or make room, then check \
+         again.",
+    );
 }
 
 async fn count_unsettled(config: &Config) -> Option<(usize, usize)> {
