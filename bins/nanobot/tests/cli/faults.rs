@@ -146,6 +146,114 @@ async fn full_disk_is_reported_and_loses_nothing() {
     }
 }
 
+/// Runs a command in a copy of a home on a small disk with `free` KiB left, and lists the files
+/// before and after it. `None` if no disk can be mounted, which needs root on Linux.
+#[cfg(target_os = "linux")]
+async fn on_small_disk(home: &Home, free: u32, arguments: &[&str]) -> Option<SmallDiskRun> {
+    const SCRIPT: &str = r#"
+        free=$1; shift
+        mount -t tmpfs -o size=8m none "$HOME/disk" || exit 99
+        cp -a "$HOME/.nanobot" "$HOME/disk/home"
+        cat /dev/zero > "$HOME/disk/filling" 2>/dev/null
+        truncate -s "-${free}K" "$HOME/disk/filling"
+        export NANOBOT_HOME="$HOME/disk/home"
+        find "$NANOBOT_HOME" -type f | sort > "$HOME/before"
+        "$@"; code=$?
+        find "$NANOBOT_HOME" -type f | sort > "$HOME/after"
+        exit $code"#;
+    let folder = home.path().parent().unwrap().to_owned();
+    fs::create_dir_all(folder.join("disk")).unwrap();
+    fs::create_dir_all(home.path()).unwrap();
+    let mut command = home.of(std::path::Path::new("unshare"));
+    command
+        .args(["-m", "sh", "-c", SCRIPT, "sh", &free.to_string()])
+        .arg(env!("CARGO_BIN_EXE_nanobot"))
+        .args(arguments);
+    let run = crate::support::finish(command, b"").await;
+    let Ok(before) = fs::read_to_string(folder.join("before")) else {
+        eprintln!(
+            "SKIPPED: a small disk can only be mounted by root with CAP_SYS_ADMIN: {}",
+            run.stderr.trim()
+        );
+        return None;
+    };
+    let after = fs::read_to_string(folder.join("after")).unwrap();
+    let new = after.lines().filter(|file| !before.contains(file));
+    Some(SmallDiskRun {
+        new_files: new.map(str::to_owned).collect(),
+        run,
+    })
+}
+
+#[cfg(target_os = "linux")]
+struct SmallDiskRun {
+    run: crate::support::Run,
+    new_files: Vec<String>,
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn doctor_on_a_full_disk_leaves_no_file_and_keeps_the_ledger() {
+    let home = Home::with_model("http://127.0.0.1:1/v1");
+    home.run(&["agent", "-m", "hello"]).await;
+    fs::create_dir_all(home.path().join("logs")).unwrap();
+    for free in [0, 4, 12, 28, 100] {
+        let Some(SmallDiskRun { run, new_files }) = on_small_disk(&home, free, &["doctor"]).await
+        else {
+            return;
+        };
+        assert_eq!(run.code, 1, "{free} KiB: {}{}", run.stdout, run.stderr);
+        assert_says(&run.stdout, &["Leave it where it is", "ake room"]);
+        for wrong in ["move the file away", "os error", "or remove it"] {
+            assert!(!run.stdout.contains(wrong), "{free} KiB: {}", run.stdout);
+        }
+        assert_eq!(new_files, Vec::<String>::new(), "{free} KiB");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn full_disk_has_one_remedy_and_leaves_no_partial_copies() {
+    let model = ModelServer::scripted([Reply::text("Noted.")])
+        .await
+        .unwrap();
+    let home = Home::with_model(&model.base_url());
+    assert_eq!(home.run(&["agent", "-m", "my cat is Mimi"]).await.code, 0);
+    for arguments in [
+        &["sessions", "rename", "cli:direct", "Cat"][..],
+        &["sessions", "undo", "cli:direct"],
+        &["sessions", "fork", "cli:direct"],
+        &["sessions", "delete", "cli:direct", "--yes"],
+        &["config", "set", "agents.defaults.model", "other"],
+        &["onboard", "--non-interactive", "--overwrite"],
+    ] {
+        let Some(SmallDiskRun { run, new_files }) = on_small_disk(&home, 0, arguments).await else {
+            return;
+        };
+        assert_eq!(run.code, 1, "{arguments:?}: {}{}", run.stdout, run.stderr);
+        assert_says(
+            &run.stderr,
+            &["the disk is full", "try: Make room on that disk"],
+        );
+        let copies = new_files
+            .iter()
+            .filter(|file| !file.ends_with("gateway.lock"));
+        assert_eq!(copies.count(), 0, "{arguments:?}: {new_files:?}");
+    }
+    let fresh = Home::new();
+    for free in [0, 4, 12, 28] {
+        let arguments = ["agent", "--demo", "-m", "hello"];
+        let Some(SmallDiskRun { run, .. }) = on_small_disk(&fresh, free, &arguments).await else {
+            return;
+        };
+        assert_eq!(run.code, 1, "{free} KiB: {}{}", run.stdout, run.stderr);
+        assert_says(
+            &run.stderr,
+            &["the disk is full", "try: Make room on that disk"],
+        );
+    }
+}
+
 #[tokio::test]
 async fn ten_megabyte_line_is_one_message() {
     let model = ModelServer::answering(|_| Reply::text("Long."))

@@ -42,6 +42,13 @@ pub trait SessionCatalog: Send + Sync + std::fmt::Debug {
     /// Returns [`SessionError::Io`] if it cannot be moved; nothing is changed then.
     async fn delete(&self, key: &SessionKey) -> Result<bool, SessionError>;
 
+    /// Removes a session for good: a copy that its maker could not complete. No one else may write
+    /// to it.
+    ///
+    /// # Errors
+    /// Returns [`SessionError::Io`] if it cannot be removed.
+    async fn discard(&self, key: &SessionKey) -> Result<(), SessionError>;
+
     /// Restores the session of this key that was deleted last. Returns `false` if there is none.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use crate::{
 const TOGETHER: usize = 256;
 
 /// Copies a conversation into the new session `to`: all of it, or its state after the first `at`
-/// messages. Returns the new head. A crash during the copy leaves a shorter one.
+/// messages. Returns the new head. A crash during the copy leaves a shorter one; an error leaves none.
 ///
 /// # Errors
 /// Returns [`SessionError::OutOfReach`] if there are fewer than `at` messages,
@@ -38,9 +38,28 @@ pub async fn fork(
     }
     let mut head = Seq(0);
     for entries in copy(from, &view, at).chunks(TOGETHER) {
-        head = store.append(to, head, entries.to_vec()).await?;
+        head = match store.append(to, head, entries.to_vec()).await {
+            Ok(head) => head,
+            Err(error) => {
+                discard(store, to, &error).await;
+                return Err(error);
+            }
+        };
     }
     Ok(head)
+}
+
+/// Removes an incomplete copy, unless another writer has the name.
+async fn discard(store: &dyn SessionStore, copy: &SessionKey, why: &SessionError) {
+    let Some(catalog) = store.catalog() else {
+        return;
+    };
+    if matches!(why, SessionError::Moved { .. }) {
+        return;
+    }
+    if let Err(error) = catalog.discard(copy).await {
+        tracing::warn!(session = %copy, error = &error as &dyn std::error::Error, "an incomplete copy of a session remains");
+    }
 }
 
 /// Copies a conversation into the first free session among `<from>:branch:1`, `<from>:branch:2` and

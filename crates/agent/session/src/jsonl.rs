@@ -207,6 +207,11 @@ impl SessionCatalog for JsonlStore {
             .await
     }
 
+    async fn discard(&self, key: &SessionKey) -> Result<(), SessionError> {
+        self.with_session(key, |session, slot| session.discard(slot))
+            .await
+    }
+
     async fn restore(&self, key: &SessionKey) -> Result<bool, SessionError> {
         self.with_session(key, |session, slot| session.restore(slot))
             .await
@@ -306,6 +311,15 @@ impl SessionFile<'_> {
         trash::delete(&**disk, folders, &path).map_err(failed)?;
         slot.cached = None;
         Ok(true)
+    }
+
+    fn discard(&self, slot: &mut SessionSlot) -> Result<(), SessionError> {
+        if let Location::Here(path) = self.locate(slot)? {
+            slot.cached = None;
+            let removed = self.shared.disk.remove(&path);
+            removed.map_err(|source| self.failed("remove", &path, source))?;
+        }
+        Ok(())
     }
 
     fn restore(&self, slot: &mut SessionSlot) -> Result<bool, SessionError> {

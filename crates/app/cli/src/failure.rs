@@ -110,12 +110,7 @@ impl fmt::Display for CommandFailure {
 
 impl From<ConfigError> for CommandFailure {
     fn from(error: ConfigError) -> Self {
-        let error = RuntimeError::from(error);
-        Self::Said {
-            what: chain(&error),
-            remedy: error.remedy(),
-            code: USAGE,
-        }
+        RuntimeError::from(error).into()
     }
 }
 

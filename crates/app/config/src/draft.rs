@@ -182,7 +182,8 @@ pub(crate) fn back_up(
     })
 }
 
-/// Writes the old content under an unused name. It is durable when this returns.
+/// Writes the old content under an unused name. It is durable when this returns; after an error,
+/// there is no file.
 fn write_backup(file: &Path, bytes: &[u8], now: DateTime<Utc>) -> io::Result<PathBuf> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let stamp = now.format("%Y%m%dT%H%M%SZ");
@@ -196,9 +197,12 @@ fn write_backup(file: &Path, bytes: &[u8], now: DateTime<Utc>) -> io::Result<Pat
         let backup = file.with_file_name(format!("{name}.bak-{stamp}{suffix}"));
         match private_file().write(true).create_new(true).open(&backup) {
             Ok(mut copy) => {
-                copy.write_all(bytes)?;
-                copy.sync_all()?;
-                return Ok(backup);
+                let written = copy.write_all(bytes).and_then(|()| copy.sync_all());
+                if written.is_err() {
+                    // The first error is the one to report.
+                    drop(fs::remove_file(&backup));
+                }
+                return written.map(|()| backup);
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 1000 => {
                 attempt = attempt.saturating_add(1);

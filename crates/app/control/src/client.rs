@@ -304,7 +304,10 @@ impl ControlClient {
         connection.send_request(request).await?;
         match connection.next().await? {
             ControlResponse::NotCut(error) => Err(error),
-            ControlResponse::Refused { why } => Err(SessionEditError::Failed { why }),
+            ControlResponse::Refused { why } => Err(SessionEditError::Failed {
+                why,
+                needs_room: false,
+            }),
             answer => Ok(answer),
         }
     }

@@ -74,6 +74,9 @@ pub enum SessionEditError {
     Failed {
         /// The error with its causes.
         why: String,
+        /// `true` if the disk is full, or a quota or limit is used up.
+        #[serde(default)]
+        needs_room: bool,
     },
 }
 
@@ -82,6 +85,7 @@ impl From<ControlError> for SessionEditError {
         let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
         Self::Failed {
             why: format!("{error}{}", source.unwrap_or_default()),
+            needs_room: false,
         }
     }
 }

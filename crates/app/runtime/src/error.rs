@@ -262,7 +262,11 @@ impl RuntimeError {
     /// change, 1 otherwise.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
+        if is_disk_failure(self) {
+            return 1;
+        }
         match self {
+            Self::Config(ConfigError::Write { .. } | ConfigError::ChangedOnDisk { .. }) => 1,
             Self::Config(_)
             | Self::Model(_)
             | Self::Provider(_)

@@ -14,11 +14,11 @@ use nanobot_runtime::session::{
 };
 use nanobot_runtime::types::{SessionKey, Timestamp};
 use nanobot_runtime::{
-    ConversationFilter, ConversationSummary, RuntimeBuilder, SessionEditError, UndoneExchange,
-    conversations, last_miss, session_editor, session_store,
+    ConversationFilter, ConversationSummary, MAKE_ROOM, RuntimeBuilder, SessionEditError,
+    UndoneExchange, conversations, last_miss, session_editor, session_store,
 };
 
-use super::{block_on, transcript};
+use super::{block_on, prepare_write, transcript};
 use crate::ask;
 use crate::failure::{CommandFailure, chain};
 use crate::output;
@@ -169,7 +169,12 @@ pub(crate) fn sessions(
                 output::write_verbatim(&text)?;
             }
         }
-        SessionsCommand::Change(command) => change(config, &store, command)?,
+        SessionsCommand::Change(command) => {
+            if !matches!(command, SessionChange::Restore { key: None }) {
+                block_on(prepare_write(&runtime))?;
+            }
+            change(config, &store, command)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -392,6 +397,9 @@ pub(crate) fn edit_failed(error: &SessionEditError) -> CommandFailure {
             "`nanobot sessions restore` lists those that can be restored."
         }
         SessionEditError::Name { .. } => "Try a short name in one line.",
+        SessionEditError::Failed {
+            needs_room: true, ..
+        } => MAKE_ROOM,
         SessionEditError::Failed { .. } => {
             "Check the permissions and the room on the disk of the workspace."
         }

@@ -8,7 +8,7 @@ use nanobot_control::{SessionEditError, SessionEditor, UndoneExchange};
 use nanobot_session::{Seq, SessionError, SessionStore};
 use nanobot_types::SessionKey;
 
-use crate::error::chain;
+use crate::error::{chain, is_disk_failure};
 
 /// Changes conversations while the agent works on others.
 #[derive(Debug)]
@@ -152,10 +152,18 @@ pub(crate) fn unknown(session: &str) -> SessionEditError {
     }
 }
 
+/// Returns the error for an operation that failed.
+pub(crate) fn failed(error: &(dyn std::error::Error + 'static)) -> SessionEditError {
+    SessionEditError::Failed {
+        why: chain(error),
+        needs_room: is_disk_failure(error),
+    }
+}
+
 fn agent_error(error: &AgentError) -> SessionEditError {
     match error {
         AgentError::Session(error) => edit_error(error),
-        error => SessionEditError::Failed { why: chain(error) },
+        error => failed(error),
     }
 }
 
@@ -203,6 +211,6 @@ pub(crate) fn edit_error(error: &SessionError) -> SessionEditError {
         SessionError::Taken { key } => SessionEditError::Taken {
             session: key.to_string(),
         },
-        error => SessionEditError::Failed { why: chain(error) },
+        error => failed(error),
     }
 }

@@ -17,9 +17,8 @@ use nanobot_session::{Seq, SessionStore};
 use nanobot_state::HomeLock;
 
 use super::remote;
-use crate::error::chain;
 use crate::gateway::session_editor::{
-    edit_error, fork, redo, rename, restore, undone_exchange, unknown,
+    edit_error, failed, fork, redo, rename, restore, undone_exchange, unknown,
 };
 use crate::{RuntimeError, secrets, session_store};
 
@@ -54,7 +53,7 @@ struct StoreSessionEditor {
 impl StoreSessionEditor {
     fn lock(&self) -> Result<Option<HomeLock>, SessionEditError> {
         let lock = self.home.as_deref().map(HomeLock::acquire).transpose();
-        lock.map_err(|error| SessionEditError::Failed { why: chain(&error) })
+        lock.map_err(|error| failed(&error))
     }
 }
 
