@@ -1,5 +1,7 @@
 //! A home of the Python program.
 
+use std::fs;
+
 use nanobot_testkit::{ModelServer, Reply};
 use serde_json::json;
 
@@ -233,4 +235,57 @@ async fn onboard_prints_the_import_report_before_writing() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert_says(&run.stderr, &["sessions: 1", "config.json.bak-"]);
     assert_says(&run.stdout, &["Wrote"]);
+}
+
+#[tokio::test]
+async fn every_first_write_reports_and_backs_up() {
+    let skill = "---\nname: tea\ndescription: Makes tea.\n---\n\nBoil water.\n";
+    for arguments in [
+        &["cron", "add", "--message", "tea", "--in", "10m"][..],
+        &["skills", "install", "tea", "--yes"],
+        &["sessions", "rename", "cli:direct", "Cat"],
+        &["config", "set", "agents.defaults.temperature", "0.5"],
+        &["doctor", "--fix"],
+    ] {
+        let home = python_home("http://127.0.0.1:1/v1");
+        let folder = home.path().parent().unwrap().join("tea");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("SKILL.md"), skill).unwrap();
+        let run = home.run(arguments).await;
+        assert_says(&run.stderr, &["sessions: 1", "config.json.bak-"]);
+        let next = home
+            .run(&["cron", "add", "--message", "tea", "--in", "10m"])
+            .await;
+        assert!(!next.stderr.contains("sessions: 1"), "{}", next.stderr);
+    }
+}
+
+#[tokio::test]
+async fn home_of_this_program_has_no_report() {
+    let skill = "---\nname: tea\ndescription: Makes tea.\n---\n\nBoil water.\n";
+    for arguments in [
+        &["cron", "add", "--message", "tea", "--in", "10m"][..],
+        &["skills", "install", "tea", "--yes"],
+        &["doctor", "--fix"],
+    ] {
+        let home = Home::new();
+        let folder = home.path().parent().unwrap().join("tea");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("SKILL.md"), skill).unwrap();
+        let set = ["config", "set", "agents.defaults.temperature", "0.5"];
+        assert_eq!(home.run(&set).await.code, 0);
+        home.run(arguments).await;
+        let run = home.run(&["agent", "--demo", "-m", "hello"]).await;
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        for report in ["sessions:", "copied to"] {
+            assert!(
+                !run.stderr.contains(report),
+                "{arguments:?}: {}",
+                run.stderr
+            );
+        }
+        let names = home.names(".");
+        let is_copied = names.iter().any(|name| name.contains(".bak-"));
+        assert!(!is_copied, "{arguments:?}: {names:?}");
+    }
 }

@@ -9,7 +9,7 @@ use nanobot_runtime::{
     ChannelLogin, ChannelTest, Runtime, RuntimeBuilder, TestOutcome, channels_status, install_tls,
 };
 
-use super::block_on;
+use super::{block_on, prepare_write};
 use crate::failure::{CommandFailure, FAILED, USAGE};
 use crate::output::{self, sanitize};
 use crate::signals::Signals;
@@ -192,6 +192,7 @@ async fn set_up(
 ) -> Result<(), CommandFailure> {
     ask_and_check(name, &mut login, probe).await?;
     discover_key(name, &mut login, probe).await?;
+    prepare_write(runtime).await?;
     let (file, backup) = login.save(runtime)?;
     output::line(&format!(
         "Written to {}: channel {name} is on.",

@@ -7,7 +7,7 @@ use nanobot_config::{ConfigEdit, Environment, Explanation, Paths, SavedConfig};
 use nanobot_runtime::{EffectTime, RuntimeBuilder, RuntimeError, check_edit};
 use serde_json::Value;
 
-use super::block_on;
+use super::{block_on, prepare_write};
 use crate::failure::{CommandFailure, USAGE, chain};
 use crate::signals::Signals;
 use crate::{ask, output, serve};
@@ -112,15 +112,15 @@ fn set(
     let Some(value) = value else {
         // An unknown key is reported before the question.
         runtime.config().explain(key)?;
-        return block_on(async {
+        let text = block_on(async {
             let mut signals = Signals::listen()?;
-            let text = tokio::select! {
-                text = read_value(key) => text?,
-                code = signals.next() => return Ok(ExitCode::from(code)),
-            };
-            write(program, &runtime.config().edit_to(key, &text)?)?;
-            Ok(ExitCode::SUCCESS)
-        });
+            tokio::select! {
+                text = read_value(key) => text,
+                code = signals.next() => Err(CommandFailure::Silent(code)),
+            }
+        })?;
+        write(program, &runtime.config().edit_to(key, &text)?)?;
+        return Ok(ExitCode::SUCCESS);
     };
     let edit = runtime.config().edit_to(key, value)?;
     if edit.is_secret && !value.is_empty() && !is_reference(&edit) {
@@ -168,6 +168,9 @@ fn write(program: &RuntimeBuilder, edit: &ConfigEdit) -> Result<(), CommandFailu
         }),
         code: USAGE,
     })?;
+    if runtime.config().is_first_run() {
+        block_on(prepare_write(&runtime))?;
+    }
     let file = runtime.config().paths().config_file.display().to_string();
     let saved = edit.save(chrono::Utc::now())?;
     let backup = match saved {

@@ -12,7 +12,7 @@ use nanobot_runtime::jobs::{
 use nanobot_runtime::types::TERMINAL_CHANNEL;
 use nanobot_runtime::{JobScheduling, RemoteGateway, Runtime, RuntimeBuilder, channels_status};
 
-use super::block_on;
+use super::{block_on, prepare_write};
 use crate::failure::{CommandFailure, USAGE};
 use crate::output::{self, sanitize};
 
@@ -124,10 +124,25 @@ pub(crate) fn cron(
     let scheduling = JobScheduling::of(config)?;
     let JobScheduling { store, zone, .. } = &scheduling;
     let (now, zone) = (Utc::now(), *zone);
+    let is_change = match command {
+        // Its arguments are checked first.
+        CronCommand::Add(_)
+        | CronCommand::List { .. }
+        | CronCommand::Show { .. }
+        | CronCommand::History { .. } => false,
+        CronCommand::Run { .. }
+        | CronCommand::Pause { .. }
+        | CronCommand::Resume { .. }
+        | CronCommand::Remove { .. } => true,
+    };
+    if is_change {
+        block_on(prepare_write(&runtime))?;
+    }
     let text = match command {
         CronCommand::Add(arguments) => {
             let (job, zone) = job(arguments, now, zone)?;
             let hints = hints(&runtime, &job, now, zone)?;
+            block_on(prepare_write(&runtime))?;
             let job = store.add(job, now, zone).map_err(|error| refused(&error))?;
             hints.iter().for_each(|hint| output::note(hint));
             format!(

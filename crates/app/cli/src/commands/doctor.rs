@@ -7,7 +7,7 @@ use nanobot_runtime::doctor::{DoctorOptions, examine};
 use nanobot_runtime::{RuntimeBuilder, install_tls};
 use serde_json::json;
 
-use super::block_on;
+use super::{block_on, prepare_write};
 use crate::failure::CommandFailure;
 use crate::output;
 
@@ -35,6 +35,13 @@ pub(crate) fn doctor(
 ) -> Result<ExitCode, CommandFailure> {
     let DoctorArguments { fix, probe, json } = *arguments;
     install_tls();
+    if fix
+        && let Ok(runtime) = program.build()
+        && let Err(failure) = block_on(prepare_write(&runtime))
+    {
+        // The examination reports the cause.
+        output::note(&failure.to_string());
+    }
     let checkup = block_on(async { Ok(examine(program, DoctorOptions { fix, probe }).await) })?;
     if json {
         let shown = json!({ "healthy": checkup.is_healthy(), "findings": checkup.findings });

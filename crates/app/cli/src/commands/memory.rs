@@ -13,7 +13,7 @@ use nanobot_runtime::memory::{
 use nanobot_runtime::session::{SessionHit, SessionReach, SessionSearch};
 use nanobot_runtime::{RuntimeBuilder, memory_store, search_index};
 
-use super::block_on;
+use super::{block_on, prepare_write};
 use crate::failure::{CommandFailure, chain};
 use crate::output::{self, sanitize};
 
@@ -103,6 +103,7 @@ pub(crate) fn memory(
         MemoryCommand::Restore { number, whose } => {
             let scope = scope(whose);
             let version = block_on(async {
+                prepare_write(&runtime).await?;
                 store
                     .restore(&scope, number)
                     .await

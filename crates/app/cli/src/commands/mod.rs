@@ -40,7 +40,10 @@ pub(crate) use skills::{SkillsCommand, skills};
 pub(crate) use status::{StatusArguments, status};
 pub(crate) use update::{UPDATE_ABOUT, UpdateArguments, update};
 
+use nanobot_runtime::{FirstRun, Runtime};
+
 use crate::failure::CommandFailure;
+use crate::output;
 
 /// Runs a command's future on this thread.
 fn block_on<T>(
@@ -59,6 +62,22 @@ fn block_on<T>(
     // A tool that hangs must not keep the process from ending.
     runtime.shutdown_background();
     outcome
+}
+
+/// Prepares a home for the first write: reports on a home of the Python program, copies its
+/// configuration, and marks the home.
+///
+/// # Errors
+/// Returns the errors of [`FirstRun::perform`], or an error if consent cannot be asked for.
+async fn prepare_write(runtime: &Runtime) -> Result<(), CommandFailure> {
+    let Some(first_run) = FirstRun::perform(runtime.config()).await? else {
+        return Ok(());
+    };
+    output::note(&first_run.to_string());
+    if output::is_interactive() {
+        skills::ask_at_first_run(runtime)?;
+    }
+    Ok(())
 }
 
 /// Formats a value as indented JSON. Hidden characters become JSON escapes.

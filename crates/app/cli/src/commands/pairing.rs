@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use clap::Subcommand;
 use nanobot_runtime::{HomeAccess, Pairings, Person, Revoked, RuntimeBuilder, RuntimeError};
 
+use super::{block_on, prepare_write};
 use crate::failure::CommandFailure;
 use crate::output::{self, sanitize};
 
@@ -47,7 +48,11 @@ pub(crate) fn pairing(
     program: &RuntimeBuilder,
     command: PairingCommand,
 ) -> Result<ExitCode, CommandFailure> {
-    let access = HomeAccess::of(&program.build()?);
+    let runtime = program.build()?;
+    if !matches!(command, PairingCommand::List { .. }) {
+        block_on(prepare_write(&runtime))?;
+    }
+    let access = HomeAccess::of(&runtime);
     let (store, now) = (access.pairing(), Utc::now());
     let text = match command {
         PairingCommand::List { json } => {

@@ -13,6 +13,7 @@ use nanobot_runtime::{
     SkillStatus, Skills, SkillsError, skills as skills_of,
 };
 
+use super::{block_on, prepare_write};
 use crate::failure::{CommandFailure, FAILED, chain};
 use crate::output;
 
@@ -71,14 +72,15 @@ pub(crate) fn skills(
     program: &RuntimeBuilder,
     command: &SkillsCommand,
 ) -> Result<ExitCode, CommandFailure> {
-    let skills = skills_of(&program.build()?)?;
+    let runtime = program.build()?;
+    let skills = skills_of(&runtime)?;
     match command {
         SkillsCommand::List => list(&skills)?,
         SkillsCommand::Show { name } => show(&skills, name)?,
         SkillsCommand::Check { name } => return check(&skills, name.as_deref()),
-        SkillsCommand::Install { path, yes } => install(&skills, path, *yes)?,
-        SkillsCommand::Agree { names, yes } => agree_to(&skills, names, *yes)?,
-        SkillsCommand::Remove { name, yes } => remove(&skills, name, *yes)?,
+        SkillsCommand::Install { path, yes } => install(&runtime, &skills, path, *yes)?,
+        SkillsCommand::Agree { names, yes } => agree_to(&runtime, &skills, names, *yes)?,
+        SkillsCommand::Remove { name, yes } => remove(&runtime, &skills, name, *yes)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -232,7 +234,12 @@ fn in_prompts(found: &SkillEntry) -> &'static str {
 }
 
 /// Shows the skills that ask to be in every prompt, and records the user's consent to each.
-fn agree_to(skills: &Skills, names: &[String], yes: bool) -> Result<(), CommandFailure> {
+fn agree_to(
+    runtime: &Runtime,
+    skills: &Skills,
+    names: &[String],
+    yes: bool,
+) -> Result<(), CommandFailure> {
     let needing_consent: Vec<String> = match names {
         [] => needing_consent(skills),
         names => names.to_vec(),
@@ -247,6 +254,7 @@ fn agree_to(skills: &Skills, names: &[String], yes: bool) -> Result<(), CommandF
             yes,
             &format!("Let {name} be in every prompt with these files?"),
         )?;
+        block_on(prepare_write(runtime))?;
         record(skills, &plan)?;
     }
     Ok(())
@@ -324,7 +332,12 @@ pub(crate) fn ask_at_first_run(runtime: &Runtime) -> Result<(), CommandFailure> 
     Ok(())
 }
 
-fn install(skills: &Skills, path: &Path, yes: bool) -> Result<(), CommandFailure> {
+fn install(
+    runtime: &Runtime,
+    skills: &Skills,
+    path: &Path,
+    yes: bool,
+) -> Result<(), CommandFailure> {
     let package = Package::open(path).map_err(|error| failed(&error))?;
     let plan = skills.plan(package).map_err(|error| failed(&error))?;
     let what = match plan.change {
@@ -345,18 +358,20 @@ fn install(skills: &Skills, path: &Path, yes: bool) -> Result<(), CommandFailure
     }
     output::write(&output::sanitize(&text))?;
     agree(yes, &format!("Install {} with all of this?", plan.name))?;
+    block_on(prepare_write(runtime))?;
     let now = chrono::Local::now().fixed_offset();
     let folder = skills.install(&plan, now).map_err(|error| failed(&error))?;
     output::line(&format!("Installed: {}", folder.display()))?;
     Ok(())
 }
 
-fn remove(skills: &Skills, name: &str, yes: bool) -> Result<(), CommandFailure> {
+fn remove(runtime: &Runtime, skills: &Skills, name: &str, yes: bool) -> Result<(), CommandFailure> {
     let folder = skills.removable(name).map_err(|error| failed(&error))?;
     agree(
         yes,
         &format!("Remove {} with all its files?", folder.display()),
     )?;
+    block_on(prepare_write(runtime))?;
     let folder = skills.remove(name).map_err(|error| failed(&error))?;
     output::line(&format!("Removed: {}", folder.display()))?;
     Ok(())

@@ -46,8 +46,12 @@ impl std::fmt::Display for FirstRun {
 impl FirstRun {
     /// Reports on a home and backs its configuration up. Does so once: it creates the state
     /// database, which marks the home as ours. Returns `None` for a home that is new or already
-    /// ours.
-    pub(crate) async fn perform(config: &Config) -> Result<Option<Self>, RuntimeError> {
+    /// ours. Every command calls this before it writes into a home.
+    ///
+    /// # Errors
+    /// Returns [`RuntimeError::Config`] if the configuration cannot be read or copied, and
+    /// [`RuntimeError::State`] if the state database cannot be created.
+    pub async fn perform(config: &Config) -> Result<Option<Self>, RuntimeError> {
         let paths = config.paths();
         if paths.state_db.exists() {
             return Ok(None);
