@@ -267,3 +267,79 @@ async fn status_shows_paths_and_model_without_secrets() {
         json!({"path": home.path().join("config.json"), "exists": true})
     );
 }
+
+/// Runs commands in a home with this configuration, and checks that each refuses it with code 2.
+async fn assert_refused(config: &serde_json::Value, commands: &[&[&str]], parts: &[&str]) {
+    for arguments in commands {
+        let home = Home::new();
+        home.configure(config);
+        let run = home.run(arguments).await;
+        assert_eq!(run.code, 2, "{arguments:?}: {}{}", run.stdout, run.stderr);
+        assert_says(&run.stderr, parts);
+    }
+}
+
+#[tokio::test]
+async fn mistyped_provider_gets_a_suggestion_everywhere() {
+    let section = json!({"providers": {"opnai": {"apiKey": "test-key"}}});
+    let commands = [&["status"][..], &["gateway"], &["agent", "-m", "hello"]];
+    let parts = ["providers.opnai", "did you mean \"openai\"?"];
+    assert_refused(&section, &commands, &parts).await;
+    let home = Home::new();
+    home.configure(&section);
+    let run = home.run(&["doctor"]).await;
+    assert_says(&run.stdout, &parts);
+    let named = json!({
+        "agents": {"defaults": {"provider": "opnai"}},
+        "providers": {"openai": {"apiKey": "test-key"}},
+    });
+    let parts = ["there is no provider \"opnai\"", "\"openai\""];
+    assert_refused(&named, &commands, &parts).await;
+    let set = ["config", "set", "agents.defaults.provider", "opnai"];
+    assert_refused(&json!({}), &[&set], &parts).await;
+    let home = Home::new();
+    let set = ["config", "set", "agents.defaults.provider", "openai"];
+    assert_eq!(home.run(&set).await.code, 0);
+}
+
+#[tokio::test]
+async fn impossible_ports_and_addresses_are_refused_with_their_place() {
+    let commands = [&["status"][..], &["gateway"]];
+    for kind in ["websocket", "email"] {
+        let key = match kind {
+            "email" => "smtpPort",
+            _ => "port",
+        };
+        let config = json!({"channels": {kind: {"enabled": true, key: 70000}}});
+        let key = format!("channels.{kind}.{key}");
+        let parts = ["config.json:5:", key.as_str(), "70000", "65535"];
+        assert_refused(&config, &commands, &parts).await;
+    }
+    let config = json!({"providers": {
+        "openai": {"apiKey": "test-key"},
+        "lab": {"apiBase": "localhost:9000"},
+    }});
+    let parts = ["config.json:", "providers.lab.apiBase", "localhost:9000"];
+    assert_refused(&config, &commands, &parts).await;
+    let set = ["config", "set", "providers.lab.apiBase", "localhost:9000"];
+    assert_refused(&json!({}), &[&set], &parts[1..]).await;
+    let config = json!({"channels": {"sendTimeoutS": "x"}});
+    assert_refused(&config, &commands, &["config.json:3:", "sendTimeoutS"]).await;
+}
+
+#[tokio::test]
+async fn settings_without_effect_are_reported() {
+    let home = Home::new();
+    home.configure(&json!({
+        "channels": {"lifecycleNotices": {"tell": ["bad"]}},
+        "transcription": {"provider": "zzz"},
+    }));
+    for arguments in [["status"], ["doctor"]] {
+        let run = home.run(&arguments).await;
+        let text = run.stdout + &run.stderr;
+        assert_says(
+            &text,
+            &["lifecycleNotices.tell", "\"bad\"", "transcription.provider"],
+        );
+    }
+}

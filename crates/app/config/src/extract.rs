@@ -238,7 +238,17 @@ pub(crate) fn check_classes(
             | (Value::Object(_), Value::Object(_))
     );
     if same {
-        return Ok(());
+        return match (value, shape) {
+            (Value::Number(_), Some(shape)) => {
+                let checked = shape.facts().check(value, is_secret(path.parts()));
+                checked.map_err(|reason| ConfigError::Unacceptable {
+                    key: path.to_string(),
+                    origin: config.origin_of(path),
+                    reason,
+                })
+            }
+            _ => Ok(()),
+        };
     }
     Err(ConfigError::WrongType {
         key: path.to_string(),

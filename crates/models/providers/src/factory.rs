@@ -175,6 +175,22 @@ pub(crate) fn base(
         section: section(),
         base: text.to_owned(),
     };
+    let mut url = parse_base(text).ok_or_else(bad)?;
+    // Local servers all answer under `/v1`, and users often leave it out.
+    if spec.kind == ProviderKind::Local && url.path() == "/" {
+        url.set_path("/v1");
+    }
+    Ok(url)
+}
+
+/// `true` if a text is an `http` or `https` address, as `providers.<name>.apiBase` needs.
+#[must_use]
+pub fn is_base_address(text: &str) -> bool {
+    parse_base(text.trim()).is_some()
+}
+
+/// Parses an address without the path of a single method.
+fn parse_base(text: &str) -> Option<Url> {
     let mut trimmed = text.trim_end_matches('/');
     for ending in ["/chat/completions", "/api/chat", "/messages"] {
         trimmed = trimmed
@@ -182,15 +198,8 @@ pub(crate) fn base(
             .unwrap_or(trimmed)
             .trim_end_matches('/');
     }
-    let mut url = Url::parse(trimmed).map_err(|_not_an_url| bad())?;
-    if !matches!(url.scheme(), "http" | "https") || url.cannot_be_a_base() {
-        return Err(bad());
-    }
-    // Local servers all answer under `/v1`, and users often leave it out.
-    if spec.kind == ProviderKind::Local && url.path() == "/" {
-        url.set_path("/v1");
-    }
-    Ok(url)
+    let url = Url::parse(trimmed).ok()?;
+    (matches!(url.scheme(), "http" | "https") && !url.cannot_be_a_base()).then_some(url)
 }
 
 fn messages_url(mut base: Url) -> Url {

@@ -32,7 +32,7 @@ pub use cache_view::render;
 pub use client::{HttpClients, ProxyError};
 pub use demo::Demo;
 pub use discover::{LOCAL_SERVERS, LocalServer, discover_all, discover_local, discover_within};
-pub use factory::{BuildError, ClientConnection, ProviderSettings, build};
+pub use factory::{BuildError, ClientConnection, ProviderSettings, build, is_base_address};
 pub use key::{ApiKey, KeyError};
 pub use list::{ListError, assistant_model, list_models};
 pub use render::RenderedMessages;

@@ -26,6 +26,7 @@ use tokio::sync::watch;
 
 use super::extensions::Extensions;
 use super::redacting_notes::RedactingNotes;
+use super::settings::LifecycleNotices;
 use crate::Runtime;
 use crate::error::chain;
 
@@ -63,7 +64,11 @@ pub(crate) struct ConfiguredChannel {
 pub(crate) fn configured_channels(
     runtime: &Runtime,
 ) -> Result<Vec<ConfiguredChannel>, ConfigError> {
-    let names = runtime.config().names("channels")?;
+    let config = runtime.config();
+    // Both sections are checked even if there is no channel.
+    let _: DeliverySettings = config.section("channels")?;
+    let _: LifecycleNotices = config.section(&format!("channels.{LIFECYCLE_NOTICES}"))?;
+    let names = config.names("channels")?;
     names
         .iter()
         .filter(|name| *name != LIFECYCLE_NOTICES)

@@ -25,3 +25,4 @@ pub(crate) mod settings;
 pub(crate) mod shipped;
 pub(crate) mod skills;
 pub(crate) mod transcription;
+pub(crate) mod without_effect;

@@ -15,7 +15,7 @@ use nanobot_providers::{
 };
 use nanobot_tools::WebConfig;
 
-use crate::assembly::provider_sections::{ChosenProvider, Sections, lists_own_models};
+use crate::assembly::provider_sections::{self, ChosenProvider, Sections, lists_own_models};
 use crate::assembly::settings::AgentDefaults;
 use crate::{Runtime, RuntimeError};
 
@@ -157,8 +157,11 @@ pub(crate) fn check(runtime: &Runtime) -> Result<(), RuntimeError> {
     if let Some((factory, model)) = runtime.extensions().selected_provider(&defaults) {
         return plugged_in(config, &**factory, model).map(drop);
     }
-    let Ok(chosen) = Sections::read(config)?.choose(&defaults, runtime.extensions()) else {
-        return Ok(());
+    provider_sections::check_bases(config)?;
+    let chosen = match Sections::read(config)?.choose(&defaults, runtime.extensions()) {
+        Ok(chosen) => chosen,
+        Err(error) if is_mistake(&error) => return Err(error.into()),
+        Err(_) => return Ok(()),
     };
     let settings = Sections::settings(config, &chosen.selection)?;
     // A server of the user is asked for its models only at a start.
@@ -205,17 +208,39 @@ async fn choose_real(runtime: &Runtime) -> Result<Result<ModelChoice, SelectErro
     if let Some((factory, model)) = runtime.extensions().selected_provider(&defaults) {
         return plugged_in(config, &**factory, model).map(Ok);
     }
+    provider_sections::check_bases(config)?;
     let http = clients(config)?;
     let why = match Sections::read(config)?.choose(&defaults, runtime.extensions()) {
         Ok(chosen) => return configured(config, chosen, http).await.map(Ok),
-        Err(error @ (SelectError::UnknownProvider { .. } | SelectError::NoModel { .. })) => {
-            return Err(error.into());
-        }
+        Err(error) if is_mistake(&error) => return Err(error.into()),
         Err(error) => error,
     };
     match discover_local(LOCAL_SERVERS, &http).await {
         Some(found) => local(&found, http).map(Ok),
         None => Ok(Err(why)),
+    }
+}
+
+/// `true` for an error that the configuration has to be changed for; `false` if nothing is set up.
+fn is_mistake(error: &SelectError) -> bool {
+    match error {
+        SelectError::UnknownProvider { .. }
+        | SelectError::NoVendor { .. }
+        | SelectError::NoModel { .. } => true,
+        SelectError::NotConfigured { .. } | SelectError::Nothing => false,
+    }
+}
+
+/// Checks that `agents.defaults.provider` names a provider.
+pub(crate) fn check_provider(runtime: &Runtime) -> Result<(), RuntimeError> {
+    let config = runtime.config();
+    let defaults: AgentDefaults = config.section("agents.defaults")?;
+    if runtime.extensions().selected_provider(&defaults).is_some() {
+        return Ok(());
+    }
+    match Sections::read(config)?.choose(&defaults, runtime.extensions()) {
+        Err(error @ SelectError::UnknownProvider { .. }) => Err(error.into()),
+        _ => Ok(()),
     }
 }
 

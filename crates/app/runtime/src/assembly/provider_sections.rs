@@ -6,14 +6,14 @@ use std::fmt;
 use nanobot_config::{Config, ConfigError};
 use nanobot_providers::{
     ApiKey, CUSTOM, ProviderKind, ProviderSettings, ProviderSpec, Section, SelectError, Selection,
-    TABLE, preferred, select,
+    TABLE, is_base_address, preferred, select,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::RuntimeError;
 use crate::assembly::extensions::Extensions;
 use crate::assembly::settings::AgentDefaults;
+use crate::{Runtime, RuntimeError};
 
 /// `providers.<name>`.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -54,10 +54,35 @@ pub struct ProviderStatus {
 /// Checks that a section of `providers` can be read, and that its key can be sent.
 pub(crate) fn check_section(config: &Config, name: &str) -> Result<(), RuntimeError> {
     let section: ProviderSection = config.section(&format!("providers.{name}"))?;
+    check_base(config, name, &section)?;
     let parsed = section.api_key.as_deref().map(ApiKey::parse).transpose();
     parsed.map(drop).map_err(|source| RuntimeError::Key {
         section: name.to_owned(),
         source,
+    })
+}
+
+/// Checks the addresses of all sections: a mistake in one that is not chosen would appear only when
+/// it is. Other keys matter only in the chosen section.
+pub(super) fn check_bases(config: &Config) -> Result<(), ConfigError> {
+    for name in config.names("providers")? {
+        if let Ok(section) = config.section(&format!("providers.{name}")) {
+            check_base(config, &name, &section)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_base(config: &Config, name: &str, section: &ProviderSection) -> Result<(), ConfigError> {
+    let base = section.api_base.as_deref().unwrap_or_default().trim();
+    if base.is_empty() || is_base_address(base) {
+        return Ok(());
+    }
+    let key = format!("providers.{name}.apiBase");
+    Err(ConfigError::Unacceptable {
+        origin: config.origin(&key)?,
+        key,
+        reason: format!("{base:?} is not an http or https address"),
     })
 }
 
@@ -75,6 +100,15 @@ pub(crate) fn providers(config: &Config) -> Result<Vec<ProviderStatus>, RuntimeE
         })
     });
     Ok(shown.collect())
+}
+
+/// Returns the names of sections whose key nothing takes, for `doctor`.
+pub(crate) fn without_vendor(runtime: &Runtime) -> Vec<String> {
+    let Ok(sections) = Sections::read(runtime.config()) else {
+        return Vec::new();
+    };
+    let names = sections.without_vendor(runtime.extensions());
+    names.into_iter().map(str::to_owned).collect()
 }
 
 /// `true` if there is an API key for a vendor.
@@ -203,10 +237,30 @@ impl Sections {
         let chosen = self.choose_from(defaults, extensions, false);
         match chosen {
             Err(SelectError::NotConfigured { .. } | SelectError::Nothing) => {
-                self.choose_from(defaults, extensions, true).or(chosen)
+                let with_broken = self.choose_from(defaults, extensions, true);
+                with_broken.or_else(|_| match self.without_vendor(extensions).first() {
+                    Some(name) => Err(SelectError::NoVendor {
+                        section: (*name).to_owned(),
+                    }),
+                    None => chosen,
+                })
             }
             _ => chosen,
         }
+    }
+
+    /// Returns the names of sections with a key for which nothing is known that takes it: there is
+    /// no vendor of that name, and they have no address.
+    pub(super) fn without_vendor(&self, extensions: &Extensions) -> Vec<&str> {
+        let has_user = |name: &str| {
+            ProviderSpec::find(name).is_some()
+                || extensions.providers.iter().any(|one| one.name() == name)
+        };
+        self.entries
+            .iter()
+            .filter(|entry| entry.key.is_some() && entry.base.is_none() && !has_user(&entry.name))
+            .map(|entry| entry.name.as_str())
+            .collect()
     }
 
     fn choose_from(

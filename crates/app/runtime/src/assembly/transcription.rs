@@ -104,6 +104,15 @@ pub(crate) fn transcriber(config: &Config) -> Result<Option<Arc<dyn Transcriber>
     }
 }
 
+/// Returns the reason why the configured vendor cannot transcribe, if there is one.
+pub(crate) fn problem(config: &Config) -> Result<Option<String>, RuntimeError> {
+    let section: TranscriptionConfig = config.section("transcription")?;
+    let vendor = non_blank(section.provider.as_ref()).filter(|_| section.enabled);
+    let made = vendor.map(|vendor| speech(config, &section, vendor));
+    let failed = made.and_then(Result::err);
+    Ok(failed.map(|error| format!("transcription.provider: {}", crate::error::chain(&error))))
+}
+
 fn speech(
     config: &Config,
     section: &TranscriptionConfig,

@@ -17,13 +17,13 @@ use serde::de::DeserializeOwned;
 
 use crate::assembly::channels::{LIFECYCLE_NOTICES, configured_channels, shared_keys};
 use crate::assembly::cron::JobScheduling;
-use crate::assembly::provider_sections;
 use crate::assembly::rotating_file::LogSettings;
 use crate::assembly::settings::{
     AgentDefaults, LifecycleNotices, RetentionSettings, SessionsConfig, SkillsConfig,
     UpdateSettings,
 };
 use crate::assembly::transcription::TranscriptionConfig;
+use crate::assembly::{model, provider_sections};
 use crate::{Runtime, RuntimeError, chain};
 
 /// Time at which a change of a key takes effect.
@@ -109,6 +109,7 @@ fn broken_sections(runtime: &Runtime) -> BTreeMap<String, RuntimeError> {
         "agents.defaults",
         read::<AgentDefaults>(runtime, "agents.defaults"),
     );
+    note("agents.defaults.provider", model::check_provider(runtime));
     note("tools", check_tools(runtime));
     note("gateway", read::<ServerConfig>(runtime, "gateway"));
     let heartbeat = "gateway.heartbeat";

@@ -17,6 +17,7 @@ use super::channel_status::{RunningChannels, reports};
 use crate::assembly::cron::JobScheduling;
 use crate::assembly::model;
 use crate::assembly::provider_sections::{self, ProviderStatus};
+use crate::assembly::without_effect::settings_without_effect;
 use crate::error::chain;
 use crate::gateway::retention::size_of;
 use crate::operator::doctor::models::probe_model;
@@ -156,6 +157,7 @@ impl Status {
             Err(error) => (None, RunningChannels::Silent, Some(fault(&error))),
         };
         let mut warnings: Vec<String> = config.findings().iter().map(ToString::to_string).collect();
+        warnings.extend(settings_without_effect(config)?);
         if !tools.restrict_to_workspace {
             warnings.push(
                 "tools.restrictToWorkspace is false: tools may read and write files everywhere"

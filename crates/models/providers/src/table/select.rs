@@ -65,6 +65,15 @@ pub enum SelectError {
         /// The configured name.
         name: String,
     },
+    /// A section has a key, but there is no vendor of its name, and it has no address.
+    #[error(
+        "providers.{section} has a key, but there is no provider {section:?}{}",
+        section_hint(section)
+    )]
+    NoVendor {
+        /// The section.
+        section: String,
+    },
     /// No model is named, and nothing is configured that could choose one.
     #[error("no model is configured, and no key is set")]
     Nothing,
@@ -88,6 +97,13 @@ fn alternatives(name: &str) -> String {
     match suggestion(name) {
         Some(near) => format!("; did you mean {near:?}?"),
         None => format!("; known are {}", usable_names().join(", ")),
+    }
+}
+
+fn section_hint(section: &str) -> String {
+    match suggestion(section) {
+        Some(near) => format!("; did you mean {near:?}?"),
+        None => format!(": name its server in providers.{section}.apiBase"),
     }
 }
 

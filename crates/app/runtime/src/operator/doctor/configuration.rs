@@ -7,6 +7,7 @@ use nanobot_config::{Config, ConfigSeverity as Weight};
 
 use super::{FindingLevel, FindingList, data_dir};
 use crate::assembly::secrets;
+use crate::assembly::without_effect::settings_without_effect;
 use crate::error::chain;
 use crate::{Runtime, RuntimeError};
 
@@ -57,6 +58,23 @@ pub(super) fn examine(list: &mut FindingList, config: &Config) {
                 list.note(FindingLevel::Note, "config.keys", finding.to_string(), None);
             }
         }
+    }
+    match settings_without_effect(config) {
+        Ok(found) => {
+            for what in found {
+                list.warn(
+                    "config.effect",
+                    what,
+                    "Correct the value, or remove the key.",
+                );
+            }
+        }
+        Err(error) => list.note(
+            FindingLevel::Fault,
+            "config.usable",
+            chain(&error),
+            error.remedy(),
+        ),
     }
     for key in secrets::too_short(config) {
         let remedy = "Use a longer secret, if the service accepts one.";

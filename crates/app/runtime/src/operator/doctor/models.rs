@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use nanobot_config::Config;
 use nanobot_provider::{CallAccount, CallContext, ChatRequest, Generation, ToolChoice};
+use nanobot_providers::suggestion;
 use nanobot_types::{ChatMessage, FinishReason, ModelId, TraceId, Transcript};
 use tokio_util::sync::CancellationToken;
 
 use super::{FindingLevel, FindingList};
 use crate::assembly::model::{self, ModelChoice, ModelSource};
+use crate::assembly::provider_sections::without_vendor;
 use crate::assembly::settings::AgentDefaults;
 use crate::error::chain;
 use crate::{Runtime, RuntimeError};
@@ -19,6 +21,16 @@ pub(super) async fn examine(list: &mut FindingList, runtime: &Runtime) {
         Ok(defaults) => defaults,
         Err(error) => return list.fault("model.usable", chain(&error), error.remedy()),
     };
+    for section in without_vendor(runtime) {
+        list.warn(
+            "model.sections",
+            format!("providers.{section} has a key, but there is no provider of that name"),
+            match suggestion(&section) {
+                Some(near) => format!("Rename it to providers.{near}, or set its apiBase."),
+                None => "Set its apiBase, or remove it.".to_owned(),
+            },
+        );
+    }
     let choice = match model::choose_for_gateway(runtime).await {
         Ok(choice) => choice,
         Err(error) => {
