@@ -343,3 +343,18 @@ async fn settings_without_effect_are_reported() {
         );
     }
 }
+
+#[tokio::test]
+async fn unusable_configuration_ends_with_the_code_that_stops_a_service() {
+    let home = Home::new();
+    home.write("file", "not a folder");
+    let file = home.path().join("file");
+    for config in [
+        json!({"gateway": {"host": "everywhere"}}),
+        json!({"agents": {"defaults": {"workspace": file}}}),
+    ] {
+        home.configure(&config);
+        let run = home.run(&["gateway"]).await;
+        assert_eq!(run.code, 2, "{config}: {}", run.stderr);
+    }
+}

@@ -21,7 +21,7 @@ async fn workspace_that_is_a_file_is_an_error() {
             file.to_str().unwrap(),
         ])
         .await;
-    assert_eq!((run.code, run.stdout.as_str()), (1, ""), "{}", run.stderr);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{}", run.stderr);
     assert_says(
         &run.stderr,
         &[file.to_str().unwrap(), "try:", "--workspace"],

@@ -276,6 +276,8 @@ impl RuntimeError {
             | Self::Zone { .. }
             | Self::Tools(_)
             | Self::Channels(_)
+            | Self::Workspace { .. }
+            | Self::Server(ServerError::Host { .. })
             | Self::Attachment { .. }
             | Self::NoChannel { .. } => 2,
             _ => 1,
