@@ -358,3 +358,29 @@ async fn unusable_configuration_ends_with_the_code_that_stops_a_service() {
         assert_eq!(run.code, 2, "{config}: {}", run.stderr);
     }
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn service_names_the_variables_of_the_shell() {
+    let home = Home::new();
+    home.configure(&json!({"providers": {"openai": {"apiKey": "test-key"}}}));
+    let mut command = home.program();
+    command
+        .args(["gateway", "install-service", "--dry-run"])
+        .env("ANTHROPIC_API_KEY", "sk-ant-secret")
+        .env("OPENAI_API_KEY", "sk-unused")
+        .env("NANOBOT_AGENTS__DEFAULTS__MODEL", "some-model")
+        .env("NANOBOT_HOME", home.path());
+    let run = crate::support::finish(command, b"").await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_says(
+        &run.stderr,
+        &[
+            "ANTHROPIC_API_KEY, NANOBOT_AGENTS__DEFAULTS__MODEL.",
+            "service",
+        ],
+    );
+    for hidden in ["sk-ant-secret", "some-model", "OPENAI", "NANOBOT_HOME"] {
+        assert!(!run.stderr.contains(hidden), "{}", run.stderr);
+    }
+}

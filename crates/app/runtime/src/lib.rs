@@ -45,6 +45,7 @@ pub use assembly::older_tasks::OlderTasks;
 pub use assembly::paths::{gateway_log, session_store};
 pub use assembly::process::{enter, harden_process, tighten};
 pub use assembly::prompts::last_miss;
+pub use assembly::provider_sections::shell_variables;
 pub use assembly::rotating_file::{LogSettings, RotatingFile};
 pub use assembly::runtime::{Runtime, RuntimeBuilder};
 pub use assembly::secrets::{RedactedWriter, secrets};

@@ -1,6 +1,6 @@
 //! The sections under `providers`: their keys, and the choice of the one that answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use nanobot_config::{Config, ConfigError};
@@ -379,6 +379,39 @@ impl Sections {
 /// `true` for a server of the user, which has the models that the user put there.
 pub(crate) fn lists_own_models(selection: &Selection) -> bool {
     selection.spec.kind == ProviderKind::Local || selection.spec.name == CUSTOM.name
+}
+
+/// Returns the names of the variables of this process from which it takes settings and keys, and
+/// which a service would not have: API keys that the file does not set, and `NANOBOT_…` except the
+/// home.
+#[must_use]
+pub fn shell_variables(config: &Config) -> Vec<String> {
+    let has_section = |spec: &ProviderSpec| {
+        let names = config.names("providers").unwrap_or_default();
+        names.iter().any(|name| {
+            let key = config.section::<ProviderSection>(&format!("providers.{name}"));
+            let is_set = |key: ProviderSection| key.api_key.is_some_and(|key| !key.is_empty());
+            ProviderSpec::find(name) == Some(spec) && key.is_ok_and(is_set)
+        })
+    };
+    let is_set = |name: &str| {
+        let value = config.environment().variable(name);
+        value.is_some_and(|value| !value.trim().is_empty())
+    };
+    let keys = TABLE
+        .iter()
+        .filter(|spec| !has_section(spec))
+        .flat_map(|spec| spec.environment)
+        .filter(|name| is_set(name))
+        .map(|name| (*name).to_owned());
+    let settings = config
+        .environment()
+        .variables()
+        .map(|(name, _)| name)
+        .filter(|name| name.starts_with("NANOBOT_") && *name != "NANOBOT_HOME")
+        .map(str::to_owned);
+    let names: BTreeSet<String> = keys.chain(settings).collect();
+    names.into_iter().collect()
 }
 
 /// Returns the API key in the vendor's own environment variable.

@@ -21,6 +21,10 @@ const UNIT: &str = "nanobot.service";
 /// Label of the launchd agent.
 const LABEL: &str = "ai.nanobot.gateway";
 
+/// Seconds between starts by launchd. It cannot tell exit codes apart, so it also restarts a gateway
+/// that ended because of an unusable configuration.
+const LAUNCHD_INTERVAL: u32 = 60;
+
 /// A service: the file that describes it, and the commands for its manager.
 #[derive(Debug, PartialEq, Eq)]
 struct Service {
@@ -60,6 +64,14 @@ fn warn_of_variables(config: &Config, service: &Service) {
     for name in variables(&text) {
         output::note(&format!(
             "The configuration takes {name} from the environment, and a service does not have that of your shell: {}",
+            service.variable_hint
+        ));
+    }
+    let from_shell = nanobot_runtime::shell_variables(config);
+    if !from_shell.is_empty() {
+        output::note(&format!(
+            "Set in your shell, but not seen by a service: {}. If it needs them: {}",
+            from_shell.join(", "),
             service.variable_hint
         ));
     }
@@ -303,7 +315,8 @@ fn launchd(
          \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n<plist version=\"1.0\">\n<dict>\n  <key>Label</key>\n  \
          <string>{LABEL}</string>\n  <key>ProgramArguments</key>\n  <array>\n{program}  </array>\n{environment}  \
          <key>RunAtLoad</key>\n  <true/>\n  <key>KeepAlive</key>\n  <dict>\n    <key>SuccessfulExit</key>\n    \
-         <false/>\n  </dict>\n  <key>StandardErrorPath</key>\n  <string>{log}</string>\n</dict>\n</plist>\n"
+         <false/>\n  </dict>\n  <key>ThrottleInterval</key>\n  <integer>{LAUNCHD_INTERVAL}</integer>\n  \
+         <key>StandardErrorPath</key>\n  <string>{log}</string>\n</dict>\n</plist>\n"
     );
     Service {
         start: vec![
