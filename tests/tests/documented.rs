@@ -254,11 +254,88 @@ fn measured_numbers_are_those_of_the_performance_page() {
             .split(" MB")
             .filter_map(|before| before.rsplit(' ').next())
             .filter(|word| word.starts_with(|letter: char| letter.is_ascii_digit()))
-            .map(|number| format!("| {number} MB |"))
+            .map(|number| format!("| idle gateway, PSS | {number} MB |"))
             .collect();
         assert!(!sizes.is_empty(), "{name} states no size");
         for size in sizes {
             assert!(measured.contains(&size), "{name}: {size} was not measured");
         }
+    }
+}
+
+/// The newest run of the crash suite is stated in `docs/crash-suite.md`.
+#[test]
+fn crash_numbers_are_those_of_the_last_full_run() {
+    let suite = page("docs/crash-suite.md");
+    let run = suite.split("## The last full run").nth(1).expect("the run");
+    let run = run.split("\n## ").next().expect("its section");
+    let checks: u64 = run
+        .lines()
+        .filter_map(|line| line.split('|').nth(2)?.trim().parse::<u64>().ok())
+        .sum();
+    let kills = run
+        .split(" kills,")
+        .next()
+        .and_then(|before| before.split_whitespace().next_back())
+        .and_then(|word| word.parse::<u64>().ok())
+        .expect("the kills");
+    let seed = run
+        .split("--seed ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next())
+        .expect("the seed");
+    for name in ["README.md", "README.zh-CN.md"] {
+        let readme = page(name);
+        for number in [grouped(kills), grouped(checks), seed.to_owned()] {
+            assert!(readme.contains(&number), "{name}: {number} is missing");
+        }
+    }
+}
+
+/// Formats a number with commas between thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let first = digits.len() % 3;
+    let comma = |(index, digit)| {
+        let is_start = index > 0 && index % 3 == first;
+        is_start.then_some(',').into_iter().chain([digit])
+    };
+    digits.chars().enumerate().flat_map(comma).collect()
+}
+
+/// Counts in prose are those of the code.
+#[test]
+fn counts_in_prose_are_those_of_the_code() {
+    let skills = fs::read_dir(root().join("skills")).expect("the built-in skills");
+    let skills = skills
+        .filter_map(Result::ok)
+        .filter(|entry| entry.path().join("SKILL.md").exists())
+        .count();
+    let voices = nanobot_providers::Speech::vendors().count();
+    let words = ["five", "six", "seven", "eight", "nine", "ten"];
+    let word = |count: usize| words[count - 5];
+    let performance = page("docs/performance.md");
+    let built_in = format!("{} built-in skills", word(skills));
+    assert!(performance.contains(&built_in), "{built_in}");
+    let readme = page("README.md");
+    let voices = format!("one of {} providers", word(voices));
+    assert!(readme.contains(&voices), "{voices}");
+    let reference = page("docs/reference.md");
+    let subagents = reference
+        .split("| `maxConcurrentSubagents` | whole number | `")
+        .nth(1)
+        .and_then(|rest| rest.split('`').next())
+        .expect("the limit of subagents");
+    let subagents = format!("up to {subagents} at a time");
+    assert!(readme.contains(&subagents), "{subagents}");
+    let manifest = page("Cargo.toml");
+    let version = manifest
+        .lines()
+        .find_map(|line| line.strip_prefix("rust-version = \""))
+        .and_then(|rest| rest.strip_suffix('"'))
+        .expect("the Rust version");
+    for name in ["README.md", "README.zh-CN.md"] {
+        let stated = format!("Rust {version}");
+        assert!(page(name).contains(&stated), "{name}: {stated}");
     }
 }

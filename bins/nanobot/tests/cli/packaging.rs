@@ -111,6 +111,18 @@ async fn unit_of_a_package_names_its_program() {
         &run.stdout,
         &["ExecStart=\"/usr/bin/nanobot\" \"gateway\"\n", "[Install]"],
     );
+    let page = include_str!("../../../../docs/deployment.md");
+    let unit = page.split("```ini\n").nth(1).unwrap();
+    let unit = unit.split("```").next().unwrap();
+    let documented: String = unit
+        .lines()
+        .filter(|line| !line.starts_with("Environment="))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let printed = run
+        .stdout
+        .replace("/usr/bin/nanobot", "/usr/local/bin/nanobot");
+    assert_eq!(documented, printed, "the unit in docs/deployment.md");
     let run = home.run(&[&install[..], &["bin/nanobot"]].concat()).await;
     assert_eq!(run.code, 2);
     assert_says(&run.stderr, &["not an absolute path"]);
