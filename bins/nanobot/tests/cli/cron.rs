@@ -66,6 +66,7 @@ async fn jobs_are_managed_without_a_gateway() {
         (["--every", "-5"], "at least one second"),
         (["--in", "-5"], "at least one second"),
         (["--in", "a while"], "is not an interval"),
+        (["--in", "999999999999d"], "too long"),
         (["--cron", "0 9 30 2 *"], "would never run"),
     ] {
         let refused = home
@@ -98,6 +99,13 @@ async fn jobs_are_managed_without_a_gateway() {
         .code,
         2
     );
+    for (channel, to) in [("", ""), ("", "7"), ("telegram", "")] {
+        let chat = ["--channel", channel, "--to", to];
+        let add = ["cron", "add", "-m", "x", "--every", "60"];
+        let refused = home.run(&[&add[..], &chat].concat()).await;
+        assert_eq!(refused.code, 2, "{chat:?}");
+        assert_says(&refused.stderr, &["a value is required"]);
+    }
     home.write("cron/jobs.json", "[");
     assert_says(
         &home.run(&["cron", "list"]).await.stderr,

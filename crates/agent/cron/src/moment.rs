@@ -58,7 +58,7 @@ pub fn time_in(text: &str, zone: Zone) -> Result<DateTime<Utc>, ScheduleError> {
 /// # Errors
 /// Returns [`ScheduleError::Time`] if the text is not a time, [`ScheduleError::Past`] if the time is
 /// not after `now`, [`ScheduleError::Ambiguous`] if the clock shows it twice after `now`,
-/// [`ScheduleError::Words`] and [`ScheduleError::Interval`] if the interval is invalid.
+/// and the errors of [`time_after`] if the interval is invalid.
 pub fn due_time(
     text: &str,
     now: DateTime<Utc>,
@@ -94,13 +94,16 @@ pub fn due_time(
 ///
 /// # Errors
 /// Returns [`ScheduleError::Words`] if the text is not an interval, [`ScheduleError::Interval`] if
-/// it is less than a second or too long for the calendar.
+/// it is less than a second, and [`ScheduleError::IntervalTooLong`] if it is too long for the
+/// calendar.
 pub fn time_after(interval: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, ScheduleError> {
     let seconds = interval_seconds(interval)?;
+    if seconds <= 0 {
+        return Err(ScheduleError::Interval);
+    }
     TimeDelta::try_seconds(seconds)
-        .filter(|_| seconds > 0)
         .and_then(|interval| now.checked_add_signed(interval))
-        .ok_or(ScheduleError::Interval)
+        .ok_or(ScheduleError::IntervalTooLong)
 }
 
 /// Parses a time of day after an optional day in words.
@@ -216,7 +219,8 @@ mod tests {
             ),
             ("in -5", "at least one second"),
             ("in a while", "is not an interval"),
-            ("in 9223372036854775807s", "at least one second"),
+            ("in 9223372036854775807s", "too long"),
+            ("in 999999999999d", "too long"),
             ("25:00", "is not a time"),
             ("tomorrow", "is not a time"),
             ("tomorrow ä:00", "is not a time"),

@@ -22,9 +22,12 @@ pub enum ScheduleError {
         /// The cause.
         why: String,
     },
-    /// The interval is too short or too long.
+    /// The interval is too short.
     #[error("an interval is at least one second")]
     Interval,
+    /// The time after the interval is out of range.
+    #[error("the interval is too long: no clock shows that time")]
+    IntervalTooLong,
     /// The text is not an interval.
     #[error("'{text}' is not an interval; write it like 600, 30m, 1h, or 30 minutes")]
     Words {

@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use chrono::{DateTime, Utc};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use nanobot_runtime::jobs::{
     CronError, Job, JobSchedule, Payload, RunStatus, Zone, due_time, format_time, interval_seconds,
@@ -100,10 +101,10 @@ pub(crate) struct CronAddArguments {
     #[arg(short, long, requires = "to", requires = "channel")]
     deliver: bool,
     /// Chat to send to
-    #[arg(long, value_name = "CHAT")]
+    #[arg(long, value_name = "CHAT", value_parser = NonEmptyStringValueParser::new())]
     to: Option<String>,
     /// Channel to send with
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     channel: Option<String>,
 }
 
