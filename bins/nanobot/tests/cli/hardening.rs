@@ -198,6 +198,8 @@ async fn commands_refuse_to_write_while_the_gateway_hangs() {
     );
     assert!(!status.stdout.contains("not running"), "{}", status.stdout);
     assert_eq!(doctor.code, 1, "{}", doctor.stdout);
+    let waits = doctor.stderr.matches("waiting for the gateway…").count();
+    assert_eq!(waits, 1, "{}", doctor.stderr);
     assert_says(&doctor.stdout, &["✗ ", &process, "does not answer", &kill]);
     assert!(
         !doctor.stdout.contains("the gateway does not run"),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use nanobot_bus::{Ledger, LedgerEntry, LedgerFilter, MemoryBus, Queue};
 use nanobot_config::Config;
+use nanobot_control::ControlClient;
 use nanobot_state::{HomeLock, SqliteBus, StateDb};
 
 use crate::RuntimeError;
@@ -27,7 +28,15 @@ impl Inbox {
     /// Returns [`RuntimeError::State`] if the file cannot be used, [`RuntimeError::Silent`] if the
     /// gateway that has the home does not answer.
     pub async fn open(config: &Config) -> Result<Self, RuntimeError> {
-        if let Some(gateway) = remote::connect(config).await? {
+        Self::through(config, remote::connect(config).await?).await
+    }
+
+    /// Opens the inbox of a home through its gateway, or from the file if none runs.
+    pub(crate) async fn through(
+        config: &Config,
+        gateway: Option<ControlClient>,
+    ) -> Result<Self, RuntimeError> {
+        if let Some(gateway) = gateway {
             return Ok(Self {
                 ledger: Arc::new(gateway),
                 file: None,

@@ -5,13 +5,12 @@ use nanobot_control::ControlClient;
 use nanobot_server::{HealthServer, ServerConfig};
 use serde_json::Value;
 
-use super::{FindingLevel, FindingList};
+use super::{FindingLevel, FindingList, GatewayReached};
 use crate::Runtime;
 use crate::assembly::channels::configured_channels;
 use crate::error::chain;
-use crate::operator::remote;
 
-pub(super) async fn examine(list: &mut FindingList, config: &Config) {
+pub(super) async fn examine(list: &mut FindingList, config: &Config, gateway: GatewayReached) {
     let server: ServerConfig = match config.section("gateway") {
         Ok(server) => server,
         Err(error) => return list.fault("gateway.endpoint", chain(&error), error.remedy()),
@@ -40,7 +39,7 @@ pub(super) async fn examine(list: &mut FindingList, config: &Config) {
             remedy,
         );
     }
-    match remote::connect(config).await {
+    match gateway {
         Ok(Some(client)) => check_running(list, &client).await,
         Ok(None) => check_port(list, &server).await,
         Err(error) => list.fault(

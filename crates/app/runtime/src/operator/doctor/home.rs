@@ -8,7 +8,9 @@ use nanobot_config::{Config, running_python_program};
 use nanobot_cron::RunStatus;
 use nanobot_state::StateDb;
 
-use super::{FindingLevel, FindingList, check_writable, counted, data_dir, write_failure};
+use super::{
+    FindingLevel, FindingList, GatewayReached, check_writable, counted, data_dir, write_failure,
+};
 use crate::Inbox;
 use crate::assembly::cron::JobScheduling;
 use crate::error::{MAKE_ROOM, chain, disk_failure};
@@ -22,7 +24,7 @@ const LEDGER_SPACE: u64 = 1 << 20;
 /// Maximum number of messages to count.
 const MAX_COUNTED: usize = 10_000;
 
-pub(super) async fn examine(list: &mut FindingList, config: &Config) {
+pub(super) async fn examine(list: &mut FindingList, config: &Config, gateway: &GatewayReached) {
     let home = data_dir(config);
     let mut is_writable = true;
     if home.exists() {
@@ -48,7 +50,7 @@ pub(super) async fn examine(list: &mut FindingList, config: &Config) {
     let has_room = free.is_none_or(|free| free >= LEDGER_SPACE);
     logs(list, &config.paths().logs);
     other_program(list, config);
-    state(list, config, is_writable && has_room).await;
+    state(list, config, gateway, is_writable && has_room).await;
     jobs(list, config);
     pairings(list, home);
 }
@@ -122,7 +124,7 @@ fn other_program(list: &mut FindingList, config: &Config) {
 
 /// Checks the ledger, if files can be created next to it: reading it may need some, and would leave
 /// them behind on a full disk.
-async fn state(list: &mut FindingList, config: &Config, can_write: bool) {
+async fn state(list: &mut FindingList, config: &Config, gateway: &GatewayReached, can_write: bool) {
     let path = &config.paths().state_db;
     if !path.exists() {
         return;
@@ -146,7 +148,7 @@ async fn state(list: &mut FindingList, config: &Config, can_write: bool) {
             "Use the version of nanobot that wrote it, or move the file away.",
         ),
     }
-    if let Some((uncertain, failed)) = count_unsettled(config).await
+    if let Some((uncertain, failed)) = count_unsettled(config, gateway).await
         && uncertain + failed > 0
     {
         list.warn(
@@ -170,8 +172,9 @@ fn unchecked(list: &mut FindingList, path: &Path, why: &str) {
     );
 }
 
-async fn count_unsettled(config: &Config) -> Option<(usize, usize)> {
-    let inbox = Inbox::open(config).await.ok()?;
+async fn count_unsettled(config: &Config, gateway: &GatewayReached) -> Option<(usize, usize)> {
+    let gateway = gateway.as_ref().ok()?.clone();
+    let inbox = Inbox::through(config, gateway).await.ok()?;
     let uncertain = inbox
         .entries(&[LedgerFilter::Uncertain], MAX_COUNTED)
         .await

@@ -20,10 +20,12 @@ use std::io;
 use std::path::Path;
 
 use nanobot_config::Config;
+use nanobot_control::ControlClient;
 use serde::Serialize;
 
-use crate::RuntimeBuilder;
 use crate::error::disk_failure;
+use crate::operator::remote;
+use crate::{RuntimeBuilder, RuntimeError};
 
 /// Options of an examination.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,17 +86,22 @@ pub async fn examine(program: &RuntimeBuilder, doctor: DoctorOptions) -> Diagnos
     };
     let config = runtime.config();
     configuration::examine(&mut list, config);
-    home::examine(&mut list, config).await;
+    // Once, because a gateway that hangs is waited for.
+    let gateway = remote::connect(config).await;
+    home::examine(&mut list, config, &gateway).await;
     workspace::examine(&mut list, &runtime);
     models::examine(&mut list, &runtime).await;
     channels::examine(&mut list, &runtime).await;
-    gateway::examine(&mut list, config).await;
+    gateway::examine(&mut list, config, gateway).await;
     gateway::examine_ports(&mut list, &runtime);
     machine::examine(&mut list, config);
     Diagnosis {
         findings: list.findings,
     }
 }
+
+/// The gateway of the home, or the reason why it does not answer; `None` if none runs.
+type GatewayReached = Result<Option<ControlClient>, RuntimeError>;
 
 /// The findings so far.
 struct FindingList {
