@@ -52,7 +52,10 @@ mod quarantine;
 mod reconnect;
 mod replay;
 mod request_size;
+#[cfg(unix)]
 mod screen;
+#[cfg(unix)]
+mod screen_turns;
 mod secrets;
 #[cfg(unix)]
 mod session_edits;

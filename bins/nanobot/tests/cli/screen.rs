@@ -8,20 +8,20 @@ use serde_json::json;
 use crate::prompt::Screen;
 use crate::support::Home;
 
-const SIZES: [(u16, u16); 2] = [(60, 80), (60, 40)];
-const CONTROL_C: &str = "\u{3}";
-const CONTROL_D: &str = "\u{4}";
-const CONTROL_G: &str = "\u{7}";
+pub(crate) const SIZES: [(u16, u16); 2] = [(60, 80), (60, 40)];
+pub(crate) const CONTROL_C: &str = "\u{3}";
+pub(crate) const CONTROL_D: &str = "\u{4}";
+pub(crate) const CONTROL_G: &str = "\u{7}";
 const CONTROL_O: &str = "\u{f}";
 const CONTROL_R: &str = "\u{12}";
 const ESCAPE: &str = "\u{1b}";
 
-fn has(rows: &[String], part: &str) -> bool {
+pub(crate) fn has(rows: &[String], part: &str) -> bool {
     rows.iter().any(|row| row.contains(part))
 }
 
 /// Waits until the prompt is empty and nothing runs.
-fn wait_for_prompt(screen: &mut Screen) -> Vec<String> {
+pub(crate) fn wait_for_prompt(screen: &mut Screen) -> Vec<String> {
     screen.wait_until(|rows| {
         rows.last().is_some_and(|row| row == "You:") && !has(rows, "· Ctrl-C stops")
     })
@@ -240,28 +240,33 @@ fn message_is_written_in_the_editor_of_the_user() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queued_message_is_sent_after_the_turn() {
-    let gate = Gate::new();
-    let held = gate.clone();
-    let model = ModelServer::answering(move |request| {
-        if request.json.to_string().contains("and then this") {
-            Reply::text("Second reply.")
-        } else {
-            Reply::deltas(["First ", "reply."]).holding(&held)
-        }
-    });
-    let model = model.await.unwrap();
-    let home = Home::with_model(&model.base_url());
-    let mut screen = Screen::open_with(&home, &["agent"], SIZES[1], &[]);
-    wait_for_prompt(&mut screen);
-    screen.type_in("hello\r");
-    screen.wait_until(|rows| has(rows, "First"));
-    screen.type_in("and then this\t");
-    screen.wait_for_row("queued: and then this");
-    gate.open();
-    let rows = screen.wait_until(|rows| has(rows, "Second reply."));
-    assert!(has(&rows, "First reply."), "{rows:?}");
-    screen.type_in(CONTROL_D);
-    assert_eq!(screen.end(), Some(0));
+    for size in SIZES {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let model = ModelServer::answering(move |request| {
+            if request.json.to_string().contains("und dann 这个 🧳") {
+                Reply::text("Second 答え.")
+            } else {
+                Reply::deltas(["First ", "答え."]).holding(&held)
+            }
+        });
+        let model = model.await.unwrap();
+        let home = Home::with_model(&model.base_url());
+        let mut screen = Screen::open_with(&home, &["agent"], size, &[]);
+        wait_for_prompt(&mut screen);
+        screen.type_in("hello\r");
+        screen.wait_until(|rows| has(rows, "First"));
+        screen.type_in("und dann 这个 🧳\t");
+        screen.wait_for_row("queued: und dann 这个 🧳");
+        gate.open();
+        let rows = screen.wait_until(|rows| has(rows, "Second 答え."));
+        assert!(has(&rows, "First 答え."), "{rows:?}");
+        // It is on the screen as if it were typed now.
+        assert!(has(&rows, "You: und dann 这个 🧳"), "{rows:?}");
+        wait_for_prompt(&mut screen);
+        screen.type_in(CONTROL_D);
+        assert_eq!(screen.end(), Some(0));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

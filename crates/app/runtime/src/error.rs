@@ -233,7 +233,7 @@ impl RuntimeError {
             )),
             Self::SessionInUse { .. } => Some(
                 "Continue there, or choose another session with `--session NAME`. While `nanobot gateway` runs, \
-                 several prompts share a session."
+                 several prompts share a session; `/restart` makes a prompt that was open before join it."
                     .to_owned(),
             ),
             Self::Silent { pid, .. } => Some(silent_remedy(*pid)),

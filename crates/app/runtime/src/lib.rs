@@ -62,6 +62,7 @@ pub use operator::config_edit::{EffectTime, check_edit};
 pub use operator::conversations::{
     ConversationFilter, ConversationName, ConversationNameError, ConversationSummary,
     ShownExchange, check_conversation_name, conversation_keys, conversations, last_exchange,
+    last_reply,
 };
 pub use operator::doctor;
 pub use operator::inbox::Inbox;
@@ -78,7 +79,7 @@ pub use operator::setup::{
 pub use operator::status::Status;
 pub use operator::update::{Release, UpdateError, latest_release};
 pub use terminal::{
-    Terminal, TerminalMessage, TerminalOptions, TerminalProgress, TerminalReply, ask,
+    Terminal, TerminalMessage, TerminalOptions, TerminalProgress, TerminalReply, ask, starts_turn,
 };
 
 pub use nanobot_agent_core::is_subagent_session;

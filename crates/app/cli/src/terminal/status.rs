@@ -82,6 +82,11 @@ impl TurnStatus {
         !std::mem::replace(&mut self.is_stopping, true)
     }
 
+    /// `true` once there was a request to stop.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.is_stopping
+    }
+
     /// Returns the line for a screen of this width. If it is narrow, the tokens are left out and the
     /// activity is cut; the key that stops the turn stays.
     pub(super) fn line(&self, width: usize) -> String {

@@ -7,14 +7,19 @@
 
 use nanobot_runtime::types::TurnActivity;
 use nanobot_runtime::{TerminalEvent, TerminalProgress};
+use unicode_width::UnicodeWidthStr as _;
 
-use super::render::{DIM, Layout, Style, TextStream, diff, painted};
+use super::render::{DIM, Layout, Style, TextStream, diff, painted, wrapped};
 use super::status::tool_line;
 use crate::output::Palette;
 
 /// Maximum number of rows of a change that are shown with its tool; `/diff` shows all.
 const CHANGE_ROWS: usize = 12;
 const CHANGE_INDENT: &str = "    ";
+/// Beginning of the first row of a note.
+const NOTE_MARK: &str = "  ↳ ";
+/// Beginning of its other rows.
+const NOTE_INDENT: &str = "    ";
 
 /// Text to print.
 #[derive(Debug, PartialEq, Eq)]
@@ -247,13 +252,22 @@ impl View {
         ]
     }
 
-    fn note(&self, text: &str) -> String {
+    /// Returns lines about the progress, broken between words.
+    pub(super) fn note(&self, text: &str) -> String {
         let text = crate::output::sanitize(text.trim());
-        let lines: Vec<String> = text
-            .lines()
-            .map(|line| self.dim(&format!("  ↳ {line}")) + "\n")
-            .collect();
-        lines.concat()
+        let mut rows = String::new();
+        for line in text.lines() {
+            let line = match self.layout.width {
+                Some(width) => wrapped(line, width.saturating_sub(NOTE_MARK.width()).max(1)),
+                None => line.to_owned(),
+            };
+            for (index, row) in line.lines().enumerate() {
+                let mark = if index == 0 { NOTE_MARK } else { NOTE_INDENT };
+                rows.push_str(&self.dim(&format!("{mark}{row}")));
+                rows.push('\n');
+            }
+        }
+        rows
     }
 
     /// `true` if the tools of a turn are shown.

@@ -10,7 +10,8 @@ use nanobot_agent_core::is_subagent_session;
 use nanobot_config::Config;
 use nanobot_control::TERMINAL_CHANNEL;
 use nanobot_session::{
-    LastExchange, ReadFrom, SessionInfo, SessionPreview, SessionReach, SessionSearch as _,
+    Entry, LastExchange, ReadFrom, SessionInfo, SessionPreview, SessionReach, SessionSearch as _,
+    TurnOutcome,
 };
 use nanobot_types::{SessionKey, Timestamp};
 
@@ -244,6 +245,27 @@ pub async fn last_exchange(
             at: exchange.messages.first()?.at,
         })
     }))
+}
+
+/// Returns the last reply of a conversation since its beginning or its last summary.
+///
+/// # Errors
+/// Returns the same errors as [`last_exchange`].
+pub async fn last_reply(
+    config: &Config,
+    session: &SessionKey,
+) -> Result<Option<String>, RuntimeError> {
+    let view = session_store(config)?
+        .read(session, ReadFrom::Cursor)
+        .await?;
+    Ok(view
+        .records
+        .iter()
+        .rev()
+        .find_map(|record| match &record.entry {
+            Entry::TurnEnded(end) if end.outcome == TurnOutcome::Replied => end.visible.clone(),
+            _ => None,
+        }))
 }
 
 fn shortened(text: &str) -> String {

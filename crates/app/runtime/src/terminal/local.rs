@@ -7,11 +7,13 @@ use async_trait::async_trait;
 use nanobot_agent_core::{
     AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, OutboxError, Spawner, Subagents,
 };
-use nanobot_bus::{Bus, EventFeed, MemoryBus, SettleOutcome, Subscription};
+use nanobot_bus::{
+    Bus, EventFeed, Ledger as _, LedgerFilter, MemoryBus, Queue, SettleOutcome, Subscription,
+};
 use nanobot_control::{TERMINAL_CHANNEL, TerminalEvent};
 use nanobot_types::{
-    ChannelName, ChatId, ChatKind, InboundMessage, MediaRef, OutboundMessage, SenderId, SessionKey,
-    TraceId,
+    ChannelName, ChatId, ChatKind, InboundMessage, MediaRef, OutboundKey, OutboundMessage,
+    SenderId, SessionKey, TraceId,
 };
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -27,7 +29,10 @@ use crate::assembly::secrets::secrets;
 use crate::assembly::{memory, model};
 use crate::gateway::commands;
 use crate::gateway::restart::Restart;
-use crate::{FirstRun, ModelChoice, Runtime, RuntimeError};
+use crate::{FirstRun, ModelChoice, Runtime, RuntimeError, is_command};
+
+/// Maximum number of unfinished messages that are looked at.
+const MAX_OPEN: usize = 100;
 
 /// An assistant of this process, over an in-process bus.
 #[derive(Debug)]
@@ -140,6 +145,27 @@ impl LocalAssistant {
         u32::try_from(unfinished).unwrap_or(u32::MAX)
     }
 
+    /// Returns `true` if subagents, messages that wait, or jobs are unfinished; commands do not count.
+    pub(super) async fn has_unfinished_work(&self) -> bool {
+        if self.unfinished() > 0 {
+            return true;
+        }
+        let open = self
+            .bus
+            .list(Queue::Inbound, LedgerFilter::Open, MAX_OPEN)
+            .await;
+        match open {
+            Ok(entries) => entries
+                .iter()
+                .filter_map(|entry| entry.inbound.as_ref())
+                .any(|message| !is_command(&message.content)),
+            Err(error) => {
+                tracing::warn!(%error, "cannot list the unfinished messages");
+                false
+            }
+        }
+    }
+
     /// Sends a message or a command, and returns its turn.
     pub(super) async fn send(
         &self,
@@ -175,14 +201,15 @@ impl LocalAssistant {
         self.observation.finish().await;
     }
 
-    /// Returns the next event; `None` after the assistant ended. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Option<TerminalEvent> {
+    /// Returns the next event and the key of its message, if it is one of the conversation; `None`
+    /// after the assistant ended. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Option<(TerminalEvent, Option<OutboundKey>)> {
         loop {
             let delivery = tokio::select! {
                 biased;
                 delivery = self.replies.next() => delivery?,
                 notice = jobs::next_notice(&mut self.jobs) => {
-                    return Some(TerminalEvent::News(notice));
+                    return Some((TerminalEvent::News(notice), None));
                 }
             };
             if delivery.is_durable()
@@ -192,10 +219,11 @@ impl LocalAssistant {
             }
             if self.jobs.is_some() && jobs::is_of_job(&delivery.message) {
                 if delivery.is_durable() {
-                    return Some(TerminalEvent::News(delivery.message.content));
+                    return Some((TerminalEvent::News(delivery.message.content), None));
                 }
             } else if delivery.message.chat_id == self.chat {
-                return Some(delivery.message.into());
+                let key = delivery.message.key.clone();
+                return Some((delivery.message.into(), Some(key)));
             }
         }
     }

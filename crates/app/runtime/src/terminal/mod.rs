@@ -15,6 +15,7 @@ mod progress;
 mod reconnect;
 mod restart;
 mod session_lock;
+mod turns;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ use std::path::PathBuf;
 use nanobot_agent_core::AgentError;
 use nanobot_control::{ControlConversation, ConversationEvent, TERMINAL_CHANNEL, TerminalEvent};
 use nanobot_state::ProcessLock;
-use nanobot_types::{ChannelName, ChatId, TraceId};
+use nanobot_types::{ChannelName, ChatId};
 
 pub use ask::{TerminalMessage, TerminalReply, ask};
 pub use progress::TerminalProgress;
@@ -30,6 +31,7 @@ pub use progress::TerminalProgress;
 use self::catch_up::ShownEvents;
 use self::local::LocalAssistant;
 use self::reconnect::{Reconnection, UnansweredMessages};
+use self::turns::RunningTurns;
 use crate::gateway::restart::{RESTARTED, RESTARTING};
 use crate::{FirstRun, ModelChoice, Runtime, RuntimeError, is_command, session_store};
 
@@ -52,7 +54,8 @@ impl Default for TerminalOptions {
 }
 
 /// `true` for a message to the model, and for the command that sends the last one again.
-fn starts_turn(text: &str) -> bool {
+#[must_use]
+pub fn starts_turn(text: &str) -> bool {
     !is_command(text) || text.trim().eq_ignore_ascii_case("/retry")
 }
 
@@ -69,8 +72,8 @@ pub struct Terminal {
     peer: TerminalPeer,
     runtime: Runtime,
     options: TerminalOptions,
-    /// The turn of the last message; commands have none.
-    last_turn: Option<TraceId>,
+    /// The turn of the last message, and those of others that a prompt shows.
+    turns: RunningTurns,
     /// Number of unfinished subagents when the last turn ended.
     unfinished: u32,
     /// Set while a restart is pending.
@@ -122,8 +125,8 @@ impl Terminal {
     /// of jobs that no terminal showed.
     ///
     /// # Errors
-    /// Returns the same errors as [`start`](Self::start), and [`RuntimeError::SessionInUse`] if no
-    /// gateway runs and another prompt has the session.
+    /// Returns the same errors as [`start`](Self::start), and [`RuntimeError::SessionInUse`] if a
+    /// prompt without a gateway has the session.
     pub async fn start_prompt(
         runtime: &Runtime,
         options: TerminalOptions,
@@ -164,6 +167,10 @@ impl Terminal {
                 let peer = TerminalPeer::Gateway(client.converse(session).await?);
                 return Ok(Self::new(peer, runtime, options, model, Vec::new(), None));
             }
+            // A prompt that joins the gateway may bring the lock; it drops it below.
+            if lock.is_none() {
+                session_lock::refuse_if_held(config, &session).await?;
+            }
             let peer = TerminalPeer::Gateway(client.watch(session.clone()).await?);
             let shown = ShownEvents::join(&*session_store(config)?, &session).await?;
             let terminal = Self::new(peer, runtime, options, model, Vec::new(), None);
@@ -201,7 +208,7 @@ impl Terminal {
             peer,
             runtime: runtime.clone(),
             options,
-            last_turn: None,
+            turns: RunningTurns::default(),
             unfinished: 0,
             is_restarting: false,
             replacement: None,
@@ -285,13 +292,22 @@ impl Terminal {
             TerminalPeer::Nobody => return Err(AgentError::Interrupted.into()),
         };
         if starts_turn(&text) {
-            self.last_turn = Some(turn);
+            self.turns.sent(turn);
         }
         Ok(())
     }
 
+    /// `true` while a turn runs: that of the last message (commands other than `/retry` have none),
+    /// and at a prompt also one that another terminal, a job or a subagent began, from its first
+    /// step on.
+    #[must_use]
+    pub fn is_working(&self) -> bool {
+        self.turns.is_any()
+    }
+
     /// Returns the next event to show; `None` after the assistant ended. A turn's end is returned
-    /// only for the turn of the last message; commands other than `/retry` do not count. Cancel-safe.
+    /// only for the turn of the last message, and at a prompt for one of others while there is none.
+    /// Cancel-safe.
     pub async fn next(&mut self) -> Option<TerminalEvent> {
         loop {
             let next = match self.deferred.pop_front() {
@@ -300,8 +316,8 @@ impl Terminal {
             };
             self.is_catching_up &= !self.deferred.is_empty();
             match next {
-                Some(TerminalEvent::TurnEnd { turn, .. })
-                    if self.last_turn.as_ref() != Some(&turn) => {}
+                Some(TerminalEvent::TurnEnd { turn, .. }) if !self.turns.end(&turn) => {}
+                Some(end @ TerminalEvent::TurnEnd { .. }) => return Some(end),
                 other => return other,
             }
         }
@@ -317,6 +333,15 @@ impl Terminal {
             self.unfinished = self.unfinished.max(own.unfinished());
         }
         self.unfinished
+    }
+
+    /// Returns `true` if the end of this conversation stops unfinished work besides its running turn:
+    /// subagents, messages that wait, or a running job. With a gateway nothing is stopped.
+    pub async fn has_unfinished_work(&self) -> bool {
+        match &self.peer {
+            TerminalPeer::Own(own) => own.has_unfinished_work().await,
+            TerminalPeer::Gateway(_) | TerminalPeer::Nobody => false,
+        }
     }
 
     /// Returns the next event to show while subagents of this conversation are unfinished; `None`
@@ -349,7 +374,13 @@ impl Terminal {
                     let restart = own.restart.clone();
                     tokio::select! {
                         biased;
-                        event = own.next() => Some(event?),
+                        event = own.next() => {
+                            let (event, key) = event?;
+                            if self.is_prompt {
+                                self.turns.observe(&event, key.as_ref());
+                            }
+                            Some(event)
+                        }
                         () = restart.requested().cancelled() => None,
                     }
                 }
@@ -399,6 +430,7 @@ impl Terminal {
     fn replace_with(&mut self, restarted: Result<Self, RuntimeError>) -> TerminalEvent {
         self.replacement = None;
         self.is_restarting = false;
+        self.turns = RunningTurns::default();
         match restarted {
             Ok(terminal) => {
                 let mut terminal = terminal;

@@ -16,7 +16,7 @@ use nanobot_types::OutboundKey;
 use tokio::time::{Instant, timeout};
 
 use super::catch_up::ShownEvents;
-use super::{Terminal, TerminalPeer, jobs};
+use super::{Terminal, TerminalPeer, jobs, session_lock};
 use crate::gateway::restart::RESTARTED;
 use crate::{ModelChoice, Runtime, RuntimeError, control_socket, session_store};
 
@@ -31,8 +31,8 @@ const MAX_UNANSWERED: usize = 64;
 
 const GONE: &str = "The gateway is gone; reconnecting…";
 const BACK: &str = "The gateway is back.";
-const ADVICE: &str = "The gateway has not come back. `nanobot gateway` starts it; this prompt joins it then and \
-                      sends what is queued. Ctrl-D leaves.";
+const ADVICE: &str = "The gateway has not come back, or a prompt without it has this conversation now. \
+                      `nanobot gateway` starts it; this prompt joins it then and sends what is queued. Ctrl-D leaves.";
 
 /// Messages from a prompt that have no answer yet, the oldest first.
 #[derive(Debug, Default)]
@@ -171,6 +171,7 @@ async fn attempt(
         }
         .into());
     }
+    session_lock::refuse_if_held(config, session).await?;
     // From here on, events arrive; what came before is in the session.
     let mut conversation = client.watch(session).await?;
     let missed = state
@@ -209,7 +210,12 @@ impl Terminal {
             return true;
         }
         self.unanswered.take_event(event, key.as_ref());
-        self.shown.admit(event, key)
+        let observed = key.clone();
+        let is_new = self.shown.admit(event, key);
+        if is_new {
+            self.turns.observe(event, observed.as_ref());
+        }
+        is_new
     }
 
     /// Sends a message of a prompt to its gateway, now or after its return.

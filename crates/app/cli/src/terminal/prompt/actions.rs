@@ -24,22 +24,22 @@ impl PromptSession {
             PromptAction::New => {
                 let (key, exists) = self.conversations.named(argument).await?;
                 if exists {
-                    self.print("There is a conversation of that name; opening it.\n");
+                    self.say("There is a conversation of that name; opening it.\n");
                 }
                 self.open(key).await?;
             }
             PromptAction::Rename => {
                 let text = self.conversations.rename(argument).await?;
-                self.print(&text);
+                self.say(&text);
             }
             PromptAction::Delete => self.delete(argument).await?,
             PromptAction::Restore => {
                 let text = self.conversations.restore(argument).await?;
-                self.print(&text);
+                self.say(&text);
             }
             PromptAction::Export => {
                 let text = self.conversations.export(argument).await?;
-                self.print(&text);
+                self.say(&text);
             }
             PromptAction::Last => {
                 let results = self.details.results();
@@ -49,25 +49,29 @@ impl PromptSession {
                 let changes = self.details.changes();
                 self.print(&changes);
             }
-            PromptAction::Copy if self.last_reply.is_empty() => {
-                self.print("There is no reply to copy yet.\n");
-            }
-            PromptAction::Copy => {
-                let sequence = external::clipboard_sequence(&self.last_reply);
-                let sent = crate::output::write_verbatim(&sequence);
-                self.print(match sent {
-                    Ok(()) => {
-                        "Copied, if the terminal supports it (OSC 52; some ask or have to be configured).\n"
-                    }
-                    Err(_) => "The terminal takes no text.\n",
-                });
-            }
+            PromptAction::Copy => self.copy().await?,
             PromptAction::Edit => {
                 self.editor.set_text(argument);
                 return Ok(Next::OpenEditor);
             }
         }
         Ok(Next::Continue)
+    }
+
+    /// Copies the last reply to the clipboard of the terminal.
+    async fn copy(&mut self) -> Result<(), CommandFailure> {
+        let Some(reply) = self.conversations.last_reply().await? else {
+            self.say("There is no reply to copy yet.\n");
+            return Ok(());
+        };
+        let sequence = external::clipboard_sequence(&reply);
+        self.say(match crate::output::write_verbatim(&sequence) {
+            Ok(()) => {
+                "Copied, if the terminal supports it (OSC 52; some ask or have to be configured).\n"
+            }
+            Err(_) => "The terminal takes no text.\n",
+        });
+        Ok(())
     }
 
     /// Opens the conversation that the argument names, or lists those that contain it.
@@ -96,10 +100,10 @@ impl PromptSession {
         };
         let is_open = key == *self.conversations.current();
         if is_open {
-            self.refuse_during_a_turn()?;
+            self.refuse_while_working().await?;
         }
         let text = self.conversations.delete(key).await?;
-        self.print(&text);
+        self.say(&text);
         if is_open {
             self.open(SessionKey::from(TerminalOptions::default().session))
                 .await?;
@@ -107,31 +111,37 @@ impl PromptSession {
         Ok(())
     }
 
-    fn refuse_during_a_turn(&self) -> Result<(), CommandFailure> {
+    /// Refuses to leave the conversation while its gateway is gone or work would be lost.
+    async fn refuse_while_working(&self) -> Result<(), CommandFailure> {
         if !self.terminal.is_connected() {
             return Err(CommandFailure::new(
                 "the gateway is gone",
                 "Wait until it is back, or leave with Ctrl-D.",
             ));
         }
-        if self.status.is_none() && self.commands == 0 {
-            return Ok(());
+        if self.status.is_some() || self.commands > 0 {
+            return Err(CommandFailure::new(
+                "a turn is running in this conversation",
+                "Wait for its end, or stop it with Ctrl-C.",
+            ));
         }
-        Err(CommandFailure::new(
-            "a turn is running in this conversation",
-            "Wait for its end, or stop it with Ctrl-C.",
-        ))
+        if self.terminal.has_unfinished_work().await {
+            return Err(CommandFailure::new(
+                "a subagent or a job still works here, and another conversation would stop it",
+                "Wait for its result; /agents lists subagents, and /stop stops them. With a gateway they go on.",
+            ));
+        }
+        Ok(())
     }
 
     /// Leaves the open conversation and opens another.
     async fn open(&mut self, key: SessionKey) -> Result<(), CommandFailure> {
-        self.refuse_during_a_turn()?;
+        self.refuse_while_working().await?;
         self.terminal.switch(key.as_str()).await?;
         let name = crate::output::sanitize(key.as_str());
         self.conversations.opened(key);
         self.details.begin();
-        self.last_reply.clear();
-        self.print(&format!("Conversation {name}.\n"));
+        self.say(&format!("Conversation {name}.\n"));
         self.show_last_exchange().await;
         Ok(())
     }
@@ -153,19 +163,25 @@ impl PromptSession {
         self.lines.push_str("\n\n");
     }
 
+    /// Opens the text in the user's editor. Ctrl-C belongs to the editor until the next key at the
+    /// prompt, because the signal may arrive here after the end of the editor.
     pub(super) async fn open_editor(&mut self, mode: &RawMode) -> Result<(), CommandFailure> {
         self.leave();
-        mode.restore();
         let text = self.editor.text().to_owned();
+        if !text.trim().is_empty() {
+            self.editor.remember(&text);
+        }
+        self.interrupts.ignore();
+        mode.restore();
         let edited = tokio::task::spawn_blocking(move || external::edit_text(&text)).await;
         mode.resume()?;
         self.region.restart();
         match edited {
             Ok(Ok(text)) => self.editor.set_text(&text),
-            Ok(Err(error)) => self.print(&format!(
+            Ok(Err(error)) => self.say(&format!(
                 "The text was not edited: {error}\n  try: set EDITOR to an editor that is installed.\n"
             )),
-            Err(error) => self.print(&format!("The text was not edited: {error}\n")),
+            Err(error) => self.say(&format!("The text was not edited: {error}\n")),
         }
         Ok(())
     }

@@ -104,7 +104,7 @@ pub(super) const PROMPT_COMMANDS: [PromptCommand; 10] = [
 /// The keys of the prompt, for `/help`.
 const KEYS: &str = "\
 - Enter: send; while a turn runs, into this turn
-- Tab: complete commands, conversations, @files and $skills; while a turn runs, queue the message for the next turn
+- Tab: complete commands, conversations, @files and $skills; while a turn runs, queue the message or command until its end
 - @path, quoted if it has spaces: attach the file
 - Alt-Enter, Ctrl-J, or a backslash at the end: begin a new line
 - Up, Down, Ctrl-R: earlier messages of all conversations, and search in them

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use nanobot_runtime::types::{SessionKey, Timestamp};
 use nanobot_runtime::{
     ConversationFilter, ConversationName, ConversationSummary, Runtime, check_conversation_name,
-    conversation_keys, conversations, last_exchange, session_editor, session_store,
+    conversation_keys, conversations, last_exchange, last_reply, session_editor, session_store,
 };
 
 use crate::commands::{ExportFormat, export_to, session_edit_failure};
@@ -197,6 +197,14 @@ impl Conversations {
         export_to(&store, self.current.as_str(), format, &file).await?;
         let shown = absolute(&file).display().to_string();
         Ok(format!("Wrote {}.\n", sanitize(&shown)))
+    }
+
+    /// Returns the last reply in the open conversation.
+    ///
+    /// # Errors
+    /// Returns an error if the conversation cannot be read.
+    pub(super) async fn last_reply(&self) -> Result<Option<String>, CommandFailure> {
+        Ok(last_reply(self.runtime.config(), &self.current).await?)
     }
 
     /// Returns the last exchange of the open conversation: the message and the reply.

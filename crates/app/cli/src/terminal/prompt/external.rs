@@ -25,10 +25,11 @@ pub(super) fn edit_text(text: &str) -> io::Result<String> {
         .tempfile()?;
     file.write_all(text.as_bytes())?;
     file.flush()?;
-    // The variable may hold arguments: `code --wait`.
+    // The variable may hold arguments: `code --wait`. The shell must not stay: Ctrl-C would end it
+    // and leave the editor.
     let status = Command::new("sh")
         .arg("-c")
-        .arg("$NANOBOT_EDITOR \"$1\"")
+        .arg("exec $NANOBOT_EDITOR \"$1\"")
         .arg("sh")
         .arg(file.path())
         .env("NANOBOT_EDITOR", &editor)

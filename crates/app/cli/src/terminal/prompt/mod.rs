@@ -76,9 +76,11 @@ pub(crate) async fn converse(
         words,
         region(),
     );
+    let interrupts = session.interrupts.clone();
     let ended = tokio::select! {
+        biased;
+        code = interrupts.next(&mut signals) => Ok(Some(code)),
         outcome = session.run(&mode) => outcome.map(|()| None),
-        code = signals.next() => Ok(Some(code)),
     };
     session.leave();
     mode.restore();

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
-use nanobot_runtime::{Terminal, TerminalEvent, TerminalMessage, is_command};
+use nanobot_runtime::{Terminal, TerminalEvent, TerminalMessage, is_command, starts_turn};
 
 use super::END_TIMEOUT;
 use super::attachments::NamedFiles;
@@ -15,8 +15,9 @@ use super::completions::WordSource;
 use super::conversations::Conversations;
 use super::details::TurnDetails;
 use crate::failure::CommandFailure;
-use crate::signals::Signals;
+use crate::signals::{InterruptFilter, Signals};
 use crate::terminal::edit::{EditOutcome, LineEditor, rows_of};
+use crate::terminal::render::wrapped;
 use crate::terminal::screen::{Frame, FramePace, LiveRegion, RawMode, TerminalInput};
 use crate::terminal::status::{TICK, TurnStatus, cut};
 use crate::terminal::view::{View, ViewPiece};
@@ -44,17 +45,26 @@ pub(super) struct PromptSession {
     pub(super) status: Option<TurnStatus>,
     pub(super) details: TurnDetails,
     /// Messages for the turns after the running one, and for the time when the gateway is back.
-    queue: VecDeque<String>,
+    queue: VecDeque<QueuedMessage>,
     /// Number of commands without an answer so far; they end no turn.
     pub(super) commands: usize,
-    pub(super) last_reply: String,
     /// Lines that were not printed yet.
     pub(super) lines: String,
-    /// One line below the edited text, until the next key.
+    /// A sentence below the edited text, until the next key.
     hint: Option<&'static str>,
     /// Set after a Ctrl-C that had nothing to stop; the next one leaves.
     is_leaving: bool,
+    /// Interrupts are for the editor while it is open.
+    pub(super) interrupts: InterruptFilter,
     pace: FramePace,
+}
+
+/// A message that waits.
+#[derive(Debug)]
+struct QueuedMessage {
+    text: String,
+    /// `true` if it was sent by Enter while the gateway was gone, so that it is on the screen.
+    is_echoed: bool,
 }
 
 /// The continuation of the loop.
@@ -86,10 +96,10 @@ impl PromptSession {
             details: TurnDetails::default(),
             queue: VecDeque::new(),
             commands: 0,
-            last_reply: String::new(),
             lines: String::new(),
             hint: None,
             is_leaving: false,
+            interrupts: InterruptFilter::default(),
             pace: FramePace::default(),
         }
     }
@@ -121,6 +131,9 @@ impl PromptSession {
             }
             if matches!(next, Next::Suspend | Next::OpenEditor) {
                 next = self.take_typed_ahead(&mut keys).await?;
+                if next == Next::Continue {
+                    next = self.send_queued().await?;
+                }
                 due = Some(Instant::now());
                 continue;
             }
@@ -135,12 +148,13 @@ impl PromptSession {
                 biased;
                 key = keys.next() => {
                     let Some(event) = key? else { return Ok(()) };
+                    self.interrupts.heed();
                     next = self.take(event).await?;
                 }
                 event = self.terminal.next() => {
                     let Some(event) = event else { return Err(ended()) };
                     self.show(&event);
-                    self.send_queued().await;
+                    next = self.send_queued().await?;
                 }
                 _ = ticks.tick(), if self.status.is_some() => {
                     if let Some(status) = &mut self.status {
@@ -218,8 +232,8 @@ impl PromptSession {
             1 => "1 subagent still works".to_owned(),
             several => format!("{several} subagents still work"),
         };
-        self.print(&format!(
-            "{subagents}. Waiting for what comes of it; Ctrl-C stops it and leaves.\n\n"
+        self.say(&format!(
+            "{subagents}. Waiting for the result; Ctrl-C stops it and leaves.\n\n"
         ));
         self.leave();
         let code = tokio::select! {
@@ -271,7 +285,12 @@ impl PromptSession {
             EditOutcome::OpenEditor => return (Next::OpenEditor, outcome),
             EditOutcome::Cleared => {
                 self.is_leaving = true;
-                self.hint = Some("Ctrl-C again leaves; Up brings the text back.");
+                self.hint = Some(match &self.status {
+                    Some(status) if !status.is_stopping() => {
+                        "Ctrl-C again stops the turn; Up brings the text back."
+                    }
+                    _ => "Ctrl-C again leaves; Up brings the text back.",
+                });
             }
             EditOutcome::Interrupt if self.status.as_mut().is_some_and(TurnStatus::stop) => {}
             EditOutcome::Interrupt if was_leaving || self.status.is_some() => {
@@ -283,7 +302,10 @@ impl PromptSession {
                 return (Next::Continue, EditOutcome::Edited);
             }
             EditOutcome::Queue(text) if self.queue.len() < MAX_QUEUED => {
-                self.queue.push_back(text.clone());
+                self.queue.push_back(QueuedMessage {
+                    text: text.clone(),
+                    is_echoed: false,
+                });
             }
             EditOutcome::Queue(text) => {
                 self.editor.set_text(text);
@@ -312,15 +334,24 @@ impl PromptSession {
         self.send_or_queue(STOP).await;
     }
 
-    /// Sends queued messages, each to a turn of its own. A stop does not wait for the turn.
-    async fn send_queued(&mut self) {
+    /// Takes queued messages as if they were typed now, each into a turn of its own. A stop does not
+    /// wait for the turn.
+    async fn send_queued(&mut self) -> Result<Next, CommandFailure> {
         while self.terminal.is_connected()
-            && let Some(text) = self
+            && let Some(message) = self
                 .queue
-                .pop_front_if(|text| self.status.is_none() || text == STOP)
+                .pop_front_if(|message| self.status.is_none() || message.text == STOP)
         {
-            self.send(&text).await;
+            if message.is_echoed {
+                self.send(&message.text).await;
+                continue;
+            }
+            let next = self.submit_line(&message.text).await?;
+            if next != Next::Continue {
+                return Ok(next);
+            }
         }
+        Ok(Next::Continue)
     }
 
     /// Sends a message, or queues it while the gateway is gone. If too many are queued, it is edited
@@ -329,7 +360,10 @@ impl PromptSession {
         if self.terminal.is_connected() {
             self.send(text).await;
         } else if self.queue.len() < MAX_QUEUED {
-            self.queue.push_back(text.to_owned());
+            self.queue.push_back(QueuedMessage {
+                text: text.to_owned(),
+                is_echoed: true,
+            });
         } else {
             self.editor.set_text(text);
             self.hint = Some("Too many messages are queued; wait for the gateway.");
@@ -347,7 +381,7 @@ impl PromptSession {
                 let next = match self.act(action, argument).await {
                     Ok(next) => next,
                     Err(failure) => {
-                        self.print(&format!("{failure}\n"));
+                        self.say(&failure.to_string());
                         Next::Continue
                     }
                 };
@@ -368,47 +402,50 @@ impl PromptSession {
     }
 
     async fn send(&mut self, text: &str) {
-        let begins_turn = !is_command(text) && self.status.is_none();
-        if is_command(text) {
-            self.commands += 1;
-        } else if begins_turn {
-            self.status = Some(TurnStatus::begin(self.view.names_tools()));
-            self.details.begin();
-        }
-        let named = match is_command(text) {
+        let is_command = is_command(text);
+        let named = match is_command {
             true => NamedFiles::default(),
             false => NamedFiles::of(text, &self.words.folder),
         };
         for note in named.notes {
-            let note = self.view.dim(&format!("  ↳ {note}"));
-            self.lines.push_str(&format!("{note}\n"));
+            let note = self.view.note(&note);
+            self.lines.push_str(&note);
         }
         let message = TerminalMessage {
             text: text.to_owned(),
             files: named.files,
         };
-        if let Err(error) = self.terminal.send(message).await {
-            self.print(&format!("{}\n", CommandFailure::from(error)));
-            if begins_turn {
-                self.status = None;
+        match self.terminal.send(message).await {
+            Ok(()) => {
+                self.commands += usize::from(!starts_turn(text));
+                self.follow_turn();
             }
-            if is_command(text) {
-                self.commands = self.commands.saturating_sub(1);
-            } else if self.editor.text().is_empty() {
-                self.editor.set_text(text);
+            Err(error) => {
+                self.say(&CommandFailure::from(error).to_string());
+                if !is_command && self.editor.text().is_empty() {
+                    self.editor.set_text(text);
+                }
             }
         }
     }
 
-    fn show(&mut self, event: &TerminalEvent) {
-        match event {
-            TerminalEvent::TurnEnd { .. } => self.status = None,
-            // The reply of a command, of an earlier turn, or from the middle of this one.
-            TerminalEvent::Reply { text, .. } => {
-                self.commands = self.commands.saturating_sub(1);
-                self.last_reply.clone_from(text);
+    /// Begins or ends the status with the turn, also with one of another terminal.
+    fn follow_turn(&mut self) {
+        match (self.terminal.is_working(), &self.status) {
+            (true, None) => {
+                self.status = Some(TurnStatus::begin(self.view.names_tools()));
+                self.details.begin();
             }
+            (false, Some(_)) => self.status = None,
             _ => {}
+        }
+    }
+
+    fn show(&mut self, event: &TerminalEvent) {
+        self.follow_turn();
+        // The reply of a command, of an earlier turn, or from the middle of this one.
+        if let TerminalEvent::Reply { .. } = event {
+            self.commands = self.commands.saturating_sub(1);
         }
         if let Some(status) = &mut self.status {
             status.record(event);
@@ -435,7 +472,14 @@ impl PromptSession {
         }
     }
 
-    /// Prints whole lines, which must not contain control sequences of others.
+    /// Prints whole lines of prose, broken between words.
+    pub(super) fn say(&mut self, text: &str) {
+        let text = nanobot_escape::visible(text);
+        let rows = wrapped(&text, self.region.width());
+        self.lines.push_str(&format!("{rows}\n"));
+    }
+
+    /// Prints whole lines as they are.
     pub(super) fn print(&mut self, text: &str) {
         self.lines.push_str(&nanobot_escape::visible(text));
     }
@@ -456,9 +500,13 @@ impl PromptSession {
             below.push(self.view.dim(&status.line(width)));
         }
         let queued = self.queue.iter().take(QUEUE_ROWS);
-        below.extend(queued.map(|text| self.view.dim(&cut(&format!("queued: {text}"), width))));
-        let hint = self.hint.map(|hint| self.view.dim(&cut(hint, width)));
-        let room = height.saturating_sub(below.len() + usize::from(hint.is_some()) + 1);
+        below.extend(queued.map(|message| {
+            let text = format!("queued: {}", message.text);
+            self.view.dim(&cut(&text, width))
+        }));
+        let hint = wrapped(self.hint.unwrap_or_default(), width);
+        let hint: Vec<String> = hint.lines().map(|row| self.view.dim(row)).collect();
+        let room = height.saturating_sub(below.len() + hint.len() + 1);
         let input = self.editor.rows(PROMPT, width, room.max(1));
         let room = room.saturating_sub(input.rows.len());
         let mut rows = self.view.open_rows(room);
