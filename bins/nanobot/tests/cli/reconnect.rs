@@ -5,14 +5,8 @@ use nix::sys::signal::Signal;
 
 use crate::gateway::Running;
 use crate::prompt::Screen;
+use crate::screen::{CONTROL_C, CONTROL_D, SIZES, has};
 use crate::support::{Home, until};
-
-const CONTROL_C: &str = "\u{3}";
-const CONTROL_D: &str = "\u{4}";
-
-fn has(rows: &[String], part: &str) -> bool {
-    rows.iter().any(|row| row.contains(part))
-}
 
 /// Returns the number of rows with a text.
 fn count(rows: &[String], part: &str) -> usize {
@@ -30,7 +24,7 @@ async fn model(gate: &Gate) -> ModelServer {
         } else if said.contains("afterwards") {
             Reply::text("Reply from the new gateway.")
         } else {
-            Reply::deltas(["Recov", "ered reply."]).holding(&held)
+            Reply::deltas(["Recov", "ered 答え 👩‍👩‍👧."]).holding(&held)
         }
     });
     model.await.unwrap()
@@ -43,38 +37,44 @@ async fn kill(gateway: Running) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn prompt_survives_a_killed_gateway() {
+    for size in SIZES {
+        survive_a_killed_gateway(size).await;
+    }
+}
+
+async fn survive_a_killed_gateway(size: (u16, u16)) {
     let gate = Gate::new();
     let model = model(&gate).await;
     let home = Home::with_model(&model.base_url());
     let gateway = Running::start(&home).await;
-    let mut screen = Screen::open(&home, &["agent"]);
+    let mut screen = Screen::open_with(&home, &["agent"], size, &[]);
     screen.wait_for_row("You:");
     screen.type_in("first question\r");
     until("the model is asked", async || !model.requests().is_empty()).await;
     kill(gateway).await;
     screen.wait_until(|rows| has(rows, "The gateway is gone; reconnecting"));
-    screen.type_in("meanwhile\r");
-    screen.wait_for_row("queued: meanwhile");
-    screen.type_in("half typ");
-    screen.wait_for_row("You: half typ");
+    screen.type_in("meanwhile 你好\r");
+    screen.wait_for_row("queued: meanwhile 你好");
+    screen.type_in("half 字 typ");
+    screen.wait_for_row("You: half 字 typ");
 
     gate.open();
     let gateway = Running::start(&home).await;
     let rows = screen.wait_until(|rows| has(rows, "Reply to the queued one."));
     assert!(has(&rows, "The gateway is back."), "{rows:?}");
-    assert_eq!(count(&rows, "Recovered reply."), 1, "{rows:?}");
+    assert_eq!(count(&rows, "Recovered 答え 👩‍👩‍👧."), 1, "{rows:?}");
     assert!(!has(&rows, "queued:"), "{rows:?}");
-    let rows = screen.wait_for_row("You: half typ");
-    assert_eq!(count(&rows, "half typ"), 1, "{rows:?}");
+    let rows = screen.wait_for_row("You: half 字 typ");
+    assert_eq!(count(&rows, "half 字 typ"), 1, "{rows:?}");
     screen.type_in("ed, afterwards\r");
     let rows = screen.wait_until(|rows| has(rows, "Reply from the new gateway."));
-    assert_eq!(count(&rows, "Recovered reply."), 1, "{rows:?}");
+    assert_eq!(count(&rows, "Recovered 答え 👩‍👩‍👧."), 1, "{rows:?}");
     assert_eq!(count(&rows, "Reply to the queued one."), 1, "{rows:?}");
     screen.type_in(CONTROL_D);
     assert_eq!(screen.end(), Some(0), "{}", screen.text);
 
     let session = home.read("workspace/sessions/cli_direct.jsonl");
-    for said in ["first question", "meanwhile", "half typed, afterwards"] {
+    for said in ["first question", "meanwhile", "half 字 typed, afterwards"] {
         let lines = session
             .lines()
             .filter(|line| line.contains("\"role\":\"user\"") && line.contains(said));
@@ -87,15 +87,21 @@ async fn prompt_survives_a_killed_gateway() {
 /// The turn ends while the prompt is not connected: its reply is in the session only.
 #[tokio::test(flavor = "multi_thread")]
 async fn reply_of_an_ending_gateway_is_shown_once() {
+    for size in SIZES {
+        show_the_reply_of_an_ending_gateway(size).await;
+    }
+}
+
+async fn show_the_reply_of_an_ending_gateway(size: (u16, u16)) {
     let gate = Gate::new();
     gate.open();
     let model = model(&gate).await;
     let home = Home::with_model(&model.base_url());
     let gateway = Running::start(&home).await;
-    let mut screen = Screen::open(&home, &["agent"]);
+    let mut screen = Screen::open_with(&home, &["agent"], size, &[]);
     screen.wait_for_row("You:");
     screen.type_in("first question\r");
-    screen.wait_for_row("Recovered reply.");
+    screen.wait_for_row("Recovered 答え 👩‍👩‍👧.");
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
     screen.wait_until(|rows| has(rows, "The gateway is gone; reconnecting"));
@@ -105,8 +111,8 @@ async fn reply_of_an_ending_gateway_is_shown_once() {
 
     let gateway = Running::start(&home).await;
     let rows = screen.wait_until(|rows| has(rows, "Reply from the new gateway."));
-    assert_eq!(count(&rows, "Recovered reply."), 1, "{rows:?}");
-    screen.type_in("meanwhile\r");
+    assert_eq!(count(&rows, "Recovered 答え 👩‍👩‍👧."), 1, "{rows:?}");
+    screen.type_in("meanwhile 你好\r");
     let rows = screen.wait_until(|rows| has(rows, "Reply to the queued one."));
     assert_eq!(count(&rows, "Reply from the new gateway."), 1, "{rows:?}");
     screen.type_in(CONTROL_D);
@@ -135,11 +141,17 @@ async fn prompt_without_its_gateway_ends_at_once() {
 /// A running turn does not keep the prompt open.
 #[tokio::test(flavor = "multi_thread")]
 async fn prompt_ends_although_its_turn_has_no_reply() {
+    for size in SIZES {
+        end_without_a_reply(size).await;
+    }
+}
+
+async fn end_without_a_reply(size: (u16, u16)) {
     let gate = Gate::new();
     let model = model(&gate).await;
     let home = Home::with_model(&model.base_url());
     let gateway = Running::start(&home).await;
-    let mut screen = Screen::open(&home, &["agent"]);
+    let mut screen = Screen::open_with(&home, &["agent"], size, &[]);
     screen.wait_for_row("You:");
     screen.type_in("first question\r");
     until("the model is asked", async || !model.requests().is_empty()).await;
@@ -155,12 +167,18 @@ async fn prompt_ends_although_its_turn_has_no_reply() {
 /// A prompt at which nothing was typed shows what another terminal asks in its session.
 #[tokio::test(flavor = "multi_thread")]
 async fn prompt_shows_turns_of_its_session_from_the_beginning() {
+    for size in SIZES {
+        show_turns_from_the_beginning(size).await;
+    }
+}
+
+async fn show_turns_from_the_beginning(size: (u16, u16)) {
     let gate = Gate::new();
     gate.open();
     let model = model(&gate).await;
     let home = Home::with_model(&model.base_url());
     let gateway = Running::start(&home).await;
-    let mut screen = Screen::open(&home, &["agent"]);
+    let mut screen = Screen::open_with(&home, &["agent"], size, &[]);
     screen.wait_for_row("You:");
     let asked = home.run(&["agent", "-m", "afterwards"]).await;
     assert_eq!(asked.code, 0, "{}", asked.stderr);
