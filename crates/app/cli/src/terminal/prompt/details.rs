@@ -1,7 +1,7 @@
 //! The tools that the last turn ran, for `/last` and `/diff`.
 
 use nanobot_runtime::TerminalEvent;
-use nanobot_runtime::types::TurnActivity;
+use nanobot_runtime::types::{MAX_ACTIVITY_OUTPUT, TurnActivity};
 
 use crate::output::sanitize;
 use crate::terminal::status::tool_line;
@@ -55,6 +55,11 @@ impl TurnDetails {
             let text = change.as_deref().unwrap_or(output);
             for line in sanitize(text).lines() {
                 lines.push_str(&format!("    {line}\n"));
+            }
+            if change.is_none() && output.chars().nth(MAX_ACTIVITY_OUTPUT - 1).is_some() {
+                lines.push_str(&format!(
+                    "    … (only the first {MAX_ACTIVITY_OUTPUT} characters of a result are kept here)\n"
+                ));
             }
         }
         if lines.is_empty() {
@@ -112,6 +117,21 @@ mod tests {
         assert_eq!(details.changes(), "edit_file(\"a\")\n@@ -1 +1 @@\n-a\n+b\n");
         details.begin();
         assert!(details.changes().contains("changed no file"));
+    }
+
+    #[test]
+    fn cut_result_says_so() {
+        let mut details = TurnDetails::default();
+        for length in [MAX_ACTIVITY_OUTPUT - 1, MAX_ACTIVITY_OUTPUT] {
+            details.record(&TerminalEvent::Activity(TurnActivity::ToolFinished {
+                call: "a".to_owned(),
+                success: true,
+                elapsed_ms: 1,
+                output: "好".repeat(length),
+                change: None,
+            }));
+        }
+        assert_eq!(details.results().matches("… (only the first").count(), 1);
     }
 
     #[test]
