@@ -242,18 +242,19 @@ impl Renderer {
     fn start_code(&mut self, kind: &CodeBlockKind<'_>) {
         self.gap();
         self.end_line();
+        // Not indented, so that it is no line of the code.
+        if let CodeBlockKind::Fenced(language) = kind
+            && !language.is_empty()
+        {
+            self.line.push(&format!("{}:", sanitize(language)), DIM);
+            self.end_line();
+        }
         self.in_code = true;
         self.push_prefix(Prefix {
             once: None,
             always: "    ".to_owned(),
             width: 4,
         });
-        if let CodeBlockKind::Fenced(language) = kind
-            && !language.is_empty()
-        {
-            self.line.push(&sanitize(language), DIM);
-            self.end_line();
-        }
     }
 
     fn start_item(&mut self) {
@@ -461,7 +462,7 @@ mod tests {
             ("a\n\n---\n\nb", "a\n\n<d>────────</>\n\nb\n"),
             (
                 "```rust\nfn a() {\n\n}\n```\n",
-                "    <d>rust</>\n    fn a() {\n\n    }\n",
+                "<d>rust:</>\n    fn a() {\n\n    }\n",
             ),
             (
                 "[text](http://x/) <http://y/>",
