@@ -47,6 +47,8 @@ impl WordSource {
             Some(name) => self.skills(name),
             None if start == 0 && word.starts_with('/') => commands(word),
             None if earlier.trim() == "/skill" => self.skills(word),
+            None if earlier.trim() == "/help" => helped(word),
+            None if earlier.trim() == "/export" => plain_files(word, &self.folder),
             None if OF_CONVERSATIONS.contains(&earlier.trim()) => self.conversations(word).await,
             None => Vec::new(),
         };
@@ -115,6 +117,28 @@ fn commands(word: &str) -> Vec<Candidate> {
     candidates.sort_by(|a, b| a.text.cmp(&b.text));
     candidates.dedup_by(|a, b| a.text == b.text);
     candidates
+}
+
+/// Returns the names of the assistant's commands, which `/help` explains one by one.
+fn helped(word: &str) -> Vec<Candidate> {
+    let infos = command_infos();
+    infos
+        .iter()
+        .filter(|info| info.name.starts_with(word))
+        .map(|info| Candidate::word(info.name, info.about))
+        .collect()
+}
+
+/// Returns paths for an argument that is not quoted: those without spaces.
+fn plain_files(path: &str, folder: &Path) -> Vec<Candidate> {
+    let found = files(path, folder, false).into_iter();
+    found
+        .filter(|found| !found.text.contains('"'))
+        .map(|found| Candidate {
+            text: found.text.trim_start_matches('@').to_owned(),
+            ..found
+        })
+        .collect()
 }
 
 /// Returns the entries of a folder that continue a path; folders end with `/`. A name with spaces
@@ -187,8 +211,18 @@ mod tests {
     }
 
     #[test]
+    fn argument_that_is_a_path_is_not_quoted() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["旅行.md", "旅行 plan.md"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        assert_eq!(texts(plain_files("旅", folder.path())), ["旅行.md"]);
+    }
+
+    #[test]
     fn commands_begin_with_a_slash() {
         assert_eq!(texts(commands("/la")), ["/last"]);
         assert!(texts(commands("/s")).len() > 2);
+        assert_eq!(texts(helped("ret")), ["retry"]);
     }
 }
