@@ -122,8 +122,8 @@ fn other_program(list: &mut FindingList, config: &Config) {
     );
 }
 
-/// Checks the ledger, if files can be created next to it: reading it may need some, and would leave
-/// them behind on a full disk.
+/// Checks the ledger, if files can be created next to it: reading it may need some, and they would
+/// remain on a full disk.
 async fn state(list: &mut FindingList, config: &Config, gateway: &GatewayReached, can_write: bool) {
     let path = &config.paths().state_db;
     if !path.exists() {
