@@ -76,7 +76,7 @@ pub use agent_loop::{
 };
 pub use audience::AudienceLookup;
 pub use consolidation::{
-    BacklogReport, CompactReport, ConsolidationSettings, NoNotifier, Notifier,
+    BacklogReport, CompactReport, ConsolidationSettings, NoNotifier, Notifier, QuestionOutcome,
 };
 pub use engine::{
     AnsweredRequest, EngineReport, Journal, KeptMessage, MAX_MESSAGE_CHARS, RequestObserver,

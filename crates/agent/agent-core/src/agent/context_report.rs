@@ -8,7 +8,7 @@ use nanobot_types::{ModelId, SessionKey};
 
 use super::{Agent, LogFacts};
 use crate::AgentError;
-use crate::consolidation::last_summary;
+use crate::consolidation::{last_summary, messages_waiting};
 
 /// A part of a request and its size in tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct ContextReport {
     pub messages: usize,
     /// Messages of the session that are no longer sent.
     pub summarised: u64,
+    /// Those of them that wait for consent to be summarised.
+    pub waiting: u64,
 }
 
 impl ContextReport {
@@ -67,14 +69,17 @@ impl fmt::Display for ContextReport {
                 "It does not fit: old results and turns stay out of the next request until they are summarised."
             )?;
         }
-        match self.summarised {
-            0 => write!(f, "No older messages were dropped yet."),
-            count => {
-                write!(
-                    f,
-                    "{count} older messages are no longer sent; memory/HISTORY.md has what they were about."
-                )
-            }
+        match (self.summarised, self.waiting) {
+            (0, _) => write!(f, "No older messages were dropped yet."),
+            (count, 0) => write!(
+                f,
+                "{count} older messages are no longer sent; memory/HISTORY.md has what they were about."
+            ),
+            (count, waiting) => write!(
+                f,
+                "{count} older messages are no longer sent. {waiting} of them are not summarised; /summarize does that. \
+                 memory/HISTORY.md has what the others were about."
+            ),
         }
     }
 }
@@ -111,6 +116,7 @@ impl Agent {
             window: settings.window,
             messages: messages.len(),
             summarised: view.cursor.0,
+            waiting: messages_waiting(&view),
             model,
         })
     }

@@ -4,6 +4,7 @@ use nanobot_session::{Entry, ReadFrom};
 use nanobot_types::SessionKey;
 
 use super::{Agent, usage};
+use crate::consolidation::messages_waiting;
 
 impl Agent {
     /// Returns the model, tokens and messages of a session, as lines for a person.
@@ -17,7 +18,13 @@ impl Agent {
                     .into_iter()
                     .filter(|record| matches!(record.entry, Entry::Message(_)))
                     .count();
-                format!("{} messages, {sent} in context", view.head)
+                let waiting = match messages_waiting(&view) {
+                    0 => String::new(),
+                    count => format!(
+                        "\n{count} older messages are not summarised; /summarize does that."
+                    ),
+                };
+                format!("{} messages, {sent} in context{waiting}", view.head)
             }
             Err(error) => format!("unreadable ({error})"),
         };

@@ -31,8 +31,8 @@ use nanobot_session::{
 };
 use nanobot_tool::Registry;
 use nanobot_types::{
-    ChannelName, ChatId, ChatMessage, Event, InboundMessage, MessageId, ModelId, SessionKey,
-    StreamId, Timestamp, TraceId,
+    ChannelName, ChatId, ChatMessage, Event, InboundMessage, MessageId, ModelId, Origin,
+    SessionKey, StreamId, Timestamp, TraceId,
 };
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -53,7 +53,7 @@ use crate::engine::{
 use crate::evidence::{TurnStep, TurnSteps};
 use crate::locks::KeyedLocks;
 use crate::prefix::{LogFacts, PrefixWatch};
-use crate::{AgentError, Observer, Subagents};
+use crate::{AgentError, Observer, Signal, Subagents};
 use log::{ConversationSize, SessionLog};
 use memory::MemoryCheckTimer;
 use turn_start::{FreshSteering, Resumed, TurnStart};
@@ -287,6 +287,11 @@ impl Agent {
         let view = self.sessions.read(&session, ReadFrom::Cursor).await?;
         let view = self.make_room(&session, view, &request.observer).await?;
         let mut view = self.shorten_heartbeat(&session, view).await?;
+        if request.facts.origin == Origin::User
+            && let Some(question) = self.consolidator.reminder(&session, &view)
+        {
+            request.observer.signal(Signal::Notice(question));
+        }
         let replaced = replaces.and_then(|from| rewind::replace_exchange(&mut view, from));
         let mut log =
             SessionLog::new(self.sessions.clone(), &request.facts, view.head).with_steps(steps);

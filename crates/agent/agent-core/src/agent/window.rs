@@ -9,8 +9,11 @@ use nanobot_types::{SessionKey, SessionKind};
 
 use super::Agent;
 use super::log::{ConversationSize, SessionLog};
-use crate::consolidation::{Size, metadata_has_pending, old_messages, reset_entry};
-use crate::{AgentError, BacklogReport, CompactReport, NoNotifier, Notifier, Observer, Signal};
+use crate::consolidation::{Size, metadata_has_pending, old_messages};
+use crate::{
+    AgentError, BacklogReport, CompactReport, NoNotifier, Notifier, Observer, QuestionOutcome,
+    Signal,
+};
 
 impl Agent {
     /// Starts background summarisation if the conversation has outgrown the model's window. To be
@@ -45,10 +48,17 @@ impl Agent {
         agrees: bool,
     ) -> Result<BacklogReport, AgentError> {
         let report = self.consolidator.decide(session, agrees).await?;
-        if matches!(report, BacklogReport::Begun(_)) {
+        if agrees {
+            self.consolidator.end_pause(session);
             self.consolidator.record_pending(session);
         }
         Ok(report)
+    }
+
+    /// Records that the question of a [`CompactReport`] or a [reset](Agent::reset) is durable, so
+    /// that it is not asked again. Returns at once.
+    pub fn question_published(&self, session: &SessionKey) {
+        self.consolidator.question_published(session);
     }
 
     /// Resumes, in the background, the summaries that earlier processes left unfinished in any
@@ -151,26 +161,27 @@ impl Agent {
 
     /// Begins a new conversation in a session: no earlier message is sent to the model again.
     /// Nothing is deleted. Messages that were not summarised yet are summarised once
-    /// [`Agent::turn_published`] is called.
+    /// [`Agent::turn_published`] is called. If they are many, they wait for consent, and the result
+    /// is the question for the person.
     ///
     /// # Errors
     /// Returns [`AgentError::Session`] if the session log failed.
-    pub async fn reset(&self, session: &SessionKey) -> Result<(), AgentError> {
+    pub async fn reset(&self, session: &SessionKey) -> Result<Option<String>, AgentError> {
         let _owner = self.locks.lock(session).await;
         let _held = self.consolidator.lock_state(session).await;
-        let view = self
-            .sessions
-            .read(session, ReadFrom::Seq(Seq(u64::MAX)))
-            .await?;
+        let view = self.sessions.read(session, ReadFrom::Cursor).await?;
         let mut entries = vec![Entry::Reset];
+        let (mut is_due, mut question) = (false, None);
         if self.consolidator.settings().enabled {
-            entries.insert(0, reset_entry(&view));
+            let (entry, due, asked) = self.consolidator.reset_entry(session, &view).await;
+            entries.insert(0, entry);
+            (is_due, question) = (due, asked);
         }
         self.sessions.append(session, view.head, entries).await?;
         self.consolidator
-            .record_size(session, 0, Size::default(), view.cursor < view.head);
+            .record_size(session, 0, Size::default(), is_due);
         self.context.renew(session);
-        Ok(())
+        Ok(question)
     }
 }
 
@@ -181,5 +192,10 @@ pub(super) struct ObserverNotifier(pub(super) Arc<dyn Observer>);
 impl Notifier for ObserverNotifier {
     async fn notify(&self, notice: String) {
         self.0.signal(Signal::Notice(notice));
+    }
+
+    async fn ask(&self, question: String) -> QuestionOutcome {
+        self.0.signal(Signal::Notice(question));
+        QuestionOutcome::Offered
     }
 }

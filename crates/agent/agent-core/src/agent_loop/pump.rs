@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::commands::{Command, CommandReply, CommandTable, CommandTiming, Parsed};
 use super::lane::Lane;
 use super::lane::handle::LaneRefusal;
+use super::lane::notices::BusNotifier;
 use super::shared::LoopState;
 use super::{HeartbeatFilter, LoopSettings};
 use crate::{Agent, AgentError, StepLog, SubagentTask};
@@ -167,7 +168,13 @@ impl LoopState {
                 tracing::error!(error, session = %session, command = command.info().name, "a command failed");
                 CommandReply::refusal(format!("That does not work now: {}.", chain(error)))
             });
+            let notifier = BusNotifier {
+                shared: own.clone(),
+                message: delivery.message.clone(),
+            };
             own.answer(delivery, reply).await;
+            // `/summarize` starts background work.
+            own.agent.turn_published(&session, Arc::new(notifier));
         });
         if std::future::poll_fn(|context| Poll::Ready(acting.as_mut().poll(context)))
             .await

@@ -70,18 +70,6 @@ pub(super) fn backlog(view: &SessionView) -> Option<Seq> {
     first.filter(|first| open.is_none_or(|open| *first <= open))
 }
 
-/// Returns the estimated tokens of the messages that a partial read has omitted: as many for each
-/// as the read ones have on average.
-pub(super) fn unread_tokens(view: &SessionView, read: Size) -> usize {
-    let first = view.records.iter().find_map(|record| match record.entry {
-        Entry::Message(_) => Some(record.seq),
-        _ => None,
-    });
-    let unread = first.map_or(0, |first| first.0.saturating_sub(view.cursor.0));
-    let unread = usize::try_from(unread).unwrap_or(usize::MAX);
-    unread.saturating_mul(read.tokens / read.messages.max(1))
-}
-
 /// Returns the position before the newest `kept_messages` messages, or an earlier one; `None` if
 /// that is nothing.
 pub(crate) fn old_messages(view: &SessionView, kept_messages: usize) -> Option<Seq> {

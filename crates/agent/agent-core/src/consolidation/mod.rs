@@ -4,7 +4,8 @@
 //! for. A summary is flushed to memory before the cursor moves, and every step is noted in the
 //! session before it is taken, so a crash loses nothing and repeats nothing. The model is asked at
 //! most three times for a chunk, once after each turn. After that the messages themselves go into
-//! the history, so consolidation terminates whatever the model does.
+//! the history, so consolidation terminates whatever the model does. A chunk that took the person's
+//! consent waits for it again instead.
 //!
 //! Messages never leave the log. Until they are summarised, the engine leaves what does not fit out
 //! of its requests.
@@ -34,14 +35,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use backlog::BacklogReport;
-pub use notifier::{NoNotifier, Notifier};
+pub use notifier::{NoNotifier, Notifier, QuestionOutcome};
 pub use report::CompactReport;
 pub use settings::ConsolidationSettings;
 
 pub(crate) use boundary::{Size, old_messages, size};
-pub(crate) use state::{has_pending, last_summary, metadata_has_pending, reset_entry};
+pub(crate) use state::{has_pending, last_summary, messages_waiting, metadata_has_pending};
 
-use self::backlog::BacklogCost;
+use self::backlog::OfferedQuestions;
 use self::state::{Consent, Pending};
 use crate::budget::TokenBudget;
 use crate::locks::KeyedLocks;
@@ -56,6 +57,8 @@ const TRIES: u32 = 8;
 const STATE: ReadFrom = ReadFrom::Seq(Seq(u64::MAX));
 /// Assumed tokens of system prompt and tools for a session that has had no turn yet.
 const DEFAULT_PROMPT: usize = 2_500;
+/// Pauses after the first and the second failure of messages that no turn waits for.
+const RETRY_PAUSES: [Duration; 2] = [Duration::from_mins(1), Duration::from_mins(5)];
 /// Fill level, in tenths of the room for a conversation, from which on it is summarised.
 const FULL: usize = 8;
 
@@ -79,6 +82,12 @@ pub(crate) struct Consolidator {
     events: EventFeed,
     tasks: TaskTracker,
     closing: CancellationToken,
+    retries: TaskTracker,
+    /// Fires when no retry may begin any more.
+    retiring: CancellationToken,
+    /// Sessions whose summaries failed and are retried after a pause.
+    paused: Mutex<HashSet<SessionKey>>,
+    offered: Mutex<OfferedQuestions>,
     permits: Semaphore,
     running: Mutex<HashSet<SessionKey>>,
     estimates: Mutex<HashMap<SessionKey, SessionEstimate>>,
@@ -103,8 +112,8 @@ pub(crate) struct ConsolidatorParts {
 enum NextChunk {
     /// A chunk.
     Chunk(Box<state::Chunk>),
-    /// Nothing before the person agrees to this cost.
-    AskFirst(BacklogCost),
+    /// Nothing before the person agrees to the cost.
+    AskFirst,
     /// Nothing.
     Nothing,
 }
@@ -135,6 +144,10 @@ impl Consolidator {
             events: parts.events,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
+            retries: TaskTracker::new(),
+            retiring: CancellationToken::new(),
+            paused: Mutex::default(),
+            offered: Mutex::default(),
             permits: Semaphore::new(MAX_CONCURRENT),
             running: Mutex::default(),
             estimates: Mutex::default(),
@@ -211,7 +224,7 @@ impl Consolidator {
         let failed = Pending::of(view)
             .chunks
             .iter()
-            .any(|chunk| chunk.failures > 0);
+            .any(|chunk| chunk.failures > 0 && chunk.consent == Consent::NotNeeded);
         failed
             && self.settings.enabled
             && size(view).tokens > self.room(session, fixed)
@@ -219,7 +232,11 @@ impl Consolidator {
     }
 
     /// Starts to summarise a session in the background if there is something to summarise.
+    /// After a failure that waits for its retry, the retry does it.
     pub(crate) fn start(self: &Arc<Self>, session: &SessionKey, notifier: Arc<dyn Notifier>) {
+        if self.paused().contains(session) {
+            return;
+        }
         let is_due = self
             .estimates()
             .get_mut(session)
@@ -231,8 +248,51 @@ impl Consolidator {
         self.tasks.spawn(async move {
             let report = this.run(&session, SummaryExtent::Due, &*notifier).await;
             tracing::info!(%session, messages = report.messages, trouble = report.error, "summarised a conversation");
+            if report.error.is_some() {
+                this.retry_later(&session, notifier).await;
+            }
             this.calibrator.save().await;
         });
+    }
+
+    /// Retries failed summaries of messages that have left their conversation, after a pause. No
+    /// turn of that conversation retries them.
+    async fn retry_later(self: &Arc<Self>, session: &SessionKey, notifier: Arc<dyn Notifier>) {
+        let Ok(view) = self.sessions.read(session, STATE).await else {
+            return;
+        };
+        let failures = Pending::of(&view)
+            .next()
+            .map_or(0, |chunk| if chunk.left { chunk.failures } else { 0 });
+        let Some(number) = usize::try_from(failures)
+            .ok()
+            .and_then(|n| n.checked_sub(1))
+        else {
+            return;
+        };
+        let pause = RETRY_PAUSES.get(number).or(RETRY_PAUSES.last());
+        let pause = pause.copied().unwrap_or_default();
+        if self.retries.is_closed() || !self.paused().insert(session.clone()) {
+            return;
+        }
+        let (this, session) = (Arc::clone(self), session.clone());
+        self.retries.spawn(async move {
+            let rested = tokio::time::sleep(pause);
+            if this.retiring.run_until_cancelled(rested).await.is_some() {
+                this.end_pause(&session);
+                this.record_pending(&session);
+                this.start(&session, notifier);
+            }
+        });
+    }
+
+    /// Lets the summaries of a session start before the pause after a failure is over.
+    pub(crate) fn end_pause(&self, session: &SessionKey) {
+        self.paused().remove(session);
+    }
+
+    fn paused(&self) -> MutexGuard<'_, HashSet<SessionKey>> {
+        self.paused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Resumes the unfinished summaries that the log of a session shows.
@@ -262,6 +322,9 @@ impl Consolidator {
     /// Waits until no summary is running. After `grace`, running summaries end as soon as possible
     /// and are resumed after a restart. No new ones start afterwards.
     pub(crate) async fn shut_down(&self, grace: Duration) {
+        self.retiring.cancel();
+        self.retries.close();
+        self.retries.wait().await;
         self.tasks.close();
         if tokio::time::timeout(grace, self.tasks.wait())
             .await
@@ -348,9 +411,10 @@ impl Consolidator {
             noted => return Ok(noted),
         }
         let next = self.next_of(session, aim, ReadFrom::Cursor).await?;
-        if matches!(next, NextChunk::AskFirst(_)) {
+        if matches!(next, NextChunk::AskFirst) {
             // The chunk is noted. Now its messages may leave the conversation.
             self.next_of(session, aim, STATE).await?;
+            self.offered().remove(session);
             self.context.renew(session);
         }
         Ok(next)
@@ -362,6 +426,10 @@ impl Consolidator {
         aim: SummaryExtent,
         from: ReadFrom,
     ) -> Result<NextChunk, SessionError> {
+        let facts = match from {
+            ReadFrom::Cursor => self.facts_tokens(session).await,
+            _ => 0,
+        };
         self.change(session, from, |view, pending| {
             let mut entries = Vec::new();
             pending.chunks.retain_mut(|chunk| {
@@ -385,14 +453,12 @@ impl Consolidator {
             if noted.is_some() || from != ReadFrom::Cursor {
                 return (entries, NextChunk::of(noted));
             }
-            let Some((upto, tokens)) = self.choose(session, view, aim) else {
+            let Some(upto) = self.choose(session, view, aim) else {
                 return (entries, NextChunk::Nothing);
             };
             let mut chunk = state::Chunk::new(view.cursor, upto);
-            let cost = self.cost(session, &chunk, tokens);
-            let next = if cost.requests > u64::from(self.settings.max_unasked_requests) {
-                chunk.consent = Consent::Awaited;
-                NextChunk::AskFirst(cost)
+            let next = if self.needs_consent(session, view, &mut chunk, facts) {
+                NextChunk::AskFirst
             } else {
                 NextChunk::Chunk(Box::new(chunk.clone()))
             };
@@ -402,13 +468,8 @@ impl Consolidator {
         .await
     }
 
-    /// Returns the position before which messages leave, and their tokens.
-    fn choose(
-        &self,
-        session: &SessionKey,
-        view: &SessionView,
-        aim: SummaryExtent,
-    ) -> Option<(Seq, usize)> {
+    /// Returns the position before which messages leave.
+    fn choose(&self, session: &SessionKey, view: &SessionView, aim: SummaryExtent) -> Option<Seq> {
         let fixed = self
             .estimates()
             .get(session)
@@ -421,10 +482,9 @@ impl Consolidator {
             kept_messages,
         };
         if view.is_partial() {
-            let unread = boundary::unread_tokens(view, size);
             return boundary::boundary(view, down_to_half)
-                .or_else(|| boundary::backlog(view).map(|upto| (upto, 0)))
-                .map(|(upto, tokens)| (upto, tokens.saturating_add(unread)));
+                .map(|(upto, _)| upto)
+                .or_else(|| boundary::backlog(view));
         }
         let everything = boundary::Removal {
             tokens: usize::MAX,
@@ -435,13 +495,15 @@ impl Consolidator {
             .memory_window
             .is_some_and(|window| size.messages > window);
         if aim == SummaryExtent::Everything || too_many {
-            return boundary::boundary(view, everything);
+            return boundary::boundary(view, everything).map(|(upto, _)| upto);
         }
         if !self.is_full(session, fixed, size) {
             return None;
         }
         // A summary of very little costs a model call and frees no room.
-        boundary::boundary(view, down_to_half).filter(|(_, tokens)| *tokens >= room / 20)
+        boundary::boundary(view, down_to_half)
+            .filter(|(_, tokens)| *tokens >= room / 20)
+            .map(|(upto, _)| upto)
     }
 }
 

@@ -8,6 +8,20 @@ pub trait Notifier: Send + Sync {
     /// Sends a notice. The caller sends it once and does not keep it, so the implementation should
     /// make it durable.
     async fn notify(&self, notice: String);
+
+    /// Asks a question. Unless the result is [`QuestionOutcome::Durable`], it is asked again later.
+    async fn ask(&self, question: String) -> QuestionOutcome;
+}
+
+/// The fate of a question to a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuestionOutcome {
+    /// It is stored and reaches the person, also after a crash.
+    Durable,
+    /// It is shown if the person is watching.
+    Offered,
+    /// It is shown nowhere.
+    Dropped,
 }
 
 /// Discards notices; the problems are in the log.
@@ -17,6 +31,10 @@ pub struct NoNotifier;
 #[async_trait]
 impl Notifier for NoNotifier {
     async fn notify(&self, _: String) {}
+
+    async fn ask(&self, _: String) -> QuestionOutcome {
+        QuestionOutcome::Dropped
+    }
 }
 
 /// A problem with a person's memory.

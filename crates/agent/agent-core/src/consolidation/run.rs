@@ -16,7 +16,7 @@ use crate::AudienceLookup;
 /// Maximum number of chunks per run.
 const ROUNDS: usize = 5;
 /// Maximum number of messages held in memory at a time.
-const BATCH: u64 = 1024;
+pub(super) const BATCH: u64 = 1024;
 /// Number of summaries after which other sessions get their turn.
 const PARTS: usize = 4;
 /// Number of failures of the model after which the messages themselves go into the history.
@@ -123,12 +123,7 @@ impl Consolidator {
         for _ in 0..ROUNDS {
             let chunk = match self.next(session, aim).await? {
                 NextChunk::Chunk(chunk) => *chunk,
-                NextChunk::AskFirst(cost) => {
-                    notifier.notify(cost.question()).await;
-                    report.question = Some(cost.question());
-                    break;
-                }
-                NextChunk::Nothing => break,
+                NextChunk::AskFirst | NextChunk::Nothing => break,
             };
             let (messages, is_left) = (chunk.upto - chunk.from, chunk.left);
             match self.process_chunk(&mut run, chunk).await? {
@@ -142,11 +137,15 @@ impl Consolidator {
                 }
             }
         }
+        // A second notice of the same message would not be stored.
+        if run.clean {
+            report.question = self.ask(session, notifier).await?;
+        }
         Ok(false)
     }
 
     /// Returns the memory scope of a session's summaries, which belongs to its audience.
-    async fn scope(&self, session: &SessionKey) -> Scope {
+    pub(super) async fn scope(&self, session: &SessionKey) -> Scope {
         let audiences =
             AudienceLookup::new(self.sessions.clone(), self.context.memory().is_divided());
         audiences.of(session).await.home()
@@ -191,13 +190,16 @@ impl Consolidator {
                 Err(why) => {
                     chunk.failures += 1;
                     tracing::warn!(session = %run.session, why, failures = chunk.failures, "could not summarise a conversation");
-                    if chunk.failures >= FAILURES {
-                        self.notify_once(run, &MemoryProblem::Raw(why)).await;
-                        chunk.flush = verbatim_flush(run.session, &rest);
-                    } else if !chunk.left || self.tasks.is_closed() {
+                    let is_last = chunk.failures >= FAILURES;
+                    if !is_last || chunk.consent == Consent::Given {
+                        if is_last {
+                            chunk.await_consent(Some(why.clone()));
+                        }
                         self.save(run, &chunk).await?;
                         return Ok(ChunkProgress::Failed(why));
                     }
+                    self.notify_once(run, &MemoryProblem::Raw(why)).await;
+                    chunk.flush = verbatim_flush(run.session, &rest);
                 }
             }
             if !self.save(run, &chunk).await? {
@@ -354,6 +356,9 @@ impl Consolidator {
         let NextChunk::Chunk(mut chunk) = self.next(session, SummaryExtent::Due).await? else {
             return Ok(());
         };
+        if chunk.consent != Consent::NotNeeded {
+            return Ok(());
+        }
         let may_be_written = chunk.flush.is_some();
         if !may_be_written {
             // Text beyond the limit of the history is not read; the session has it.

@@ -11,6 +11,8 @@ use nanobot_types::{Map, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::backlog::{self, BacklogCost};
+
 /// Metadata key of the newest summary of a session, as in the Python program.
 const LAST_SUMMARY: &str = "_last_summary";
 /// Maximum number of characters of a session's summary.
@@ -93,6 +95,15 @@ pub(super) struct Chunk {
     pub(super) summary: String,
     #[serde(default, skip_serializing_if = "Consent::is_not_needed")]
     pub(super) consent: Consent,
+    /// The estimated cost of all of it, if it needs consent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) cost: Option<BacklogCost>,
+    /// `true` once the question about it is durable, or the person answered it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) asked: bool,
+    /// The reason for which the model's failures ended its summaries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) trouble: Option<String>,
 }
 
 impl Chunk {
@@ -110,7 +121,29 @@ impl Chunk {
             flush: None,
             summary: String::new(),
             consent: Consent::NotNeeded,
+            cost: None,
+            asked: false,
+            trouble: None,
         }
+    }
+
+    /// Makes the chunk wait for consent, which was not asked for yet.
+    pub(super) fn await_consent(&mut self, trouble: Option<String>) {
+        self.consent = Consent::Awaited;
+        self.asked = false;
+        self.failures = 0;
+        self.trouble = trouble;
+    }
+
+    /// Returns the number of messages that are not summarised yet.
+    pub(super) fn remaining(&self) -> u64 {
+        self.upto.saturating_sub(self.done.seq.max(self.from))
+    }
+
+    /// Returns the estimated cost of the messages that are not summarised yet.
+    fn remaining_cost(&self) -> BacklogCost {
+        let cost = self.cost.unwrap_or_default();
+        cost.of_part(self.remaining(), self.upto.saturating_sub(self.from))
     }
 
     /// Updates the chunk for the cursor of its session. Returns `true` if nothing of it is left to
@@ -166,11 +199,38 @@ impl Pending {
             .unwrap_or_default()
     }
 
-    /// Returns the chunk to work on next.
+    /// Returns the chunk to work on next. One with consent may take hours, so others come first.
     pub(super) fn next(&self) -> Option<&Chunk> {
-        self.chunks
-            .iter()
-            .find(|chunk| chunk.consent != Consent::Awaited)
+        let with = |consent| {
+            self.chunks
+                .iter()
+                .find(move |chunk| chunk.consent == consent)
+        };
+        with(Consent::NotNeeded).or_else(|| with(Consent::Given))
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = &Chunk> {
+        let chunks = self.chunks.iter();
+        chunks.filter(|chunk| chunk.consent == Consent::Awaited)
+    }
+
+    /// Returns the question about the messages that wait for consent; `None` if it was asked
+    /// already.
+    pub(super) fn question(&self) -> Option<String> {
+        if self.waiting().all(|chunk| chunk.asked) {
+            return None;
+        }
+        let cost = self.waiting().map(Chunk::remaining_cost).sum();
+        let trouble = self.waiting().find_map(|chunk| chunk.trouble.as_deref());
+        Some(backlog::question(cost, trouble))
+    }
+
+    /// Records that the question is durable, or answered.
+    pub(super) fn mark_asked(&mut self) {
+        let waiting = self.chunks.iter_mut();
+        waiting
+            .filter(|chunk| chunk.consent == Consent::Awaited)
+            .for_each(|chunk| chunk.asked = true);
     }
 
     /// Returns the state as a change of the session's metadata.
@@ -184,40 +244,47 @@ impl Pending {
     }
 
     /// Marks everything before `head` as dropped by a reset. Messages that are not summarised yet
-    /// still will be.
-    pub(super) fn abandon(&mut self, cursor: Seq, head: Seq) {
+    /// still will be: those that no chunk has yet become one, as `noted` changes it.
+    pub(super) fn abandon(&mut self, cursor: Seq, head: Seq, noted: impl FnOnce(&mut Chunk)) {
         let mut from = cursor;
         for chunk in self.chunks.iter_mut().filter(|chunk| !chunk.left) {
             chunk.left = true;
             from = from.max(Seq(chunk.upto));
         }
         if from < head {
-            self.chunks.push(Chunk {
+            let mut chunk = Chunk {
                 left: true,
                 ..Chunk::new(from, head)
-            });
+            };
+            noted(&mut chunk);
+            self.chunks.push(chunk);
         }
     }
 }
 
 /// Returns the metadata change that a reset of a session needs, to be appended together with the
-/// reset.
-pub(crate) fn reset_entry(view: &SessionView) -> Entry {
-    let mut pending = Pending::of(view);
-    pending.abandon(view.cursor, view.head);
+/// reset. `pending` is the state after it.
+pub(super) fn reset_entry(pending: &Pending) -> Entry {
     let mut change = pending.change();
     change.insert(LAST_SUMMARY.to_owned(), Value::Null);
     Entry::Metadata(change)
 }
 
-/// Returns `true` if something in a session waits to be summarised.
+/// Returns `true` if something in a session waits to be summarised, or if the person has to be asked
+/// about it.
 pub(crate) fn has_pending(view: &SessionView) -> bool {
-    metadata_has_pending(&view.metadata) || view.is_partial()
+    let pending = Pending::of(view);
+    pending.next().is_some() || pending.question().is_some() || view.is_partial()
 }
 
 /// Returns `true` if a session's metadata says that something waits to be summarised.
 pub(crate) fn metadata_has_pending(metadata: &Map) -> bool {
     Pending::in_metadata(metadata).next().is_some()
+}
+
+/// Returns the number of messages of a session that wait for the person's consent.
+pub(crate) fn messages_waiting(view: &SessionView) -> u64 {
+    Pending::of(view).waiting().map(Chunk::remaining).sum()
 }
 
 /// Returns the newest summary of a session's earlier conversation.
@@ -244,17 +311,17 @@ mod tests {
     #[test]
     fn each_abandoned_range_is_queued_once() {
         let mut pending = Pending::default();
-        pending.abandon(Seq(3), Seq(3));
+        pending.abandon(Seq(3), Seq(3), |_| {});
         assert_eq!(pending, Pending::default());
         pending.chunks.push(Chunk::new(Seq(3), Seq(7)));
-        pending.abandon(Seq(3), Seq(12));
+        pending.abandon(Seq(3), Seq(12), |_| {});
         let bounds: Vec<_> = pending
             .chunks
             .iter()
             .map(|chunk| (chunk.from, chunk.upto, chunk.left))
             .collect();
         assert_eq!(bounds, [(3, 7, true), (7, 12, true)]);
-        pending.abandon(Seq(12), Seq(15));
+        pending.abandon(Seq(12), Seq(15), |_| {});
         assert_eq!(pending.chunks.len(), 3);
     }
 

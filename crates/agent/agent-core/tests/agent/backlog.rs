@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use nanobot_agent_core::{Agent, AgentLoop, BacklogReport, DirectRequest, LoopSettings, MissEvent};
-use nanobot_bus::{Bus as _, MemoryBus, SettleOutcome};
+use nanobot_bus::{Bus as _, MemoryBus, SettleOutcome, Subscription};
 use nanobot_provider::ChatRequest;
 use nanobot_session::{
     Entry, JsonlStore, ReadFrom, Seq, SessionError, SessionInfo, SessionPaths, SessionStore,
     SessionView,
 };
 use nanobot_testkit::{Gate, Reply, ScriptedProvider};
-use nanobot_types::{InboundMessage, SessionKey};
+use nanobot_types::{InboundMessage, OutboundMessage, SessionKey};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -178,12 +178,15 @@ async fn huge_backlog_waits_for_consent() {
         "{notices:?}"
     );
 
-    // The question is asked once, also by a later process, and the conversation goes on.
+    // It may not have been seen, so it is asked once more, and by a later process.
     home.send(&agent, "and now?").await;
+    home.send(&agent, "and now?").await;
+    assert_eq!(home.notices().len(), 2);
     let agent = home.agent();
     agent.resume_summaries().await;
+    agent.background_idle().await;
     home.send(&agent, "still there?").await;
-    assert_eq!(home.notices().len(), 1);
+    assert_eq!(home.notices().len(), 4, "{:?}", home.notices());
     assert_eq!(home.summaries().len(), 0);
     let request = home.provider.requests().pop().unwrap();
     let messages = request.transcript.messages();
@@ -194,12 +197,164 @@ async fn huge_backlog_waits_for_consent() {
         "the newest message is sent"
     );
 
+    let report = agent.context_report(&SESSION.into()).await.unwrap();
+    let said = format!("{waiting} of them are not summarised; /summarize does that.");
+    assert!(report.to_string().contains(&said), "{report}");
+    let status = agent.describe(&SESSION.into()).await;
+    let said = format!("{waiting} older messages are not summarised; /summarize");
+    assert!(status.contains(&said), "{status}");
+
     let report = decide(&home, &agent, true).await;
     assert_eq!(report, BacklogReport::Begun(waiting));
     assert_all_were_summarised(&home, waiting);
     let notices = home.notices();
-    assert!(notices[1].contains("are summarised now"), "{notices:?}");
+    assert!(notices[4].contains("are summarised now"), "{notices:?}");
+    let report = agent.context_report(&SESSION.into()).await.unwrap();
+    assert_eq!(report.waiting, 0);
     assert_eq!(decide(&home, &agent, true).await, BacklogReport::Nothing);
+}
+
+/// Returns the number of requests that a question announces.
+fn announced(question: &str) -> usize {
+    let (_, rest) = question.split_once("takes about ").unwrap();
+    rest.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// The limit of a request is reached by its tokens, and by the number of its messages.
+#[tokio::test]
+async fn question_announces_the_number_of_requests() {
+    for (messages, repeated, window) in [(3_000, 20, 8_000), (40_000, 1, 200_000), (30_000, 20, 0)]
+    {
+        let mut home = Home::new(summing_up(|_| save(&entry("old times"))));
+        home.settings.window = window;
+        home.settings.memory_window = Some(50);
+        let folder = home.folder.path().join("sessions");
+        write_session(&folder, messages, repeated);
+        home.sessions = Arc::new(JsonlStore::new(SessionPaths::only(&folder)));
+        let agent = home.agent();
+        home.send(&agent, "hello").await;
+        let announced = announced(&home.notices()[0]);
+        decide(&home, &agent, true).await;
+        let made = home.summaries().len();
+        assert!(
+            announced.abs_diff(made) * 10 <= made,
+            "{announced} announced, {made} made for {messages} messages"
+        );
+    }
+}
+
+#[tokio::test]
+async fn new_and_compact_ask_before_many_requests() {
+    for command in ["/new", "/compact"] {
+        let home = waiting_backlog(summing_up(|_| save(&entry("old times"))));
+        let agent = home.agent();
+        let bus = Arc::new(MemoryBus::new());
+        let mut out = bus.outbound(&"cli".into()).await.unwrap();
+        let settings = LoopSettings::default();
+        let agent_loop = AgentLoop::new(agent.clone(), bus.clone(), bus.clone(), settings);
+        let cancel = CancellationToken::new();
+        let stop = cancel.clone();
+        let task = TaskTracker::new().spawn(async move { agent_loop.run(stop).await.unwrap() });
+        bus.publish_inbound(message("1", command)).await.unwrap();
+        let answer = next_durable(&mut out).await;
+        assert!(answer.contains("/summarize"), "{command}: {answer}");
+        assert!(announced(&answer) > 8, "{command}: {answer}");
+        agent.background_idle().await;
+        assert_eq!(home.summaries().len(), 0, "{command}");
+
+        // The answer has asked.
+        let notices = home.notices().len();
+        home.send(&agent, "hello").await;
+        home.send(&home.agent(), "hello").await;
+        assert_eq!(home.notices().len(), notices, "{:?}", home.notices());
+
+        // The work begins without a further message.
+        bus.publish_inbound(message("2", "/summarize"))
+            .await
+            .unwrap();
+        let answer = next_durable(&mut out).await;
+        assert!(answer.starts_with("Summarising "), "{command}: {answer}");
+        let done = next_durable(&mut out).await;
+        assert!(done.contains("are summarised now"), "{command}: {done}");
+        assert!(home.file("HISTORY.md").contains("old times"));
+        cancel.cancel();
+        task.await.unwrap();
+    }
+}
+
+/// Returns the text of the next message that a person gets.
+async fn next_durable(out: &mut Subscription<OutboundMessage>) -> String {
+    loop {
+        let delivery = out.next().await.unwrap();
+        delivery.settle(SettleOutcome::Ack).await.unwrap();
+        if delivery.message.kind.is_durable() {
+            return delivery.message.content.clone();
+        }
+    }
+}
+
+#[tokio::test]
+async fn consent_right_after_the_first_reply_counts() {
+    let home = waiting_backlog(summing_up(|_| save(&entry("old times"))));
+    let agent = home.agent();
+    let request = DirectRequest::new("hello").with_observer(home.notices.clone());
+    agent.process_direct(request).await.unwrap();
+    let report = agent.summarise_backlog(&SESSION.into(), true).await;
+    assert!(
+        matches!(report, Ok(BacklogReport::Begun(count)) if count > 2_000),
+        "{report:?}"
+    );
+}
+
+#[tokio::test]
+async fn failing_model_keeps_a_backlog_and_asks_again() {
+    let home = waiting_backlog(summing_up(|_| Reply::error(401, "no such key")));
+    let agent = home.agent();
+    home.send(&agent, "hello").await;
+    let waiting = home.view().await.cursor.0;
+    decide(&home, &agent, true).await;
+    // One attempt with a forced tool choice, and one without.
+    assert_eq!(home.summaries().len(), 2);
+    home.send(&agent, "are you there?").await;
+    agent.turn_published(&SESSION.into(), home.notices.clone());
+    agent.background_idle().await;
+    assert_eq!(home.summaries().len(), 2, "it pauses after a failure");
+
+    tokio::time::pause();
+    tokio::time::sleep(std::time::Duration::from_hours(1)).await;
+    tokio::time::resume();
+    agent.background_idle().await;
+    assert_eq!(home.summaries().len(), 6, "three attempts");
+    assert_eq!(home.file("HISTORY.md"), "");
+    let notices = home.notices();
+    let last = notices.last().unwrap();
+    for part in [
+        "has stopped",
+        "no such key",
+        "/summarize",
+        &format!("{waiting} older"),
+    ] {
+        assert!(last.contains(part), "{notices:?}");
+    }
+    assert!(
+        !notices
+            .iter()
+            .any(|notice| notice.contains("are summarised now"))
+    );
+
+    // The question is stored, so it is not asked again.
+    home.send(&agent, "hello").await;
+    home.send(&home.agent(), "hello").await;
+    assert_eq!(home.notices().len(), notices.len());
+    let later = Home {
+        provider: Arc::new(summing_up(|_| save(&entry("old times")))),
+        ..home
+    };
+    assert_eq!(
+        decide(&later, &later.agent(), true).await,
+        BacklogReport::Begun(waiting)
+    );
+    assert_all_were_summarised(&later, later.view().await.cursor.0);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use nanobot_agent_core::{
     Agent, AgentParts, AgentSettings, CompactReport, ConsolidationSettings, DirectRequest,
-    Notifier, Observer, Signal, TurnOptions,
+    Notifier, Observer, QuestionOutcome, Signal, TurnOptions,
 };
 use nanobot_bus::EventFeed;
 use nanobot_context::{ContextBuilder, ContextSettings, FilePromptStore};
@@ -30,6 +30,11 @@ pub(crate) struct CollectedNotices(Mutex<Vec<String>>);
 impl Notifier for CollectedNotices {
     async fn notify(&self, notice: String) {
         self.0.lock().unwrap().push(notice);
+    }
+
+    async fn ask(&self, question: String) -> QuestionOutcome {
+        self.notify(question).await;
+        QuestionOutcome::Durable
     }
 }
 

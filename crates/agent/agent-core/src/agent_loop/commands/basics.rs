@@ -26,8 +26,12 @@ impl Command for New {
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
-        context.agent().reset(context.session).await?;
-        Ok("New session started.".into())
+        let question = context.agent().reset(context.session).await?;
+        let Some(question) = question else {
+            return Ok("New session started.".into());
+        };
+        let reply = CommandReply::from(format!("New session started.\n\n{question}"));
+        Ok(reply.then(context.question_published()))
     }
 }
 

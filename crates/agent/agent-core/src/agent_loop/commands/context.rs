@@ -52,6 +52,13 @@ impl<'a> CommandContext<'a> {
         self.shared.stop(self.session)
     }
 
+    /// Returns the follow-up of a reply that contains the question about messages which wait to be
+    /// summarised.
+    pub(super) fn question_published(&self) -> impl FnOnce() + Send + 'static {
+        let (agent, session) = (self.agent().clone(), self.session.clone());
+        move || agent.question_published(&session)
+    }
+
     /// Returns the number of running and waiting messages over all sessions.
     #[must_use]
     pub fn active_tasks(&self) -> usize {

@@ -91,7 +91,14 @@ impl Command for Compact {
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
         let compacting = context.agent().compact(context.session);
         match context.cancel.run_until_cancelled(compacting).await {
-            Some(report) => Ok(report?.to_string().into()),
+            Some(report) => {
+                let report = report?;
+                let reply = CommandReply::from(report.to_string());
+                Ok(match report.question {
+                    Some(_) => reply.then(context.question_published()),
+                    None => reply,
+                })
+            }
             None => Ok("Stopped; the conversation stays as it is.".into()),
         }
     }

@@ -5,7 +5,7 @@
 //! clears.
 
 pub(super) mod handle;
-mod notices;
+pub(super) mod notices;
 mod steering;
 
 use std::collections::VecDeque;

@@ -9,24 +9,42 @@ use nanobot_types::{
 };
 
 use crate::agent_loop::shared::LoopState;
-use crate::{Notifier, Observer, Signal};
+use crate::{Notifier, Observer, QuestionOutcome, Signal};
 
 /// Sends notices about memory problems to the chat of a message.
-pub(super) struct BusNotifier {
-    pub(super) shared: Arc<LoopState>,
-    pub(super) message: InboundMessage,
+pub(in crate::agent_loop) struct BusNotifier {
+    pub(in crate::agent_loop) shared: Arc<LoopState>,
+    pub(in crate::agent_loop) message: InboundMessage,
 }
 
-#[async_trait]
-impl Notifier for BusNotifier {
-    async fn notify(&self, notice: String) {
+impl BusNotifier {
+    /// Publishes a notice. Returns `true` if it is stored.
+    async fn publish(&self, notice: String) -> bool {
         let key = OutboundKey::new(
             self.message.turn_id(),
             OutboundSlot::Notice(NoticeKind::Memory),
         );
         let notice = OutboundMessage::in_reply_to(&self.message, key, OutboundKind::Notice, notice);
-        if let Err(error) = self.shared.bus.publish_outbound(notice).await {
+        let published = self.shared.bus.publish_outbound(notice).await;
+        if let Err(error) = &published {
             tracing::error!(%error, "could not store a notice");
+        }
+        published.is_ok()
+    }
+}
+
+#[async_trait]
+impl Notifier for BusNotifier {
+    async fn notify(&self, notice: String) {
+        self.publish(notice).await;
+    }
+
+    async fn ask(&self, question: String) -> QuestionOutcome {
+        match self.publish(question).await {
+            // What a terminal misses while it is not connected is lost.
+            true if self.message.channel.as_str() == TERMINAL_CHANNEL => QuestionOutcome::Offered,
+            true => QuestionOutcome::Durable,
+            false => QuestionOutcome::Dropped,
         }
     }
 }
