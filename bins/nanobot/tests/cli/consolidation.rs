@@ -8,6 +8,24 @@ use nanobot_testkit::{ModelServer, Reply};
 
 use crate::support::{Home, assert_says, until};
 
+/// Writes a conversation of 20,000 messages that was never summarised.
+fn write_long_session(home: &Home) {
+    let mut session = String::from(
+        "{\"_type\": \"metadata\", \"key\": \"cli:direct\", \"created_at\": \"2026-03-01T10:00:00.000000\", \
+         \"updated_at\": \"2026-03-01T10:00:05.000000\", \"metadata\": {}, \"last_consolidated\": 0}\n",
+    );
+    for number in 0..20_000 {
+        let role = if number % 2 == 0 { "user" } else { "assistant" };
+        let words = "some words that were said ".repeat(20);
+        let at = "2026-03-01T10:00:00.000000";
+        let line = format!(
+            "{{\"role\": \"{role}\", \"content\": \"{number} {words}\", \"timestamp\": \"{at}\"}}"
+        );
+        writeln!(session, "{line}").unwrap();
+    }
+    home.write("workspace/sessions/cli_direct.jsonl", &session);
+}
+
 #[tokio::test]
 async fn backlog_is_summarised_by_the_gateway_after_consent() {
     // Summaries are answered only once the gateway runs.
@@ -29,20 +47,7 @@ async fn backlog_is_summarised_by_the_gateway_after_consent() {
     .await
     .unwrap();
     let home = Home::with_model(&model.base_url());
-    let mut session = String::from(
-        "{\"_type\": \"metadata\", \"key\": \"cli:direct\", \"created_at\": \"2026-03-01T10:00:00.000000\", \
-         \"updated_at\": \"2026-03-01T10:00:05.000000\", \"metadata\": {}, \"last_consolidated\": 0}\n",
-    );
-    for number in 0..20_000 {
-        let role = if number % 2 == 0 { "user" } else { "assistant" };
-        let words = "some words that were said ".repeat(20);
-        let at = "2026-03-01T10:00:00.000000";
-        let line = format!(
-            "{{\"role\": \"{role}\", \"content\": \"{number} {words}\", \"timestamp\": \"{at}\"}}"
-        );
-        writeln!(session, "{line}").unwrap();
-    }
-    home.write("workspace/sessions/cli_direct.jsonl", &session);
+    write_long_session(&home);
     let run = home.run(&["agent", "-m", "Are you there?"]).await;
     assert_eq!(
         (run.code, run.stdout.trim()),
@@ -81,4 +86,45 @@ async fn backlog_is_summarised_by_the_gateway_after_consent() {
     .await;
     gateway.kill().unwrap();
     gateway.wait().unwrap();
+}
+
+#[tokio::test]
+async fn running_gateway_repeats_the_question_and_starts_after_consent() {
+    let model = ModelServer::answering(|request| {
+        if !request.tool_names().contains(&"save_memory") {
+            return Reply::text("Here I am.");
+        }
+        let summary = serde_json::json!({
+            "history_entry": "[2026-03-01 10:00] words were said",
+            "memory_update": "- words",
+        });
+        Reply::call("save_memory", &summary)
+    })
+    .await
+    .unwrap();
+    let home = Home::with_model(&model.base_url());
+    write_long_session(&home);
+    let gateway = crate::gateway::Running::start(&home).await;
+    let question = "older messages of this conversation were never summarised";
+    let run = home.run(&["agent", "-m", "Are you there?"]).await;
+    assert_eq!(run.stdout.trim(), "Here I am.", "{}", run.stderr);
+    until("the question is recorded", async || {
+        home.read("workspace/sessions/cli_direct.jsonl")
+            .contains("\"consent\":\"awaited\"")
+    })
+    .await;
+    // The first program may have ended before the question.
+    let run = home.run(&["agent", "-m", "And now?"]).await;
+    assert_says(&run.stderr, &[question, "/summarize"]);
+    let status = home.run(&["agent", "-m", "/status"]).await;
+    assert_says(&status.stdout, &["older messages are not summarised"]);
+    let consent = home.run(&["agent", "-m", "/summarize"]).await;
+    assert_says(&consent.stdout, &["Summarising "]);
+    until("the gateway summarises", async || {
+        home.read("workspace/memory/HISTORY.md")
+            .contains("words were said")
+    })
+    .await;
+    gateway.signal(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
 }
