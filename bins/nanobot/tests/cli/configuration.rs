@@ -269,7 +269,7 @@ async fn status_shows_paths_and_model_without_secrets() {
 }
 
 /// Runs commands in a home with this configuration, and checks that each refuses it with code 2.
-async fn assert_refused(config: &serde_json::Value, commands: &[&[&str]], parts: &[&str]) {
+async fn assert_refused(config: &Value, commands: &[&[&str]], parts: &[&str]) {
     for arguments in commands {
         let home = Home::new();
         home.configure(config);
@@ -371,7 +371,7 @@ async fn service_names_the_variables_of_the_shell() {
         .env("OPENAI_API_KEY", "sk-unused")
         .env("NANOBOT_AGENTS__DEFAULTS__MODEL", "some-model")
         .env("NANOBOT_HOME", home.path());
-    let run = crate::support::finish(command, b"").await;
+    let run = finish(command, b"").await;
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert_says(
         &run.stderr,

@@ -99,6 +99,11 @@ async fn jobs_are_managed_without_a_gateway() {
         .code,
         2
     );
+}
+
+#[tokio::test]
+async fn chat_of_a_job_is_never_empty() {
+    let home = Home::new();
     for (channel, to) in [("", ""), ("", "7"), ("telegram", "")] {
         let chat = ["--channel", channel, "--to", to];
         let add = ["cron", "add", "-m", "x", "--every", "60"];
@@ -106,6 +111,11 @@ async fn jobs_are_managed_without_a_gateway() {
         assert_eq!(refused.code, 2, "{chat:?}");
         assert_says(&refused.stderr, &["a value is required"]);
     }
+}
+
+#[tokio::test]
+async fn unreadable_jobs_stay_as_they_are() {
+    let home = Home::new();
     home.write("cron/jobs.json", "[");
     assert_says(
         &home.run(&["cron", "list"]).await.stderr,
