@@ -75,6 +75,11 @@ impl BenchTerminal {
         Ok((terminal, ready - begun))
     }
 
+    /// Kills the program and waits for its end: it locks its session until then.
+    pub(crate) async fn close(mut self) -> Result<()> {
+        Ok(self.child.kill().await?)
+    }
+
     pub(crate) fn type_in(&mut self, text: &str) -> Result<()> {
         Ok(self.keyboard.write_all(text.as_bytes())?)
     }

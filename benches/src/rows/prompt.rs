@@ -66,10 +66,13 @@ async fn ready(plan: &BenchPlan, programs: &Programs) -> Result<Vec<Duration>> {
     let server = model::prompt().await?;
     let home = Home::new(&server.base_url(), [])?;
     // The first start creates the workspace.
-    drop(BenchTerminal::open(programs, &home)?);
-    (0..plan.runs)
-        .map(|_| Ok(BenchTerminal::open(programs, &home)?.1))
-        .collect()
+    let mut times = Vec::new();
+    for run in 0..=plan.runs {
+        let (terminal, time) = BenchTerminal::open(programs, &home)?;
+        terminal.close().await?;
+        times.extend((run > 0).then_some(time));
+    }
+    Ok(times)
 }
 
 /// Returns the times in which a word reaches the screen after `before` is on it.

@@ -58,9 +58,9 @@ impl Operation for ReadFile {
             "type": "object",
             "properties": {
                 "path": {"type": "string"},
-                "offset": {"type": "integer", "minimum": 1, "description": "First line"},
+                "offset": {"type": "integer", "description": "First line"},
                 "limit": {"type": "integer", "description": "Lines"},
-                "page": {"type": "integer", "description": "PDF page to see"},
+                "page": {"type": "integer", "description": "PDF page"},
             },
             "required": ["path"],
         })
