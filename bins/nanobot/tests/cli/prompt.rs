@@ -256,17 +256,39 @@ impl Screen {
         }
     }
 
-    /// Waits for the end of the program and returns the exit code.
+    /// Waits for the end of the program, reads the rest of its output, and returns the exit code.
     pub(crate) fn end(&mut self) -> Option<i32> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait().unwrap() {
+                self.read_rest();
                 return status.code();
             }
             self.look();
         }
         self.child.kill().unwrap();
         panic!("the program does not end:\n{}", self.text);
+    }
+
+    /// Reads everything that the ended program wrote: up to a mark that is written after it.
+    fn read_rest(&mut self) {
+        // A title, which no emulated screen shows.
+        const MARK: &str = "\u{1b}]0;end of the program\u{7}";
+        let mut terminal = File::from(self.terminal.try_clone().unwrap());
+        terminal.write_all(MARK.as_bytes()).unwrap();
+        let begin = self.text.len();
+        // A killed program may leave a frame open.
+        let is_held = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(MARK);
+        while !is_held(&self.undrawn) {
+            if let Some(found) = self.text[begin..].find(MARK) {
+                self.text.replace_range(begin + found.., "");
+                return;
+            }
+            match self.shown.recv_timeout(PATIENCE) {
+                Ok(bytes) => self.take(&bytes),
+                Err(_) => panic!("the terminal does not show its end:\n{}", self.text),
+            }
+        }
     }
 
     fn is_in_first_mode(&self) -> bool {
