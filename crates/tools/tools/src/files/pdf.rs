@@ -28,10 +28,13 @@ pub(super) async fn read(
         Err(error) => return answer(Err(format!("cannot read {path}: {}", chain(&error)))),
     };
     let pages = found.pages;
-    if arguments.page.is_some_and(|page| page == 0 || page > pages) {
+    if arguments
+        .pdf_page
+        .is_some_and(|page| page == 0 || page > pages)
+    {
         return answer(Err(format!("{path} has pages 1 to {pages}")));
     }
-    let text = match arguments.page {
+    let text = match arguments.pdf_page {
         Some(page) => text_of_page(&found.text, page, pages),
         None => &found.text,
     };
@@ -39,7 +42,7 @@ pub(super) async fn read(
         Ok(text) => text,
         Err(reason) => return answer(Err(reason)),
     };
-    let wanted = match (arguments.page, arguments.offset) {
+    let wanted = match (arguments.pdf_page, arguments.offset) {
         (Some(page), _) => vec![page],
         (None, None | Some(0 | 1)) => found
             .without_text

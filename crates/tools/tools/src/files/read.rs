@@ -37,7 +37,7 @@ pub(crate) struct ReadArguments {
     pub(super) offset: Option<u64>,
     limit: Option<u64>,
     /// Page of a PDF document to show as a picture.
-    pub(super) page: Option<u32>,
+    pub(super) pdf_page: Option<u32>,
 }
 
 impl ReadFile {
@@ -58,9 +58,9 @@ impl Operation for ReadFile {
             "type": "object",
             "properties": {
                 "path": {"type": "string"},
-                "offset": {"type": "integer", "description": "First line"},
+                "offset": {"type": "integer", "minimum": 1, "description": "First line"},
                 "limit": {"type": "integer", "description": "Lines"},
-                "page": {"type": "integer", "description": "PDF page"},
+                "pdf_page": {"type": "integer"},
             },
             "required": ["path"],
         })
@@ -124,7 +124,7 @@ fn open(policy: &PathPolicy, arguments: &ReadArguments) -> Result<Content, Strin
         take(Picture::MAX_BYTES as u64, &mut start)?;
         return Ok(picture(path, format, start, size));
     }
-    if arguments.page.is_some() {
+    if arguments.pdf_page.is_some() {
         return Err(format!("{path} is no PDF document: use offset and limit"));
     }
     lines(start.as_slice().chain(file), arguments).map(Content::Text)

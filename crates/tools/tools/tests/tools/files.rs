@@ -147,8 +147,8 @@ async fn pages_of_a_pdf_are_shown_as_pictures() {
     for (arguments, pictures, notes, lines) in [
         (json!({}), 4, "Pages shown as pictures: 1, 3-5.", 16),
         (json!({"offset": 2}), 0, "", 15),
-        (json!({"page": 2}), 1, "Pages shown as pictures: 2.", 2),
-        (json!({"page": 6}), 1, "Pages shown as pictures: 6.", 1),
+        (json!({"pdf_page": 2}), 1, "Pages shown as pictures: 2.", 2),
+        (json!({"pdf_page": 6}), 1, "Pages shown as pictures: 6.", 1),
     ] {
         let mut arguments = arguments;
         arguments["path"] = json!("scan.pdf");
@@ -174,15 +174,15 @@ async fn pages_of_a_pdf_are_shown_as_pictures() {
     }
     for (arguments, expected) in [
         (
-            json!({"path": "scan.pdf", "page": 7}),
+            json!({"path": "scan.pdf", "pdf_page": 7}),
             "scan.pdf has pages 1 to 6",
         ),
         (
-            json!({"path": "scan.pdf", "page": 0}),
+            json!({"path": "scan.pdf", "pdf_page": 0}),
             "scan.pdf has pages 1 to 6",
         ),
         (
-            json!({"path": "note", "page": 1}),
+            json!({"path": "note", "pdf_page": 1}),
             "note is no PDF document: use offset and limit",
         ),
     ] {
