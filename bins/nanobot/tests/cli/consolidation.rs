@@ -26,6 +26,15 @@ fn write_long_session(home: &Home) {
     home.write("workspace/sessions/cli_direct.jsonl", &session);
 }
 
+/// Returns the answer to the request for a summary.
+fn summary() -> Reply {
+    let summary = serde_json::json!({
+        "history_entry": "[2026-03-01 10:00] words were said",
+        "memory_update": "- words",
+    });
+    Reply::call("save_memory", &summary)
+}
+
 #[tokio::test]
 async fn backlog_is_summarised_by_the_gateway_after_consent() {
     // Summaries are answered only once the gateway runs.
@@ -38,11 +47,7 @@ async fn backlog_is_summarised_by_the_gateway_after_consent() {
         if !is_answered.load(Ordering::SeqCst) {
             return Reply::hang();
         }
-        let summary = serde_json::json!({
-            "history_entry": "[2026-03-01 10:00] words were said",
-            "memory_update": "- words",
-        });
-        Reply::call("save_memory", &summary)
+        summary()
     })
     .await
     .unwrap();
@@ -94,11 +99,7 @@ async fn running_gateway_repeats_the_question_and_starts_after_consent() {
         if !request.tool_names().contains(&"save_memory") {
             return Reply::text("Here I am.");
         }
-        let summary = serde_json::json!({
-            "history_entry": "[2026-03-01 10:00] words were said",
-            "memory_update": "- words",
-        });
-        Reply::call("save_memory", &summary)
+        summary()
     })
     .await
     .unwrap();

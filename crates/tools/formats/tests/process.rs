@@ -14,6 +14,7 @@ use nanobot_extract::{
     Extract, ExtractError, ExtractRequest, ExtractResponse, Extractor, HelperProcess, PageRequest,
     TextMode,
 };
+use nanobot_testkit::pdf;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_nanobot-extract-helper");
 
@@ -418,20 +419,6 @@ mod linux {
             assert!(matches!(answer, ExtractResponse::Mail(_)));
         }
     }
-}
-
-/// Returns a document of these objects, the first of which is its catalog.
-fn pdf(objects: &[String]) -> Vec<u8> {
-    let (mut file, mut table) = ("%PDF-1.4\n".to_owned(), String::new());
-    for (index, object) in objects.iter().enumerate() {
-        table.push_str(&format!("{:010} 00000 n \n", file.len()));
-        file.push_str(&format!("{} 0 obj\n{object}\nendobj\n", index + 1));
-    }
-    let (start, size) = (file.len(), objects.len() + 1);
-    file.push_str(&format!(
-        "xref\n0 {size}\n0000000000 65535 f \n{table}trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{start}\n%%EOF"
-    ));
-    file.into_bytes()
 }
 
 /// Documents that loop, nest deeply, or keep the parser busy.

@@ -161,7 +161,8 @@ impl LocalAssistant {
                 .any(|message| !is_command(&message.content)),
             Err(error) => {
                 tracing::warn!(%error, "cannot list the unfinished messages");
-                false
+                // Unknown work must not be stopped unasked.
+                true
             }
         }
     }

@@ -85,7 +85,9 @@ fn encode(pixels: Pixmap) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{SCAN, document, line};
+    use nanobot_testkit::pdf_of_pages as document;
+
+    use super::super::sample::{SCAN, line};
     use super::*;
 
     /// Returns the size and the pixels of a picture.

@@ -72,15 +72,16 @@ fn page(pdf: &Document, number: u32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use nanobot_extract::{ExtractRequest, ExtractResponse};
+    use nanobot_testkit::pdf_of_pages;
 
-    use super::super::sample::{self, SCAN, line};
+    use super::super::sample::{SCAN, line};
     use super::*;
 
     /// Returns a document with a line of text on each page.
     fn document(lines: &[&str]) -> Vec<u8> {
         let pages: Vec<String> = lines.iter().map(|text| line(text)).collect();
         let pages: Vec<&str> = pages.iter().map(String::as_str).collect();
-        sample::document(&pages)
+        pdf_of_pages(&pages)
     }
 
     fn read(document: Vec<u8>) -> Result<ExtractResponse, ExtractError> {
@@ -121,7 +122,7 @@ mod tests {
     #[test]
     fn pages_without_text_are_listed() {
         let pages = [SCAN, &line("Words"), ""];
-        let Ok(ExtractResponse::Pdf(found)) = read(sample::document(&pages)) else {
+        let Ok(ExtractResponse::Pdf(found)) = read(pdf_of_pages(&pages)) else {
             panic!("the document is unreadable")
         };
         assert_eq!(found.without_text, [1, 3]);

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use nanobot_testkit::pdf_of_pages;
 use nanobot_types::{Picture, PictureFormat};
 use serde_json::{Value, json};
 
@@ -108,7 +109,7 @@ async fn reading_a_pdf_pages_through_its_text() {
     let fixture = Fixture::new();
     fs::write(
         fixture.path("ws/tea.pdf"),
-        pdf(&["BT /F1 12 Tf 20 200 Td (Boil the water) Tj ET"]),
+        pdf_of_pages(&["BT /F1 12 Tf 20 100 Td (Boil the water) Tj ET"]),
     )
     .unwrap();
     let heading = "(Text of a PDF document; number of pages: 1.)\n";
@@ -136,11 +137,11 @@ async fn reading_a_pdf_pages_through_its_text() {
 #[tokio::test]
 async fn pages_of_a_pdf_are_shown_as_pictures() {
     let fixture = Fixture::new();
-    let text = "BT /F1 12 Tf 20 200 Td (Words) Tj ET";
+    let text = "BT /F1 12 Tf 20 100 Td (Words) Tj ET";
     let filled = "50 50 100 100 re f";
     fs::write(
         fixture.path("ws/scan.pdf"),
-        pdf(&[filled, text, filled, filled, filled, filled]),
+        pdf_of_pages(&[filled, text, filled, filled, filled, filled]),
     )
     .unwrap();
     let blank = "Pages without text: 1, 3-6.";
@@ -190,38 +191,6 @@ async fn pages_of_a_pdf_are_shown_as_pictures() {
         let output = fixture.call("read_file", arguments).await;
         assert!(output.contains(expected), "{output}");
     }
-}
-
-/// Returns a document with the given operators on each page.
-fn pdf(pages: &[&str]) -> Vec<u8> {
-    let kids: String = (0..pages.len())
-        .map(|page| format!("{} 0 R ", 3 + 2 * page))
-        .collect();
-    let mut objects = vec![
-        "<</Type/Catalog/Pages 2 0 R>>".to_owned(),
-        format!("<</Type/Pages/Count {}/Kids[{kids}]>>", pages.len()),
-    ];
-    for (page, content) in pages.iter().enumerate() {
-        let stream = 4 + 2 * page;
-        objects.push(format!(
-            "<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 300]/Contents {stream} 0 R\
-             /Resources<</Font<</F1<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>"
-        ));
-        objects.push(format!(
-            "<</Length {}>>stream\n{content}\nendstream",
-            content.len()
-        ));
-    }
-    let (mut file, mut table) = ("%PDF-1.4\n".to_owned(), String::new());
-    for (index, object) in objects.iter().enumerate() {
-        table.push_str(&format!("{:010} 00000 n \n", file.len()));
-        file.push_str(&format!("{} 0 obj\n{object}\nendobj\n", index + 1));
-    }
-    let (start, size) = (file.len(), objects.len() + 1);
-    file.push_str(&format!(
-        "xref\n0 {size}\n0000000000 65535 f \n{table}trailer\n<</Size {size}/Root 1 0 R>>\nstartxref\n{start}\n%%EOF"
-    ));
-    file.into_bytes()
 }
 
 #[tokio::test]
