@@ -297,7 +297,7 @@ async fn unset_variable_is_named_by_every_command() {
     );
     for command in [
         &["agent", "-m", "hi"][..],
-        &["gateway"],
+        &["gateway", "--port", "0"],
         &["status"],
         &["doctor"],
     ] {
@@ -312,7 +312,7 @@ async fn unset_variable_is_named_by_every_command() {
     let expected = expected.replace("providers.anthropic.apiKey", "channels.telegram.token");
     for command in [
         &["channels", "test", "telegram"][..],
-        &["gateway"],
+        &["gateway", "--port", "0"],
         &["status"],
         &["doctor"],
     ] {

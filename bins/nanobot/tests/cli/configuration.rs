@@ -273,7 +273,12 @@ async fn assert_refused(config: &Value, commands: &[&[&str]], parts: &[&str]) {
     for arguments in commands {
         let home = Home::new();
         home.configure(config);
-        let run = home.run(arguments).await;
+        // A gateway of another test may listen on the usual port.
+        let port: &[&str] = match *arguments {
+            ["gateway"] => &["--port", "0"],
+            _ => &[],
+        };
+        let run = home.run(&[*arguments, port].concat()).await;
         assert_eq!(run.code, 2, "{arguments:?}: {}{}", run.stdout, run.stderr);
         assert_says(&run.stderr, parts);
     }
@@ -354,7 +359,7 @@ async fn unusable_configuration_ends_with_the_code_that_stops_a_service() {
         json!({"agents": {"defaults": {"workspace": file}}}),
     ] {
         home.configure(&config);
-        let run = home.run(&["gateway"]).await;
+        let run = home.run(&["gateway", "--port", "0"]).await;
         assert_eq!(run.code, 2, "{config}: {}", run.stderr);
     }
 }
