@@ -205,7 +205,7 @@ async fn doctor_on_a_full_disk_leaves_no_file_and_keeps_the_ledger() {
         };
         assert_eq!(run.code, 1, "{free} KiB: {}{}", run.stdout, run.stderr);
         assert_says(&run.stdout, &["Leave it where it is", "ake room"]);
-        for wrong in ["move the file away", "os error", "or remove it"] {
+        for wrong in ["move the file away", "os error 28", "or remove it"] {
             assert!(!run.stdout.contains(wrong), "{free} KiB: {}", run.stdout);
         }
         assert_eq!(new_files, Vec::<String>::new(), "{free} KiB");
