@@ -9,6 +9,7 @@ use figment::value::{Tag, Value as FigmentValue};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::description::Descriptions;
 use crate::document::{self, ConfigDocument, Node};
 use crate::draft::{self, ConfigDraft};
 use crate::extract::{Extraction, check_classes};
@@ -89,7 +90,7 @@ impl Loader {
     /// references are checked by [`Config::section`].
     pub fn load(self) -> Result<Config, ConfigError> {
         let file = self.paths.config_file.clone();
-        let mut shape = self.schema.into_root();
+        let (mut shape, descriptions) = self.schema.into_parts();
         let mut findings = Vec::new();
         let original = match self.content {
             Some(content) => Some(content),
@@ -132,6 +133,7 @@ impl Loader {
             })?;
         Ok(Config {
             shape,
+            descriptions,
             layers,
             figment,
             merged,
@@ -158,6 +160,7 @@ fn file_start(file: &Path) -> ValueOrigin {
 /// `Debug` shows the paths and never a value.
 pub struct Config {
     pub(crate) shape: KeyShape,
+    descriptions: Descriptions,
     /// The layers, in order of increasing precedence.
     pub(crate) layers: Vec<Layer>,
     figment: Figment,
@@ -355,6 +358,11 @@ impl Config {
 
     pub(crate) fn path(&self, key: &str) -> Result<KeyPath, ConfigError> {
         Ok(self.shape.canonical(&KeyPath::parse(key)?))
+    }
+
+    /// Returns the known keys with meanings, types and allowed values.
+    pub(crate) fn described(&self) -> &KeyShape {
+        self.descriptions.of(&self.shape)
     }
 
     pub(crate) fn find(&self, path: &KeyPath) -> Option<&FigmentValue> {

@@ -238,7 +238,7 @@ pub(crate) fn check_classes(
             | (Value::Object(_), Value::Object(_))
     );
     if same {
-        return match (value, shape) {
+        return match (value, config.described().at(path.parts())) {
             (Value::Number(_), Some(shape)) => {
                 let checked = shape.facts().check(value, is_secret(path.parts()));
                 checked.map_err(|reason| ConfigError::Unacceptable {

@@ -16,7 +16,7 @@ impl Config {
     /// default and allowed values.
     #[must_use]
     pub fn json_schema(&self) -> Value {
-        let mut schema = section(&self.shape, "#");
+        let mut schema = section(self.described(), "#");
         schema.insert("$schema".to_owned(), json!(DIALECT));
         schema.insert("title".to_owned(), json!("nanobot configuration"));
         let reference = json!({

@@ -53,6 +53,7 @@
 
 mod config;
 mod describe;
+mod description;
 mod document;
 mod draft;
 mod edit;

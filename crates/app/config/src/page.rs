@@ -33,7 +33,7 @@ impl Config {
     #[must_use]
     pub fn reference(&self) -> String {
         let mut sections: BTreeMap<KeyPath, Vec<RegisteredKey>> = BTreeMap::new();
-        for key in registered_keys(&self.shape) {
+        for key in registered_keys(self.described()) {
             let section = key.path.parent().unwrap_or_default();
             sections.entry(section).or_default().push(key);
         }

@@ -35,7 +35,7 @@ impl Config {
     /// choose.
     #[must_use]
     pub fn keys_without_meaning(&self) -> Vec<String> {
-        let keys = registered_keys(&self.shape).into_iter();
+        let keys = registered_keys(self.described()).into_iter();
         keys.filter(|key| key.facts.meaning.is_none())
             .map(|key| key.path.to_string())
             .collect()
@@ -49,7 +49,7 @@ impl Config {
         value: Option<&str>,
     ) -> Result<ResolvedKey, ConfigError> {
         let parts = KeyPath::parse(key)?;
-        let found = walk(&self.shape, parts.parts(), value);
+        let found = walk(self.described(), parts.parts(), value);
         let (failed_at, nearest) = match found {
             Ok(resolved) => return Ok(resolved),
             Err(failure) => failure,
@@ -62,7 +62,11 @@ impl Config {
                 .any(|layer| layer.blanks.contains_key(&written));
         if is_written {
             return Ok(ResolvedKey {
-                shape: self.shape.at(written.parts()).cloned().unwrap_or_default(),
+                shape: self
+                    .described()
+                    .at(written.parts())
+                    .cloned()
+                    .unwrap_or_default(),
                 path: written,
                 is_data: false,
                 is_later: false,
@@ -87,7 +91,7 @@ impl Config {
             if let Some(part) = meant.get_mut(failed_at) {
                 *part = name;
             }
-            return match walk(&self.shape, &meant, None) {
+            return match walk(self.described(), &meant, None) {
                 Ok(resolved) => Some(resolved.path.to_string()),
                 Err((at, nearest)) if at > failed_at => self.suggestion(&meant, at, nearest),
                 Err(_) => None,
@@ -95,7 +99,7 @@ impl Config {
         }
         let written = KeyPath::from(parts.to_vec()).to_string();
         let last = camel(parts.last()?);
-        let keys = registered_keys(&self.shape);
+        let keys = registered_keys(self.described());
         let paths: Vec<String> = keys.iter().map(|key| key.path.to_string()).collect();
         let same_name = keys.iter().find(|key| key.path.last() == last);
         same_name.map(|key| key.path.to_string()).or_else(|| {

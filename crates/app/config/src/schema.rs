@@ -11,10 +11,12 @@
 //!   data: kept as written, empty values included, never reported as unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::description::{Description, Descriptions};
 use crate::facts::KeyFacts;
 use crate::key::{KeyPath, camel};
 use crate::{ConfigError, upstream};
@@ -28,6 +30,7 @@ const ANY: &str = "*";
 #[derive(Debug, Clone)]
 pub struct Schema {
     root: KeyShape,
+    descriptions: Vec<Description>,
 }
 
 impl Default for Schema {
@@ -47,7 +50,10 @@ impl Schema {
         for path in upstream::VERBATIM {
             root.at_pattern(path.split('.')).verbatim = true;
         }
-        Self { root }
+        Self {
+            root,
+            descriptions: Vec::new(),
+        }
     }
 
     /// Registers a section: `defaults` is the default of its struct, with camelCase keys.
@@ -111,19 +117,35 @@ impl Schema {
 
     /// Adds meanings, types and allowed values to the keys at `path` (`*` is any entry of a map),
     /// from the JSON Schema of an object. Properties that are not registered keys are ignored.
+    /// `schema` is called when a description is first needed; a value that is no object describes
+    /// nothing.
     #[must_use]
-    pub fn describe(mut self, path: &str, schema: &Value) -> Self {
-        self.root.at_pattern(path.split('.')).learn(schema);
+    pub fn describe(
+        mut self,
+        path: &str,
+        schema: impl Fn() -> Value + Send + Sync + 'static,
+    ) -> Self {
+        self.descriptions.push(Description {
+            path: path.to_owned(),
+            kind: None,
+            schema: Arc::new(schema),
+        });
         self
     }
 
     /// Does the same for the entries of one kind of [`Schema::variants`].
     #[must_use]
-    pub fn describe_kind(mut self, path: &str, kind: &str, schema: &Value) -> Self {
-        let entries = self.root.at_pattern(path.split('.')).entries();
-        if let Some(shape) = entries.kinds.get_mut(kind) {
-            shape.learn(schema);
-        }
+    pub fn describe_kind(
+        mut self,
+        path: &str,
+        kind: &str,
+        schema: impl Fn() -> Value + Send + Sync + 'static,
+    ) -> Self {
+        self.descriptions.push(Description {
+            path: path.to_owned(),
+            kind: Some(kind.to_owned()),
+            schema: Arc::new(schema),
+        });
         self
     }
 
@@ -173,8 +195,8 @@ impl Schema {
         shape
     }
 
-    pub(crate) fn into_root(self) -> KeyShape {
-        self.root
+    pub(crate) fn into_parts(self) -> (KeyShape, Descriptions) {
+        (self.root, Descriptions::new(self.descriptions))
     }
 }
 
@@ -190,6 +212,8 @@ pub(crate) struct KeyShape {
     empty_counts: bool,
     /// `true` if its name is chosen by the user and must match exactly.
     is_entry: bool,
+    /// The kind of an entry.
+    kind: Option<String>,
     /// The description that its section gives.
     facts: Option<Box<KeyFacts>>,
 }
@@ -280,8 +304,41 @@ impl KeyShape {
         }
     }
 
+    /// Takes the descriptions of the keys at a path, also for the entries that are known there.
+    pub(crate) fn learn_at(&mut self, parts: &[&str], kind: Option<&str>, schema: &Value) {
+        let Some((part, rest)) = parts.split_first() else {
+            return match kind {
+                None => self.learn(schema),
+                Some(kind) => self.learn_kind(kind, schema),
+            };
+        };
+        if *part == ANY {
+            for entry in self.children.values_mut().filter(|child| child.is_entry) {
+                entry.learn_at(rest, kind, schema);
+            }
+            self.entries().template.learn_at(rest, kind, schema);
+        } else if let Some(child) = self.children.get_mut(*part) {
+            child.learn_at(rest, kind, schema);
+        }
+    }
+
+    fn learn_kind(&mut self, kind: &str, schema: &Value) {
+        let known = self
+            .entries
+            .as_mut()
+            .and_then(|entries| entries.kinds.get_mut(kind));
+        let entries = self.children.values_mut();
+        let entries = entries.filter(|child| child.kind.as_deref() == Some(kind));
+        for shape in entries.chain(known) {
+            shape.learn(schema);
+        }
+    }
+
     /// Takes the descriptions of the keys below from the JSON Schema of an object.
     fn learn(&mut self, schema: &Value) {
+        if !schema.is_object() {
+            return;
+        }
         self.facts = Some(Box::new(KeyFacts::parse(schema)));
         let properties = schema.get("properties").and_then(Value::as_object);
         for (name, property) in properties.into_iter().flatten() {
@@ -515,7 +572,8 @@ impl Entries {
             .as_ref()
             .and_then(|key| value.get(key))
             .and_then(Value::as_str);
-        let kind = self.kinds.get(said.unwrap_or(name));
+        let said = said.unwrap_or(name);
+        let kind = self.kinds.get(said);
         if kind.is_none() && !self.open {
             return None;
         }
@@ -524,8 +582,9 @@ impl Entries {
         if let Some(key) = &self.discriminator {
             shape.children.entry(key.clone()).or_default();
         }
-        if let Some(kind) = kind {
-            shape.merge(kind.clone());
+        if let Some(keys) = kind {
+            shape.merge(keys.clone());
+            shape.kind = Some(said.to_owned());
         }
         Some(shape)
     }

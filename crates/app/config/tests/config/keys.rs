@@ -32,12 +32,12 @@ fn description_is_kept_for_entries_of_maps_and_kinds() {
     let described = schema()
         .describe(
             "providers.*",
-            &json!({"properties": {"apiKey": {"description": "Key.", "type": "string"}}}),
+            || json!({"properties": {"apiKey": {"description": "Key.", "type": "string"}}}),
         )
         .describe_kind(
             "channels",
             "telegram",
-            &json!({"properties": {"token": {"description": "Token.", "type": "string"}, "none": {}}}),
+            || json!({"properties": {"token": {"description": "Token.", "type": "string"}, "none": {}}}),
         );
     let home = Home::with(r#"{"channels": {"bot": {"kind": "telegram"}}}"#);
     let config = home.load_with(described).unwrap();

@@ -89,7 +89,7 @@ pub(super) fn schema(extensions: &Extensions) -> Result<Schema, ConfigError> {
     let known_providers = nanobot_providers::TABLE.iter().map(|spec| spec.name);
     let schema = Schema::new()
         .map("providers", &ProviderSection::template())?
-        .describe("providers.*", &json_schema::<ProviderSection>())
+        .describe("providers.*", json_schema::<ProviderSection>)
         .names("providers", known_providers);
     let schema = with_channels(schema, extensions)?;
     let schema = section::<AgentDefaults>(schema, "agents.defaults")?;
@@ -115,13 +115,13 @@ pub(super) fn schema(extensions: &Extensions) -> Result<Schema, ConfigError> {
 }
 
 /// Adds a section with its defaults and the descriptions of its keys.
-fn section<T: Default + Serialize + JsonSchema>(
+fn section<T: Default + Serialize + JsonSchema + 'static>(
     schema: Schema,
     path: &str,
 ) -> Result<Schema, ConfigError> {
     Ok(schema
         .section(path, &T::default())?
-        .describe(path, &json_schema::<T>()))
+        .describe(path, json_schema::<T>))
 }
 
 /// Returns the JSON Schema of a section. The documentation of a field is its description.
@@ -140,13 +140,15 @@ fn with_channels(schema: Schema, extensions: &Extensions) -> Result<Schema, Conf
     let schema = section::<DeliverySettings>(schema, "channels")?
         .variants("channels", "kind", channel_sections(extensions))?
         .section("channels.*", &shared)?
-        .describe("channels.*", &ChannelSettings::schema());
+        .describe("channels.*", ChannelSettings::schema);
     let schema = extensions
         .channels
         .factories()
-        .filter_map(|factory| Some((factory.kind(), factory.config_schema()?)))
-        .fold(schema, |schema, (kind, keys)| {
-            schema.describe_kind("channels", kind, &keys)
+        .cloned()
+        .fold(schema, |schema, factory| {
+            let kind = factory.kind();
+            let keys = move || factory.config_schema().unwrap_or_default();
+            schema.describe_kind("channels", kind, keys)
         });
     section::<LifecycleNotices>(schema, &format!("channels.{LIFECYCLE_NOTICES}"))
 }
