@@ -3,7 +3,7 @@
 use nanobot_testkit::{ModelServer, Reply};
 use serde_json::{Value, json};
 
-use crate::support::{Home, Run, assert_says};
+use crate::support::{Home, Run, assert_says, finish};
 
 /// A picture of one pixel.
 const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde\0\0\0\0IEND\xaeB`\x82";
@@ -78,7 +78,7 @@ async fn unreadable_input_is_no_part_of_the_message() {
         let mut shell = home.of(std::path::Path::new("/bin/sh"));
         let program = env!("CARGO_BIN_EXE_nanobot");
         shell.args(["-c", &format!("exec '{program}' agent -m hello {input}")]);
-        replied(&crate::support::finish(shell, b"").await, "Hello.\n");
+        replied(&finish(shell, b"").await, "Hello.\n");
     }
 }
 
@@ -98,7 +98,7 @@ async fn files_are_copied_and_shown_to_the_model() {
         "--file",
         "notes with spaces.txt",
     ]);
-    replied(&crate::support::finish(command, b"").await, "A pixel.\n");
+    replied(&finish(command, b"").await, "A pixel.\n");
     let request = &model.requests()[0];
     let asked = request.last_user_text();
     assert_says(
@@ -449,4 +449,25 @@ async fn quiet_prints_the_reply_alone() {
         )
         .await;
     assert_eq!((lines.code, lines.stderr.as_str()), (0, ""));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn size_of_a_terminal_that_is_not_there_starts_no_program() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let home = Home::new();
+    let programs = tempfile::tempdir().unwrap();
+    let started = programs.path().join("started");
+    let tput = programs.path().join("tput");
+    let script = format!("#!/bin/sh\n/bin/date >> '{}'\n", started.display());
+    std::fs::write(&tput, script).unwrap();
+    std::fs::set_permissions(&tput, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut program = home.program();
+    program
+        .args(["agent", "--demo", "-m", "hello"])
+        .env("PATH", programs.path());
+    let run = finish(program, b"").await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(!started.exists(), "tput was started");
 }

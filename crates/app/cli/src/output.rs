@@ -102,6 +102,13 @@ pub(crate) fn is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// Returns the columns and rows of the terminal; `None` if no standard stream is one.
+///
+/// `crossterm::terminal::size` would start the program `tput` where there is no terminal.
+pub(crate) fn screen_size() -> Option<(u16, u16)> {
+    terminal_size::terminal_size().map(|(width, height)| (width.0, height.0))
+}
+
 /// `true` if standard input and output are a terminal, so that the user can be asked.
 pub(crate) fn is_interactive() -> bool {
     io::stdin().is_terminal() && is_terminal()

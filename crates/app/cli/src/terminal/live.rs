@@ -124,7 +124,7 @@ pub(super) struct LiveReply {
 
 impl LiveReply {
     fn new() -> Self {
-        let size = crossterm::terminal::size().unwrap_or_default();
+        let size = output::screen_size().unwrap_or_default();
         Self {
             region: LiveRegion::new(io::stdout(), size),
             size,
@@ -136,7 +136,7 @@ impl LiveReply {
 
     /// Takes the present size of the screen.
     fn fit(&mut self, view: &mut View) {
-        if let Ok(size) = crossterm::terminal::size()
+        if let Some(size) = output::screen_size()
             && size != self.size
         {
             self.size = size;
@@ -203,7 +203,7 @@ impl StatusLine {
         let Some(status) = self.status.as_ref().filter(|_| !self.is_reply_open) else {
             return;
         };
-        let (width, _) = crossterm::terminal::size().unwrap_or((80, 24));
+        let (width, _) = output::screen_size().unwrap_or((80, 24));
         let line = status.line(usize::from(width).saturating_sub(1));
         output::note_piece(&format!(
             "{ERASE_LINE}{}",

@@ -45,8 +45,8 @@ fn full_key(session: &str) -> String {
 /// Returns text whose lines are broken between words at the width of the terminal, for questions and
 /// hints. Spaces at the end are kept.
 pub(crate) fn fitted_to_terminal(text: &str) -> String {
-    match crossterm::terminal::size() {
-        Ok((width, _)) if width > 0 && output::is_terminal() => fitted(text, usize::from(width)),
+    match output::screen_size() {
+        Some((width, _)) if output::is_terminal() => fitted(text, usize::from(width)),
         _ => text.to_owned(),
     }
 }

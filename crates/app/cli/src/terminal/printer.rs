@@ -39,10 +39,7 @@ impl Printer {
             OutputFormat::Json | OutputFormat::Quiet => LiveScreen::Nothing,
         };
         let layout = Layout {
-            width: crossterm::terminal::size()
-                .ok()
-                .map(|(width, _)| usize::from(width))
-                .filter(|width| *width > 0),
+            width: output::screen_size().map(|(width, _)| usize::from(width)),
             palette: Palette::of_output(),
         };
         let view = match (&screen, format) {

@@ -106,10 +106,7 @@ fn layout() -> Layout {
 }
 
 fn region() -> LiveRegion<Stdout> {
-    LiveRegion::new(
-        std::io::stdout(),
-        crossterm::terminal::size().unwrap_or_default(),
-    )
+    LiveRegion::new(std::io::stdout(), output::screen_size().unwrap_or_default())
 }
 
 fn banner(terminal: &Terminal, width: usize) -> String {
