@@ -157,17 +157,21 @@ impl ProviderSpec {
     /// Finds a row by name, written in `snake_case`, `kebab-case` or `camelCase`.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
-        let folded = fold_name(name);
         TABLE.iter().find(|spec| {
-            fold_name(spec.name) == folded || (spec.name == "opencode" && folded == "opencodezen")
+            is_same_name(spec.name, name)
+                || (spec.name == "opencode" && is_same_name("opencodezen", name))
         })
     }
 }
 
-/// Normalizes a name, so that its spellings compare equal.
-fn fold_name(name: &str) -> String {
+/// Returns `true` if two names differ only in their spelling.
+fn is_same_name(one: &str, other: &str) -> bool {
+    folded(one).eq(folded(other))
+}
+
+/// Returns the letters of a name in which its spellings are equal.
+fn folded(name: &str) -> impl Iterator<Item = char> {
     name.chars()
         .filter(|c| !matches!(c, '_' | '-'))
         .flat_map(char::to_lowercase)
-        .collect()
 }

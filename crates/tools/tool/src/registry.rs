@@ -2,11 +2,11 @@
 //!
 //! Decision: the order is part of the prompt cache. Built-in tools come first, sorted by name.
 //! External tools follow in order of registration, so that a late one changes nothing before it.
-//! The list is built when it changes, not when it is requested.
+//! The list is built at the first request after it changed.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
@@ -48,7 +48,8 @@ pub struct Registry {
 struct Listing {
     /// The tools, in request order.
     tools: Vec<Arc<dyn Tool>>,
-    specs: Arc<[ToolSpec]>,
+    /// The specifications of `tools`, once they were requested.
+    specs: OnceLock<Arc<[ToolSpec]>>,
 }
 
 impl Listing {
@@ -58,8 +59,9 @@ impl Listing {
             .find(|tool| tool.spec().name.as_str() == name)
     }
 
-    fn refresh(&mut self) {
-        self.specs = self.tools.iter().map(|tool| tool.spec().clone()).collect();
+    fn specs(&self) -> &Arc<[ToolSpec]> {
+        self.specs
+            .get_or_init(|| self.tools.iter().map(|tool| tool.spec().clone()).collect())
     }
 }
 
@@ -99,7 +101,7 @@ impl Registry {
             ToolSource::External => listing.tools.len(),
         };
         listing.tools.insert(place, tool);
-        listing.refresh();
+        listing.specs = OnceLock::new();
         Ok(())
     }
 
@@ -111,7 +113,7 @@ impl Registry {
             .iter()
             .position(|tool| tool.spec().name == *name)?;
         let removed = listing.tools.remove(place);
-        listing.refresh();
+        listing.specs = OnceLock::new();
         Some(removed)
     }
 
@@ -132,7 +134,7 @@ impl Registry {
     /// order of registration. The allocation stays the same until a tool is added or removed.
     #[must_use]
     pub fn specs(&self) -> Arc<[ToolSpec]> {
-        Arc::clone(&self.read().specs)
+        Arc::clone(self.read().specs())
     }
 
     /// Returns the effect of running a call of this name again; `None` for an unknown tool.
@@ -194,7 +196,7 @@ impl Registry {
     fn unknown(&self, name: &ToolName) -> ToolResult {
         let listing = self.read();
         let names: Vec<&str> = listing
-            .specs
+            .specs()
             .iter()
             .map(|spec| spec.name.as_str())
             .collect();

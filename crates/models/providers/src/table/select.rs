@@ -6,7 +6,7 @@
 
 use nanobot_types::ProviderName;
 
-use super::{CUSTOM, ProviderKind, ProviderSpec, TABLE, WireProtocol, fold_name};
+use super::{CUSTOM, ProviderKind, ProviderSpec, TABLE, WireProtocol, folded, is_same_name};
 use crate::{ApiKey, ProviderSettings};
 
 /// Providers that are preferred if several have a key and no model is named.
@@ -123,8 +123,8 @@ pub fn usable_names() -> Vec<&'static str> {
 /// Returns the usable provider whose name resembles a mistyped one.
 #[must_use]
 pub fn suggestion(name: &str) -> Option<&'static str> {
-    let written = fold_name(name);
-    let likeness = |known: &str| strsim::jaro_winkler(&written, &fold_name(known));
+    let written: String = folded(name).collect();
+    let likeness = |known: &str| strsim::jaro_winkler(&written, &folded(known).collect::<String>());
     usable_names()
         .into_iter()
         .map(|known| (likeness(known), known))
@@ -206,10 +206,9 @@ struct Selector<'a> {
 
 impl<'a> Selector<'a> {
     fn section(&self, spec: &ProviderSpec) -> Option<&'a Section<'a>> {
-        let folded = fold_name(spec.name);
         self.sections
             .iter()
-            .find(|section| fold_name(section.name) == folded)
+            .find(|section| is_same_name(section.name, spec.name))
     }
 
     fn has_key(&self, spec: &ProviderSpec) -> bool {
@@ -233,18 +232,16 @@ impl<'a> Selector<'a> {
         if let Some(spec) = ProviderSpec::find(name) {
             return Some(self.selection(spec));
         }
-        let folded = fold_name(name);
         self.own_sections()
-            .find(|section| fold_name(section.name) == folded)
+            .find(|section| is_same_name(section.name, name))
             .map(own)
     }
 
     fn by_prefix(&self, model: &str) -> Option<Selection> {
         let prefix = model.split_once('/').map_or(model, |(prefix, _)| prefix);
-        let folded = fold_name(prefix);
         if let Some(section) = self
             .own_sections()
-            .find(|section| fold_name(section.name) == folded)
+            .find(|section| is_same_name(section.name, prefix))
         {
             return Some(own(section));
         }

@@ -1,6 +1,6 @@
 //! The model name that a vendor's API receives.
 
-use super::{ModelRule, ProviderSpec, fold_name};
+use super::{ModelRule, ProviderSpec, is_same_name};
 
 /// Returns the model's name in the vendor's spelling. Idempotent, except for names that begin with
 /// the vendor's name twice.
@@ -9,15 +9,12 @@ pub fn wire_model<'a>(spec: &ProviderSpec, model: &'a str) -> &'a str {
     let Some((prefix, rest)) = model.split_once('/') else {
         return model;
     };
-    let is_own = fold_name(prefix) == fold_name(spec.name);
+    let is_own = is_same_name(prefix, spec.name);
     match spec.model {
         ModelRule::Verbatim => model,
         ModelRule::LastSegment => model.rsplit('/').next().unwrap_or(model),
         ModelRule::StripOwn(also)
-            if is_own
-                || also
-                    .iter()
-                    .any(|other| fold_name(other) == fold_name(prefix)) =>
+            if is_own || also.iter().any(|other| is_same_name(other, prefix)) =>
         {
             rest
         }
