@@ -129,3 +129,45 @@ async fn running_gateway_repeats_the_question_and_starts_after_consent() {
     gateway.signal(nix::sys::signal::Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }
+
+/// Messages that wait for consent are found without a conversation, and in a list of any length.
+#[tokio::test]
+async fn status_and_doctor_name_messages_that_wait() {
+    let home = Home::new();
+    let quiet = home.run(&["status"]).await;
+    assert!(!quiet.stdout.contains("Not summarised"), "{}", quiet.stdout);
+    for number in 1..=30 {
+        let messages = number * 100;
+        let chunk = serde_json::json!({
+            "from": 0, "upto": messages, "left": true, "consent": "awaited",
+            "cost": {"messages": messages, "requests": number, "tokens": number * 1_000},
+        });
+        let line = serde_json::json!({
+            "_type": "metadata", "key": format!("telegram:{number}"), "last_consolidated": messages,
+            "created_at": "2026-03-01T10:00:00.000000", "updated_at": "2026-03-01T10:00:05.000000",
+            "metadata": {"_consolidation": {"chunks": [chunk]}},
+        });
+        home.write(
+            &format!("workspace/sessions/telegram_{number}.jsonl"),
+            &format!("{line}\n"),
+        );
+    }
+    let parts = [
+        "46500 older messages of 30 sessions wait for consent (about 465 requests with 465000 tokens)",
+        "telegram:30: 3000 messages, about 30 requests with 30000 tokens",
+        "and 25 more sessions",
+        "`nanobot agent -s 'telegram:30' -m /summarize`",
+    ];
+    for command in ["status", "doctor"] {
+        let run = home.run(&[command]).await;
+        assert_says(&run.stdout, &parts);
+        assert_eq!(run.stdout.matches("telegram:").count(), 6, "{}", run.stdout);
+    }
+    let run = home.run(&["status", "--json"]).await;
+    let status: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let backlogs = &status["backlogs"];
+    assert_eq!(backlogs["sessions"], 30);
+    assert_eq!(backlogs["messages"], 46_500);
+    assert_eq!(backlogs["largest"].as_array().unwrap().len(), 5);
+    assert_eq!(backlogs["largest"][0]["session"], "telegram:30");
+}

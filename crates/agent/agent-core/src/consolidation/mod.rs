@@ -20,6 +20,7 @@ mod save_memory;
 mod settings;
 mod state;
 mod summarise;
+mod waiting;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,6 +39,7 @@ pub use backlog::BacklogReport;
 pub use notifier::{NoNotifier, Notifier, QuestionOutcome};
 pub use report::CompactReport;
 pub use settings::ConsolidationSettings;
+pub use waiting::WaitingMessages;
 
 pub(crate) use boundary::{Size, old_messages, size};
 pub(crate) use state::{has_pending, last_summary, messages_waiting, metadata_has_pending};

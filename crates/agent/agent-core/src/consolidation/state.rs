@@ -191,7 +191,7 @@ impl Pending {
         Self::in_metadata(&view.metadata)
     }
 
-    fn in_metadata(metadata: &Map) -> Self {
+    pub(super) fn in_metadata(metadata: &Map) -> Self {
         let read = |value: &Value| Self::deserialize(value).ok();
         metadata
             .get(CONSOLIDATION)
@@ -220,9 +220,16 @@ impl Pending {
         if self.waiting().all(|chunk| chunk.asked) {
             return None;
         }
+        let (cost, trouble) = self.waiting_cost();
+        Some(backlog::question(cost, trouble.as_deref()))
+    }
+
+    /// Returns the estimated cost of the messages that wait for consent, and the reason for which
+    /// the model's failures ended earlier summaries of them.
+    pub(super) fn waiting_cost(&self) -> (BacklogCost, Option<String>) {
         let cost = self.waiting().map(Chunk::remaining_cost).sum();
-        let trouble = self.waiting().find_map(|chunk| chunk.trouble.as_deref());
-        Some(backlog::question(cost, trouble))
+        let trouble = self.waiting().find_map(|chunk| chunk.trouble.clone());
+        (cost, trouble)
     }
 
     /// Records that the question is durable, or answered.

@@ -1,5 +1,6 @@
 //! Inspection and maintenance of a home from outside, next to a running gateway or without one.
 
+pub(crate) mod backlogs;
 pub(crate) mod channel_login;
 pub(crate) mod channel_status;
 pub(crate) mod channel_test;

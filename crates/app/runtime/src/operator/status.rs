@@ -13,6 +13,7 @@ use nanobot_server::ServerConfig;
 use nanobot_tools::ToolsConfig;
 use serde::Serialize;
 
+use super::backlogs::Backlogs;
 use super::channel_status::{RunningChannels, reports};
 use crate::assembly::cron::JobScheduling;
 use crate::assembly::model;
@@ -122,6 +123,8 @@ pub struct Status {
     pub channels: Vec<ChannelReport>,
     /// Number of sessions in the workspace.
     pub sessions: usize,
+    /// Messages that wait for consent to be summarised.
+    pub backlogs: Backlogs,
     /// Messages; `None` if the ledger does not answer.
     pub messages: Option<MessageCounts>,
     /// Scheduled work, which a running gateway does.
@@ -141,11 +144,7 @@ impl Status {
         let config = runtime.config();
         let workspace = config.workspace()?;
         let config_file = config.paths().config_file.clone();
-        let sessions = session_store(config)?
-            .list()
-            .await
-            .map(|list| list.len())
-            .unwrap_or_default();
+        let sessions = session_store(config)?.list().await.unwrap_or_default();
         let tools: ToolsConfig = config.section("tools")?;
         let _: ServerConfig = config.section("gateway")?;
         model::check(runtime)?;
@@ -183,7 +182,8 @@ impl Status {
             gateway: gateway.as_ref().map(GatewayStatus::of),
             providers: provider_sections::providers(config)?,
             channels: reports(runtime, running, false).await?,
-            sessions,
+            sessions: sessions.len(),
+            backlogs: Backlogs::of(&sessions),
             messages: if gateway_fault.is_none() {
                 count_messages(config).await
             } else {
@@ -323,6 +323,16 @@ impl fmt::Display for Status {
             writeln!(f, "Channel {channel}")?;
         }
         writeln!(f, "Sessions: {}", self.sessions)?;
+        if !self.backlogs.is_empty() {
+            writeln!(f, "Not summarised: {}", self.backlogs)?;
+            for session in &self.backlogs.largest {
+                writeln!(f, "  {session}")?;
+            }
+            if let Some(more) = self.backlogs.unlisted() {
+                writeln!(f, "  {more}")?;
+            }
+            writeln!(f, "  {}", self.backlogs.remedy())?;
+        }
         match &self.messages {
             Some(MessageCounts {
                 pending,

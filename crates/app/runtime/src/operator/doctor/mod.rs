@@ -90,6 +90,7 @@ pub async fn examine(program: &RuntimeBuilder, doctor: DoctorOptions) -> Diagnos
     let gateway = remote::connect(config).await;
     home::examine(&mut list, config, &gateway).await;
     workspace::examine(&mut list, &runtime);
+    workspace::backlogs(&mut list, &runtime).await;
     models::examine(&mut list, &runtime).await;
     channels::examine(&mut list, &runtime).await;
     gateway::examine(&mut list, config, gateway).await;

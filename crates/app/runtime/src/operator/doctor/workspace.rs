@@ -7,10 +7,11 @@ use std::path::Path;
 use nanobot_skills::SkillStatus;
 
 use super::{FindingLevel, FindingList, check_writable, counted, write_failure};
-use crate::Runtime;
 use crate::assembly::assistant::prepare;
 use crate::assembly::skills::skills;
 use crate::error::{MAKE_ROOM, chain, disk_failure};
+use crate::operator::backlogs::Backlogs;
+use crate::{Runtime, session_store};
 
 /// Files that are part of every prompt.
 const PROMPT_FILES: [&str; 5] = [
@@ -59,6 +60,22 @@ pub(super) fn examine(list: &mut FindingList, runtime: &Runtime) {
     heartbeat(list, &workspace);
     conversations(list, &workspace.join("sessions"));
     skills_of(list, runtime);
+}
+
+/// Reports messages that wait for consent to be summarised.
+pub(super) async fn backlogs(list: &mut FindingList, runtime: &Runtime) {
+    let Ok(store) = session_store(runtime.config()) else {
+        return;
+    };
+    let backlogs = Backlogs::of(&store.list().await.unwrap_or_default());
+    if backlogs.is_empty() {
+        return;
+    }
+    let sessions = backlogs.largest.iter().map(ToString::to_string);
+    let sessions: Vec<String> = sessions.chain(backlogs.unlisted()).collect();
+    let what = format!("Not summarised: {backlogs}: {}", sessions.join("; "));
+    let remedy = Some(backlogs.remedy());
+    list.note(FindingLevel::Note, "sessions.summarised", what, remedy);
 }
 
 fn prompts(list: &mut FindingList, workspace: &Path) {
