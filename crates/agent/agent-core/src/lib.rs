@@ -77,7 +77,7 @@ pub use agent_loop::{
 pub use audience::AudienceLookup;
 pub use consolidation::{
     BacklogReport, CompactReport, ConsolidationSettings, NoNotifier, Notifier, QuestionOutcome,
-    WaitingMessages,
+    SummaryProgress, WaitingMessages,
 };
 pub use engine::{
     AnsweredRequest, EngineReport, Journal, KeptMessage, MAX_MESSAGE_CHARS, RequestObserver,

@@ -22,7 +22,9 @@ impl Agent {
         self.consolidator.start(session, teller);
     }
 
-    /// Summarises everything in a conversation except its newest messages, now.
+    /// Summarises everything in a conversation except its newest messages, now. Messages that the
+    /// person agreed to summarise may take hours, so they are left to the background task that
+    /// [`Agent::turn_published`] starts.
     ///
     /// # Errors
     /// Returns [`AgentError::Session`] if the session could not be read. Other failures are in the
@@ -33,7 +35,11 @@ impl Agent {
         let fixed = tools + sections.iter().map(|(_, tokens)| tokens).sum::<usize>();
         self.consolidator
             .record_size(session, fixed, Size::default(), false);
-        Ok(self.consolidator.compact(session, &NoNotifier).await)
+        let report = self.consolidator.compact(session, &NoNotifier).await;
+        if report.background.is_some() {
+            self.consolidator.record_pending(session);
+        }
+        Ok(report)
     }
 
     /// Decides about older messages that wait to be summarised, because they are many

@@ -37,7 +37,7 @@ use tokio_util::task::TaskTracker;
 
 pub use backlog::BacklogReport;
 pub use notifier::{NoNotifier, Notifier, QuestionOutcome};
-pub use report::CompactReport;
+pub use report::{CompactReport, SummaryProgress};
 pub use settings::ConsolidationSettings;
 pub use waiting::WaitingMessages;
 
@@ -400,8 +400,9 @@ impl Consolidator {
         }
     }
 
-    /// Returns what to summarise next, noted in the session. Chunks that were noted earlier come
-    /// first.
+    /// Returns what to summarise next, noted in the session. Messages that leave the running
+    /// conversation come before those with consent, which take long, and which only a background
+    /// task summarises.
     async fn next(
         &self,
         session: &SessionKey,
@@ -451,12 +452,14 @@ impl Consolidator {
                     entries.push(Entry::Consolidated { upto });
                 }
             }
-            let noted = pending.next().cloned();
+            let noted = pending.first(Consent::NotNeeded).cloned();
             if noted.is_some() || from != ReadFrom::Cursor {
                 return (entries, NextChunk::of(noted));
             }
             let Some(upto) = self.choose(session, view, aim) else {
-                return (entries, NextChunk::Nothing);
+                let agreed = pending.first(Consent::Given).cloned();
+                let agreed = agreed.filter(|_| aim == SummaryExtent::Due);
+                return (entries, NextChunk::of(agreed));
             };
             let mut chunk = state::Chunk::new(view.cursor, upto);
             let next = if self.needs_consent(session, view, &mut chunk, facts) {

@@ -15,6 +15,28 @@ pub struct CompactReport {
     pub busy: bool,
     /// The question whether older messages are to be summarised, if that takes many requests.
     pub question: Option<String>,
+    /// The progress of older messages that are summarised with consent, in the background.
+    pub background: Option<SummaryProgress>,
+}
+
+/// The progress of messages that are summarised with consent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SummaryProgress {
+    /// Number of messages that are summarised.
+    pub done: u64,
+    /// Number of all of these messages.
+    pub total: u64,
+}
+
+impl fmt::Display for SummaryProgress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} of {} older messages are summarised so far; the rest follows in the background. /summarize stop ends \
+             that.",
+            self.done, self.total
+        )
+    }
 }
 
 impl fmt::Display for CompactReport {
@@ -22,6 +44,15 @@ impl fmt::Display for CompactReport {
         if let Some(question) = &self.question {
             return f.write_str(question);
         }
+        self.fmt_own(f)?;
+        self.background
+            .map_or(Ok(()), |progress| write!(f, " {progress}"))
+    }
+}
+
+impl CompactReport {
+    /// Formats what it did itself.
+    fn fmt_own(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.busy, self.messages, &self.error) {
             (true, ..) => f.write_str("This conversation is being summarised already."),
             (_, 0, None) => {
@@ -84,6 +115,17 @@ mod tests {
                     ..CompactReport::default()
                 },
                 "already",
+            ),
+            (
+                CompactReport {
+                    busy: true,
+                    background: Some(SummaryProgress {
+                        done: 1_024,
+                        total: 2_500,
+                    }),
+                    ..CompactReport::default()
+                },
+                "already. 1024 of 2500 older messages are summarised so far",
             ),
         ];
         for (report, part) in table {

@@ -9,8 +9,11 @@ use nanobot_types::{SessionKey, chain};
 
 use super::notifier::{MemoryProblem, Notifier};
 use super::pieces::{TranscriptPiece, pieces};
-use super::state::{Chunk, Consent, Flush, Position, Rewrite, summary_change};
-use super::{CompactReport, Consolidator, NextChunk, STATE, SummaryExtent, backlog, now, size};
+use super::state::{Chunk, Consent, Flush, Pending, Position, Rewrite, summary_change};
+use super::{
+    CompactReport, Consolidator, NextChunk, STATE, SummaryExtent, SummaryProgress, backlog, now,
+    size,
+};
 use crate::AudienceLookup;
 
 /// Maximum number of chunks per run.
@@ -79,6 +82,7 @@ impl Consolidator {
         if !is_first {
             return CompactReport {
                 busy: true,
+                background: self.progress(session).await,
                 ..report
             };
         }
@@ -101,8 +105,15 @@ impl Consolidator {
         }
         if let Ok(view) = self.sessions.read(session, ReadFrom::Cursor).await {
             report.remaining = size(&view).messages;
+            report.background = Pending::of(&view).progress();
         }
         report
+    }
+
+    /// Returns the progress of messages that are summarised with consent.
+    async fn progress(&self, session: &SessionKey) -> Option<SummaryProgress> {
+        let view = self.sessions.read(session, STATE).await.ok()?;
+        Pending::of(&view).progress()
     }
 
     /// Runs one round. Returns `true` if there is more to do.
@@ -120,10 +131,16 @@ impl Consolidator {
             clean: true,
             parts: PARTS,
         };
+        let mut more = false;
         for _ in 0..ROUNDS {
             let chunk = match self.next(session, aim).await? {
                 NextChunk::Chunk(chunk) => *chunk,
-                NextChunk::AskFirst | NextChunk::Nothing => break,
+                NextChunk::AskFirst => {
+                    // Messages with consent are still to be summarised.
+                    more = aim == SummaryExtent::Due && self.progress(session).await.is_some();
+                    break;
+                }
+                NextChunk::Nothing => break,
             };
             let (messages, is_left) = (chunk.upto - chunk.from, chunk.left);
             match self.process_chunk(&mut run, chunk).await? {
@@ -141,7 +158,7 @@ impl Consolidator {
         if run.clean {
             report.question = self.ask(session, notifier).await?;
         }
-        Ok(false)
+        Ok(more)
     }
 
     /// Returns the memory scope of a session's summaries, which belongs to its audience.

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::backlog::{self, BacklogCost};
+use super::report::SummaryProgress;
 
 /// Metadata key of the newest summary of a session, as in the Python program.
 const LAST_SUMMARY: &str = "_last_summary";
@@ -201,12 +202,26 @@ impl Pending {
 
     /// Returns the chunk to work on next. One with consent may take hours, so others come first.
     pub(super) fn next(&self) -> Option<&Chunk> {
-        let with = |consent| {
-            self.chunks
-                .iter()
-                .find(move |chunk| chunk.consent == consent)
-        };
-        with(Consent::NotNeeded).or_else(|| with(Consent::Given))
+        self.first(Consent::NotNeeded)
+            .or_else(|| self.first(Consent::Given))
+    }
+
+    /// Returns the first chunk in this state of consent.
+    pub(super) fn first(&self, consent: Consent) -> Option<&Chunk> {
+        self.chunks.iter().find(|chunk| chunk.consent == consent)
+    }
+
+    /// Returns the progress of the chunks with consent; `None` if there are none.
+    pub(super) fn progress(&self) -> Option<SummaryProgress> {
+        let agreed = self.chunks.iter();
+        let agreed = agreed.filter(|chunk| chunk.consent == Consent::Given);
+        let (mut done, mut total) = (0_u64, 0_u64);
+        for chunk in agreed {
+            let length = chunk.upto.saturating_sub(chunk.from);
+            total = total.saturating_add(length);
+            done = done.saturating_add(length.saturating_sub(chunk.remaining()));
+        }
+        (total > 0).then_some(SummaryProgress { done, total })
     }
 
     fn waiting(&self) -> impl Iterator<Item = &Chunk> {

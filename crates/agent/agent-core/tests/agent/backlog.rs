@@ -14,6 +14,7 @@ use nanobot_session::{
 };
 use nanobot_testkit::{Gate, Reply, ScriptedProvider};
 use nanobot_types::{InboundMessage, OutboundMessage, SessionKey};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -141,6 +142,15 @@ fn assert_all_were_summarised(home: &Home, count: u64) {
     let shown: Vec<usize> = home.summaries().iter().flat_map(numbers).collect();
     let is_in_order = shown.iter().copied().eq(0..shown.len());
     assert!(is_in_order, "{} messages in another order", shown.len());
+    assert_eq!(u64::try_from(shown.len()), Ok(count));
+}
+
+/// Asserts that the first `count` messages were given to the model for summaries, each once.
+fn assert_each_was_summarised_once(home: &Home, count: u64) {
+    let mut shown: Vec<usize> = home.summaries().iter().flat_map(numbers).collect();
+    shown.sort_unstable();
+    let is_once = shown.iter().copied().eq(0..shown.len());
+    assert!(is_once, "{} messages", shown.len());
     assert_eq!(u64::try_from(shown.len()), Ok(count));
 }
 
@@ -354,7 +364,78 @@ async fn failing_model_keeps_a_backlog_and_asks_again() {
         decide(&later, &later.agent(), true).await,
         BacklogReport::Begun(waiting)
     );
-    assert_all_were_summarised(&later, later.view().await.cursor.0);
+    // The new process does not know the size of the prompt yet, and may begin with the running
+    // conversation.
+    assert_each_was_summarised_once(&later, later.view().await.cursor.0);
+}
+
+/// A command blocks the conversation, and messages with consent may take hours.
+#[tokio::test]
+async fn compact_leaves_messages_with_consent_to_the_background() {
+    let (gate, reached) = (Gate::new(), Arc::new(Notify::new()));
+    let (held, reaches) = (gate.clone(), reached.clone());
+    let home = waiting_backlog(summing_up(move |request| {
+        let reply = save(&entry("old times"));
+        match numbers(request).first() {
+            Some(1..2_000) => {
+                reaches.notify_one();
+                reply.after(&held)
+            }
+            _ => reply,
+        }
+    }));
+    let agent = home.agent();
+    home.send(&agent, "hello").await;
+    let waiting = home.view().await.cursor.0;
+    assert!(waiting >= 2_000, "{waiting}");
+    let consent = agent.summarise_backlog(&SESSION.into(), true).await;
+    assert_eq!(consent.unwrap(), BacklogReport::Begun(waiting));
+
+    // No task works on them yet, for example after a failure. The command does its own part.
+    let report = agent.compact(&SESSION.into()).await.unwrap();
+    let own = home.summaries().len();
+    assert!(own <= 8, "{own} requests");
+    assert!(report.messages > 0, "{report:?}");
+    let shown = format!("0 of {waiting} older messages are summarised so far");
+    assert!(report.to_string().contains(&shown), "{report}");
+
+    // The background task has done one part and is busy with the next.
+    agent.turn_published(&SESSION.into(), home.notices.clone());
+    reached.notified().await;
+    let report = agent.compact(&SESSION.into()).await.unwrap();
+    assert!(report.busy, "{report:?}");
+    let progress = report.background.unwrap();
+    assert!(
+        (1..waiting).contains(&progress.done) && progress.total == waiting,
+        "{progress:?}"
+    );
+    gate.open();
+    agent.background_idle().await;
+    let notices = home.notices();
+    let done = format!("{waiting} older messages are summarised now");
+    assert!(notices.last().unwrap().starts_with(&done), "{notices:?}");
+    assert_each_was_summarised_once(&home, home.view().await.cursor.0);
+}
+
+/// The running conversation outgrows the window while a backlog is summarised.
+#[tokio::test]
+async fn running_conversation_is_summarised_before_messages_with_consent() {
+    let home = waiting_backlog(summing_up(|_| save(&entry("old times"))));
+    let agent = home.agent();
+    home.send(&agent, "hello").await;
+    let waiting = home.view().await.cursor.0;
+    let consent = agent.summarise_backlog(&SESSION.into(), true).await;
+    assert_eq!(consent.unwrap(), BacklogReport::Begun(waiting));
+    let text = "some words that are said ".repeat(800);
+    let request = DirectRequest::new(text).with_observer(home.notices.clone());
+    agent.process_direct(request).await.unwrap();
+    agent.background_idle().await;
+    let first = home.summaries().first().map(numbers).unwrap_or_default();
+    let first = u64::try_from(*first.first().unwrap()).unwrap();
+    assert!(first >= waiting, "{first} comes before {waiting}");
+    let done = format!("{waiting} older messages are summarised now");
+    let notices = home.notices();
+    assert!(notices.last().unwrap().starts_with(&done), "{notices:?}");
 }
 
 #[tokio::test]
