@@ -76,8 +76,8 @@ pub use agent_loop::{
 };
 pub use audience::AudienceLookup;
 pub use consolidation::{
-    BacklogReport, CompactReport, ConsolidationSettings, NoNotifier, Notifier, QuestionOutcome,
-    SummaryProgress, WaitingMessages,
+    BacklogQuestion, BacklogReport, CompactReport, ConsolidationSettings, NoNotifier, Notifier,
+    QuestionOutcome, SummaryProgress, WaitingMessages,
 };
 pub use engine::{
     AnsweredRequest, EngineReport, Journal, KeptMessage, MAX_MESSAGE_CHARS, RequestObserver,

@@ -26,6 +26,8 @@ mod disks;
 mod heartbeat;
 #[path = "agent/lanes.rs"]
 mod lanes;
+#[path = "agent/questions.rs"]
+mod questions;
 #[path = "agent/replays.rs"]
 mod replays;
 #[path = "agent/skills.rs"]

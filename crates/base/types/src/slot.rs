@@ -2,7 +2,16 @@
 //!
 //! Decision: the slots are named here, and [`OutboundSlot::position`] is the only function that
 //! yields their numbers. The numbers are part of the keys in ledgers, so they never change. Slots
-//! may share a number if no turn uses two of them durably.
+//! may share a number if no turn uses two of them durably. A kind of notice of which one turn may
+//! have several has a number of its own for each, made of what the notice is about: a second notice
+//! under the key of the first would count as a repetition and not be sent.
+
+/// First position of notices about problems of memory.
+const MEMORY_PROBLEMS: u32 = 0xC000_0000;
+/// First position of notices about finished summaries.
+const FINISHED_SUMMARIES: u32 = 0xD000_0000;
+/// Number of positions of each of these.
+const NUMBERED: u32 = 0x1000_0000;
 
 /// Slot of an outbound message among the messages of its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,8 +34,12 @@ pub enum OutboundSlot {
 pub enum NoticeKind {
     /// The turn is still at work. Lossy.
     Working,
-    /// Memory could not be written or summarised.
-    Memory,
+    /// The question about messages that wait to be summarised. One turn asks it once.
+    Backlog,
+    /// Memory could not be written or summarised, at this message of the session.
+    MemoryProblem(u32),
+    /// Messages of the session before this one were summarised with consent.
+    Summarised(u32),
     /// The message waits because its lane is full. Lossy.
     Waiting,
     /// The message is long, and is kept whole in a file.
@@ -50,7 +63,13 @@ impl OutboundSlot {
             Self::Notice(NoticeKind::OutageBegan(chat)) => chat.saturating_mul(2),
             Self::Notice(NoticeKind::OutageEnded(chat)) => chat.saturating_mul(2).saturating_add(1),
             Self::Notice(NoticeKind::Working) => u32::MAX / 2,
-            Self::Notice(NoticeKind::Memory) => u32::MAX - 1,
+            Self::Notice(NoticeKind::Backlog) => u32::MAX - 1,
+            Self::Notice(NoticeKind::MemoryProblem(message)) => {
+                MEMORY_PROBLEMS + message % NUMBERED
+            }
+            Self::Notice(NoticeKind::Summarised(message)) => {
+                FINISHED_SUMMARIES + message % NUMBERED
+            }
             Self::Notice(NoticeKind::Kept) => u32::MAX - 2,
             Self::Notice(NoticeKind::Waiting | NoticeKind::Unrecorded) | Self::TurnEnd => u32::MAX,
         }
@@ -74,7 +93,11 @@ mod tests {
             (OutboundSlot::Notice(Kind::OutageBegan(3)), 6),
             (OutboundSlot::Notice(Kind::OutageEnded(3)), 7),
             (OutboundSlot::Notice(Kind::Working), 2_147_483_647),
-            (OutboundSlot::Notice(Kind::Memory), 4_294_967_294),
+            (OutboundSlot::Notice(Kind::Backlog), 4_294_967_294),
+            (OutboundSlot::Notice(Kind::MemoryProblem(0)), 3_221_225_472),
+            (OutboundSlot::Notice(Kind::MemoryProblem(7)), 3_221_225_479),
+            (OutboundSlot::Notice(Kind::Summarised(0)), 3_489_660_928),
+            (OutboundSlot::Notice(Kind::Summarised(7)), 3_489_660_935),
             (OutboundSlot::Notice(Kind::Kept), 4_294_967_293),
             (OutboundSlot::Notice(Kind::Waiting), 4_294_967_295),
             (OutboundSlot::Notice(Kind::Unrecorded), 4_294_967_295),

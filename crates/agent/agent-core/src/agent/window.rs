@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_session::{Entry, ReadFrom, Seq, SessionView, TurnOutcome};
-use nanobot_types::{SessionKey, SessionKind};
+use nanobot_types::{NoticeKind, SessionKey, SessionKind, TraceId};
 
 use super::Agent;
 use super::log::{ConversationSize, SessionLog};
 use crate::consolidation::{Size, metadata_has_pending, old_messages};
 use crate::{
-    AgentError, BacklogReport, CompactReport, NoNotifier, Notifier, Observer, QuestionOutcome,
-    Signal,
+    AgentError, BacklogQuestion, BacklogReport, CompactReport, NoNotifier, Notifier, Observer,
+    QuestionOutcome, Signal,
 };
 
 impl Agent {
@@ -59,6 +59,20 @@ impl Agent {
             self.consolidator.record_pending(session);
         }
         Ok(report)
+    }
+
+    /// Records that the reply of a turn will contain the question of a [`CompactReport`] or a
+    /// [reset](Agent::reset). To be called before that reply is stored: after a crash in between,
+    /// the question is neither lost nor asked twice.
+    ///
+    /// # Errors
+    /// Returns [`AgentError::Session`] if the session could not be read or written.
+    pub async fn note_asking_reply(
+        &self,
+        session: &SessionKey,
+        turn: &TraceId,
+    ) -> Result<(), AgentError> {
+        Ok(self.consolidator.note_asking_reply(session, turn).await?)
     }
 
     /// Records that the question of a [`CompactReport`] or a [reset](Agent::reset) is durable, so
@@ -196,12 +210,12 @@ pub(super) struct ObserverNotifier(pub(super) Arc<dyn Observer>);
 
 #[async_trait]
 impl Notifier for ObserverNotifier {
-    async fn notify(&self, notice: String) {
+    async fn notify(&self, _: NoticeKind, notice: String) {
         self.0.signal(Signal::Notice(notice));
     }
 
-    async fn ask(&self, question: String) -> QuestionOutcome {
-        self.0.signal(Signal::Notice(question));
+    async fn ask(&self, question: BacklogQuestion) -> QuestionOutcome {
+        self.0.signal(Signal::Notice(question.text));
         QuestionOutcome::Offered
     }
 }

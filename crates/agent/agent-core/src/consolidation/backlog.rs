@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use nanobot_context::estimate_tokens;
 use nanobot_session::{Entry, Seq, SessionError, SessionView};
-use nanobot_types::SessionKey;
+use nanobot_types::{SessionKey, TraceId};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
@@ -195,7 +195,8 @@ impl Consolidator {
             self.needs_consent(session, view, chunk, facts);
         });
         let is_due = pending.next().is_some();
-        (state::reset_entry(&pending), is_due, pending.question())
+        let question = pending.question(session).map(|question| question.text);
+        (state::reset_entry(&pending), is_due, question)
     }
 
     /// Asks the person about messages that wait for consent, unless that is done. Returns the
@@ -206,7 +207,7 @@ impl Consolidator {
         notifier: &dyn Notifier,
     ) -> Result<Option<String>, SessionError> {
         let view = self.sessions.read(session, STATE).await?;
-        let Some(question) = Pending::of(&view).question() else {
+        let Some(question) = Pending::of(&view).question(session) else {
             return Ok(None);
         };
         if self.may_offer(session) {
@@ -216,12 +217,27 @@ impl Consolidator {
                 QuestionOutcome::Dropped => {}
             }
         }
-        Ok(Some(question))
+        Ok(Some(question.text))
+    }
+
+    /// Records that the reply of a turn will contain the question, before it is stored. If a crash
+    /// follows, the question is asked again under the key of that reply: once, whether the reply was
+    /// stored or not.
+    pub(crate) async fn note_asking_reply(
+        &self,
+        session: &SessionKey,
+        turn: &TraceId,
+    ) -> Result<(), SessionError> {
+        self.change(session, STATE, |_, pending| {
+            pending.note_asking_reply(turn);
+            (Vec::new(), ())
+        })
+        .await
     }
 
     /// Returns the question that the person may not have seen, unless it was offered lately.
     pub(crate) fn reminder(&self, session: &SessionKey, view: &SessionView) -> Option<String> {
-        let question = Pending::of(view).question()?;
+        let question = Pending::of(view).question(session)?.text;
         if !self.settings.enabled || !self.may_offer(session) {
             return None;
         }

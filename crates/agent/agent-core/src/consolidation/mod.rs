@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use backlog::BacklogReport;
-pub use notifier::{NoNotifier, Notifier, QuestionOutcome};
+pub use notifier::{BacklogQuestion, NoNotifier, Notifier, QuestionOutcome};
 pub use report::{CompactReport, SummaryProgress};
 pub use settings::ConsolidationSettings;
 pub use waiting::WaitingMessages;

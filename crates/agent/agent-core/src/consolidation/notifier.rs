@@ -1,16 +1,27 @@
 //! Notices to a person about problems with their memory.
 
 use async_trait::async_trait;
+use nanobot_types::{NoticeKind, OutboundKey};
 
 /// Sends notices to the person of a session.
 #[async_trait]
 pub trait Notifier: Send + Sync {
     /// Sends a notice. The caller sends it once and does not keep it, so the implementation should
-    /// make it durable.
-    async fn notify(&self, notice: String);
+    /// make it durable. Two notices of a session have the same kind only if they say the same.
+    async fn notify(&self, kind: NoticeKind, notice: String);
 
     /// Asks a question. Unless the result is [`QuestionOutcome::Durable`], it is asked again later.
-    async fn ask(&self, question: String) -> QuestionOutcome;
+    async fn ask(&self, question: BacklogQuestion) -> QuestionOutcome;
+}
+
+/// The question whether messages that wait are to be summarised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BacklogQuestion {
+    /// The text for the person.
+    pub text: String,
+    /// The key under which it is stored. It stays the same until the question is recorded as asked,
+    /// also after a crash, so that a question which is stored already is not sent again.
+    pub key: OutboundKey,
 }
 
 /// The fate of a question to a person.
@@ -30,9 +41,9 @@ pub struct NoNotifier;
 
 #[async_trait]
 impl Notifier for NoNotifier {
-    async fn notify(&self, _: String) {}
+    async fn notify(&self, _: NoticeKind, _: String) {}
 
-    async fn ask(&self, _: String) -> QuestionOutcome {
+    async fn ask(&self, _: BacklogQuestion) -> QuestionOutcome {
         QuestionOutcome::Dropped
     }
 }

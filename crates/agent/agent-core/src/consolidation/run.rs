@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use nanobot_memory::{MemoryError, Reason, Scope};
 use nanobot_session::{Entry, ReadFrom, Seq, SessionError};
-use nanobot_types::{SessionKey, chain};
+use nanobot_types::{NoticeKind, SessionKey, chain};
 
 use super::notifier::{MemoryProblem, Notifier};
 use super::pieces::{TranscriptPiece, pieces};
@@ -36,6 +36,8 @@ pub(super) struct ConsolidationRun<'a> {
     clean: bool,
     /// Remaining summaries until other sessions get their turn.
     parts: usize,
+    /// The message at which it works, which names its notices.
+    place: u64,
 }
 
 /// The result of working on a chunk.
@@ -130,6 +132,7 @@ impl Consolidator {
             notifier,
             clean: true,
             parts: PARTS,
+            place: 0,
         };
         let mut more = false;
         for _ in 0..ROUNDS {
@@ -154,7 +157,7 @@ impl Consolidator {
                 }
             }
         }
-        // A second notice of the same message would not be stored.
+        // The notice of a problem has said enough for now.
         if run.clean {
             report.question = self.ask(session, notifier).await?;
         }
@@ -176,6 +179,7 @@ impl Consolidator {
         // A flush noted by an earlier run may be written already.
         let mut may_be_written = chunk.flush.is_some();
         loop {
+            run.place = chunk.done.seq;
             if let Some(flush) = chunk.flush.take() {
                 if let Err(error) = self
                     .flush(run, &flush, std::mem::take(&mut may_be_written))
@@ -185,6 +189,7 @@ impl Consolidator {
                 }
                 chunk.summarised(if flush.raw { "" } else { &flush.history });
                 chunk.done = flush.done;
+                run.place = chunk.done.seq;
                 chunk.failures = 0;
                 if !self.save(run, &chunk).await? {
                     return Ok(ChunkProgress::Gone);
@@ -349,9 +354,9 @@ impl Consolidator {
             .await?;
         self.context.renew(run.session);
         if was_agreed {
-            run.notifier
-                .notify(backlog::finished(chunk.upto - chunk.from))
-                .await;
+            let kind = NoticeKind::Summarised(notice_number(chunk.upto));
+            let notice = backlog::finished(chunk.upto - chunk.from);
+            run.notifier.notify(kind, notice).await;
         }
         Ok(())
     }
@@ -369,10 +374,12 @@ impl Consolidator {
             notifier,
             clean: true,
             parts: 1,
+            place: 0,
         };
         let NextChunk::Chunk(mut chunk) = self.next(session, SummaryExtent::Due).await? else {
             return Ok(());
         };
+        run.place = chunk.done.seq;
         if chunk.consent != Consent::NotNeeded {
             return Ok(());
         }
@@ -428,9 +435,15 @@ impl Consolidator {
             (Vec::new(), !std::mem::replace(&mut pending.told, true))
         });
         if first.await.unwrap_or(false) {
-            run.notifier.notify(problem.to_string()).await;
+            let kind = NoticeKind::MemoryProblem(notice_number(run.place));
+            run.notifier.notify(kind, problem.to_string()).await;
         }
     }
+}
+
+/// Returns the number of a message in the kind of a notice about it.
+fn notice_number(message: u64) -> u32 {
+    u32::try_from(message).unwrap_or(u32::MAX)
 }
 
 /// Returns messages verbatim as a history entry; `None` if there are none.

@@ -7,11 +7,12 @@
 
 use nanobot_memory::Revision;
 use nanobot_session::{CONSOLIDATION, Entry, Seq, SessionView};
-use nanobot_types::{Map, Timestamp};
+use nanobot_types::{Map, NoticeKind, OutboundKey, OutboundSlot, SessionKey, Timestamp, TraceId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::backlog::{self, BacklogCost};
+use super::notifier::BacklogQuestion;
 use super::report::SummaryProgress;
 
 /// Metadata key of the newest summary of a session, as in the Python program.
@@ -99,6 +100,12 @@ pub(super) struct Chunk {
     /// The estimated cost of all of it, if it needs consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) cost: Option<BacklogCost>,
+    /// Time at which it began to wait for consent, which names its question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) waits_since: Option<Timestamp>,
+    /// The turn whose reply contains the question about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) asked_in: Option<TraceId>,
     /// `true` once the question about it is durable, or the person answered it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) asked: bool,
@@ -123,6 +130,8 @@ impl Chunk {
             summary: String::new(),
             consent: Consent::NotNeeded,
             cost: None,
+            waits_since: None,
+            asked_in: None,
             asked: false,
             trouble: None,
         }
@@ -131,9 +140,21 @@ impl Chunk {
     /// Makes the chunk wait for consent, which was not asked for yet.
     pub(super) fn await_consent(&mut self, trouble: Option<String>) {
         self.consent = Consent::Awaited;
+        self.waits_since = Some(super::now());
+        self.asked_in = None;
         self.asked = false;
         self.failures = 0;
         self.trouble = trouble;
+    }
+
+    /// Returns the key of the question about this chunk.
+    fn question_key(&self, session: &SessionKey) -> OutboundKey {
+        if let Some(turn) = &self.asked_in {
+            return OutboundKey::new(turn.clone(), OutboundSlot::Reply);
+        }
+        let since = self.waits_since.unwrap_or_default().timestamp_micros();
+        let turn = format!("backlog of {session} {} {since}", self.upto);
+        OutboundKey::new(turn, OutboundSlot::Notice(NoticeKind::Backlog))
     }
 
     /// Returns the number of messages that are not summarised yet.
@@ -231,12 +252,23 @@ impl Pending {
 
     /// Returns the question about the messages that wait for consent; `None` if it was asked
     /// already.
-    pub(super) fn question(&self) -> Option<String> {
-        if self.waiting().all(|chunk| chunk.asked) {
-            return None;
-        }
+    pub(super) fn question(&self, session: &SessionKey) -> Option<BacklogQuestion> {
+        let key = self.unasked().last()?.question_key(session);
         let (cost, trouble) = self.waiting_cost();
-        Some(backlog::question(cost, trouble.as_deref()))
+        let text = backlog::question(cost, trouble.as_deref());
+        Some(BacklogQuestion { text, key })
+    }
+
+    fn unasked(&self) -> impl Iterator<Item = &Chunk> {
+        self.waiting().filter(|chunk| !chunk.asked)
+    }
+
+    /// Records that the reply of a turn will contain the question.
+    pub(super) fn note_asking_reply(&mut self, turn: &TraceId) {
+        self.chunks
+            .iter_mut()
+            .filter(|chunk| chunk.consent == Consent::Awaited && !chunk.asked)
+            .for_each(|chunk| chunk.asked_in = Some(turn.clone()));
     }
 
     /// Returns the estimated cost of the messages that wait for consent, and the reason for which
@@ -296,7 +328,7 @@ pub(super) fn reset_entry(pending: &Pending) -> Entry {
 /// about it.
 pub(crate) fn has_pending(view: &SessionView) -> bool {
     let pending = Pending::of(view);
-    pending.next().is_some() || pending.question().is_some() || view.is_partial()
+    pending.next().is_some() || pending.unasked().next().is_some() || view.is_partial()
 }
 
 /// Returns `true` if a session's metadata says that something waits to be summarised.
@@ -345,6 +377,35 @@ mod tests {
         assert_eq!(bounds, [(3, 7, true), (7, 12, true)]);
         pending.abandon(Seq(12), Seq(15), |_| {});
         assert_eq!(pending.chunks.len(), 3);
+    }
+
+    #[test]
+    fn question_keeps_its_key_until_messages_wait_again() {
+        let session = SessionKey::from("telegram:1");
+        let mut chunk = Chunk::new(Seq(0), Seq(900));
+        chunk.await_consent(None);
+        let mut pending = Pending {
+            chunks: vec![chunk],
+            told: false,
+        };
+        let first = pending.question(&session).unwrap();
+        let restarted = Pending::in_metadata(&pending.change());
+        assert_eq!(restarted.question(&session), Some(first.clone()));
+        let other = restarted.question(&SessionKey::from("telegram:2"));
+        assert_ne!(other.unwrap().key, first.key);
+
+        pending.note_asking_reply(&"turn".into());
+        let replied = pending.question(&session).unwrap();
+        assert_eq!(replied.key, OutboundKey::new("turn", OutboundSlot::Reply));
+
+        pending.mark_asked();
+        assert_eq!(pending.question(&session), None);
+        // The model failed after consent.
+        pending.chunks[0].await_consent(Some("no key".to_owned()));
+        pending.chunks[0].waits_since = Some(Timestamp::default());
+        let again = pending.question(&session).unwrap();
+        assert_ne!(again.key, first.key);
+        assert_ne!(again.key, replied.key);
     }
 
     #[test]

@@ -156,7 +156,7 @@ fn assert_each_was_summarised_once(home: &Home, count: u64) {
 
 /// Returns a home with a session of 3,000 messages that was never summarised, and which takes more
 /// requests than may be made without consent.
-fn waiting_backlog(provider: ScriptedProvider) -> Home {
+pub(crate) fn waiting_backlog(provider: ScriptedProvider) -> Home {
     let mut home = Home::new(provider);
     let folder = home.folder.path().join("sessions");
     write_session(&folder, 3_000, 20);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_agent_core::{
-    Agent, AgentParts, AgentSettings, CompactReport, ConsolidationSettings, DirectRequest,
-    Notifier, Observer, QuestionOutcome, Signal, TurnOptions,
+    Agent, AgentParts, AgentSettings, BacklogQuestion, CompactReport, ConsolidationSettings,
+    DirectRequest, Notifier, Observer, QuestionOutcome, Signal, TurnOptions,
 };
 use nanobot_bus::EventFeed;
 use nanobot_context::{ContextBuilder, ContextSettings, FilePromptStore};
@@ -17,7 +17,7 @@ use nanobot_provider::{
 use nanobot_session::{Entry, InMemoryStore, ReadFrom, Seq, SessionStore, SessionView};
 use nanobot_testkit::{Reply, ScriptedProvider};
 use nanobot_tool::Registry;
-use nanobot_types::{ChatMessage, SessionKey, Transcript};
+use nanobot_types::{ChatMessage, NoticeKind, SessionKey, Transcript};
 use serde_json::{Value, json};
 
 pub(crate) const SESSION: &str = "cli:direct";
@@ -28,12 +28,12 @@ pub(crate) struct CollectedNotices(Mutex<Vec<String>>);
 
 #[async_trait]
 impl Notifier for CollectedNotices {
-    async fn notify(&self, notice: String) {
+    async fn notify(&self, _: NoticeKind, notice: String) {
         self.0.lock().unwrap().push(notice);
     }
 
-    async fn ask(&self, question: String) -> QuestionOutcome {
-        self.notify(question).await;
+    async fn ask(&self, question: BacklogQuestion) -> QuestionOutcome {
+        self.0.lock().unwrap().push(question.text);
         QuestionOutcome::Durable
     }
 }

@@ -30,8 +30,8 @@ impl Command for New {
         let Some(question) = question else {
             return Ok("New session started.".into());
         };
-        let reply = CommandReply::from(format!("New session started.\n\n{question}"));
-        Ok(reply.then(context.question_published()))
+        let text = format!("New session started.\n\n{question}");
+        context.asking_reply(text).await
     }
 }
 

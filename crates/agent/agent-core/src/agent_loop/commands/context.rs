@@ -7,9 +7,9 @@ use nanobot_bus::Ledger;
 use nanobot_types::{InboundMessage, SessionKey};
 use tokio_util::sync::CancellationToken;
 
-use super::CommandTable;
-use crate::Agent;
+use super::{CommandReply, CommandTable};
 use crate::agent_loop::shared::LoopState;
+use crate::{Agent, AgentError};
 
 /// A command invocation and the assistant that runs it.
 #[derive(Debug)]
@@ -52,11 +52,12 @@ impl<'a> CommandContext<'a> {
         self.shared.stop(self.session)
     }
 
-    /// Returns the follow-up of a reply that contains the question about messages which wait to be
-    /// summarised.
-    pub(super) fn question_published(&self) -> impl FnOnce() + Send + 'static {
+    /// Returns a reply that contains the question about messages which wait to be summarised.
+    pub(super) async fn asking_reply(&self, text: String) -> Result<CommandReply, AgentError> {
         let (agent, session) = (self.agent().clone(), self.session.clone());
-        move || agent.question_published(&session)
+        let turn = self.message.turn_id();
+        agent.note_asking_reply(&session, &turn).await?;
+        Ok(CommandReply::from(text).then(move || agent.question_published(&session)))
     }
 
     /// Returns the number of running and waiting messages over all sessions.

@@ -93,11 +93,10 @@ impl Command for Compact {
         match context.cancel.run_until_cancelled(compacting).await {
             Some(report) => {
                 let report = report?;
-                let reply = CommandReply::from(report.to_string());
-                Ok(match report.question {
-                    Some(_) => reply.then(context.question_published()),
-                    None => reply,
-                })
+                match report.question {
+                    Some(_) => context.asking_reply(report.to_string()).await,
+                    None => Ok(report.to_string().into()),
+                }
             }
             None => Ok("Stopped; the conversation stays as it is.".into()),
         }

@@ -9,7 +9,7 @@ use nanobot_types::{
 };
 
 use crate::agent_loop::shared::LoopState;
-use crate::{Notifier, Observer, QuestionOutcome, Signal};
+use crate::{BacklogQuestion, Notifier, Observer, QuestionOutcome, Signal};
 
 /// Sends notices about memory problems to the chat of a message.
 pub(in crate::agent_loop) struct BusNotifier {
@@ -18,12 +18,12 @@ pub(in crate::agent_loop) struct BusNotifier {
 }
 
 impl BusNotifier {
-    /// Publishes a notice. Returns `true` if it is stored.
-    async fn publish(&self, notice: String) -> bool {
-        let key = OutboundKey::new(
-            self.message.turn_id(),
-            OutboundSlot::Notice(NoticeKind::Memory),
-        );
+    fn key(&self, kind: NoticeKind) -> OutboundKey {
+        OutboundKey::new(self.message.turn_id(), OutboundSlot::Notice(kind))
+    }
+
+    /// Publishes a notice. Returns `true` if it is stored, now or already under the same key.
+    async fn publish(&self, key: OutboundKey, notice: String) -> bool {
         let notice = OutboundMessage::in_reply_to(&self.message, key, OutboundKind::Notice, notice);
         let published = self.shared.bus.publish_outbound(notice).await;
         if let Err(error) = &published {
@@ -35,15 +35,19 @@ impl BusNotifier {
 
 #[async_trait]
 impl Notifier for BusNotifier {
-    async fn notify(&self, notice: String) {
-        self.publish(notice).await;
+    async fn notify(&self, kind: NoticeKind, notice: String) {
+        self.publish(self.key(kind), notice).await;
     }
 
-    async fn ask(&self, question: String) -> QuestionOutcome {
-        match self.publish(question).await {
-            // What a terminal misses while it is not connected is lost.
-            true if self.message.channel.as_str() == TERMINAL_CHANNEL => QuestionOutcome::Offered,
-            true => QuestionOutcome::Durable,
+    async fn ask(&self, question: BacklogQuestion) -> QuestionOutcome {
+        // What a terminal misses while it is not connected is lost, so each turn may ask.
+        let is_terminal = self.message.channel.as_str() == TERMINAL_CHANNEL;
+        let (key, stored) = match is_terminal {
+            true => (self.key(NoticeKind::Backlog), QuestionOutcome::Offered),
+            false => (question.key, QuestionOutcome::Durable),
+        };
+        match self.publish(key, question.text).await {
+            true => stored,
             false => QuestionOutcome::Dropped,
         }
     }
