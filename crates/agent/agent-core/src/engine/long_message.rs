@@ -4,7 +4,9 @@
 //! the model gets its beginning with a note that says where the rest is. This happens before the
 //! message is recorded, so the session holds what was sent, and replay and the prompt cache see the
 //! same bytes. The file name contains a hash of the content: a message that is delivered again gives
-//! the same file and the same text.
+//! the same file and the same text. The file has the bytes that were sent, because people open it,
+//! too. A message with lines that are too long for `read_file` is stored a second time, in lines
+//! that the model can page through.
 
 use std::io;
 use std::path::Path;
@@ -12,7 +14,8 @@ use std::path::Path;
 use nanobot_context::estimate_tokens;
 use nanobot_types::WholeText;
 
-use super::result_file::{CUT, beginning, store};
+use super::paged_text::PagedText;
+use super::result_file::{CUT, StoredText, beginning, line_width, store, write_text};
 
 /// Maximum number of characters of a message that is sent as it is.
 pub const MAX_MESSAGE_CHARS: usize = 32_000;
@@ -74,13 +77,33 @@ pub async fn keep_long_message(
         is_complete: true,
     };
     let prefix = folder.join("message");
-    let stored =
-        tokio::task::spawn_blocking(move || store(&prefix, "message", &whole, shown, MAX_KEPT));
+    let stored = tokio::task::spawn_blocking(move || store_message(&prefix, &whole));
     let note = stored.await.map_err(io::Error::other)??;
     Ok(Some(KeptMessage {
         text: format!("{head}{CUT}{note}"),
         characters,
     }))
+}
+
+/// Writes a message to a file, and the note about it.
+fn store_message(prefix: &Path, whole: &WholeText) -> io::Result<String> {
+    let WholeText { text, shown, .. } = whole;
+    let paged = PagedText::new(text, *shown, line_width(*shown), MAX_KEPT);
+    if paged.is_cut {
+        return store(prefix, "message", whole, *shown, MAX_KEPT);
+    }
+    let sent = write_text(prefix, "", text)?;
+    let lines = match paged.is_broken {
+        true => Some(write_text(prefix, "-lines", &paged.text)?),
+        false => None,
+    };
+    let stored = StoredText {
+        noun: "message",
+        file: lines.as_deref().unwrap_or(&sent),
+        characters: text.chars().count(),
+        is_whole: true,
+    };
+    Ok(stored.note(&paged, *shown))
 }
 
 /// Returns the number of characters to send; `None` for all of them.
@@ -147,6 +170,36 @@ mod tests {
         assert_eq!(std::fs::read_to_string(path).unwrap(), text);
         let again = keep_long_message(folder.path(), &text, 0).await.unwrap();
         assert_eq!(again, Some(kept), "the same message gives the same text");
+    }
+
+    #[tokio::test]
+    async fn kept_file_has_the_bytes_that_were_sent() {
+        let long_line = format!("{{\"log\": \"{}\"}}\n", "很长 and long ".repeat(4_000));
+        let returns: String = (0..5_000).map(|line| format!("line {line}\r\n")).collect();
+        for (text, files) in [(long_line, 2), (returns, 1)] {
+            let folder = tempfile::tempdir().unwrap();
+            let kept = keep_long_message(folder.path(), &text, 0).await.unwrap();
+            let note = kept.unwrap().text;
+            let mut stored: Vec<String> = std::fs::read_dir(folder.path())
+                .unwrap()
+                .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap())
+                .collect();
+            assert_eq!(stored.len(), files);
+            assert!(stored.contains(&text), "{}", text.len());
+            // The note leads to lines that can be read.
+            let path = note.split("kept in ").nth(1).unwrap();
+            let shown = std::fs::read_to_string(path.split(". To read on").next().unwrap());
+            let width = shown
+                .unwrap()
+                .lines()
+                .map(|line| line.chars().count())
+                .max();
+            assert!(width <= Some(1_000), "{width:?}");
+            stored.retain(|stored| *stored != text);
+            for lines in stored {
+                assert_eq!(lines.replace('\n', ""), text.replace('\n', ""));
+            }
+        }
     }
 
     #[tokio::test]

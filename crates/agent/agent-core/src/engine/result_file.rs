@@ -190,8 +190,9 @@ fn read_on(head: &str) -> String {
     }
 }
 
-/// Writes at most `most` bytes of a text to a file whose name begins with `prefix`. Returns the note
-/// that says where it is and how to continue reading; `noun` is the word for the text.
+/// Writes at most `most` bytes of a text, in lines that `read_file` can page through, to a file
+/// whose name begins with `prefix`. Returns the note that says where it is and how to continue
+/// reading; `noun` is the word for the text.
 pub(super) fn store(
     prefix: &Path,
     noun: &str,
@@ -199,36 +200,77 @@ pub(super) fn store(
     limit: usize,
     most: usize,
 ) -> io::Result<String> {
-    let width = (limit / 2).clamp(LINE.0, LINE.1);
-    let mut stored = PagedText::new(&whole.text, whole.shown, width, most);
-    let characters = stored.text.chars().count();
-    if stored.is_cut {
-        stored.text.push_str(END_MISSING);
+    let mut paged = PagedText::new(&whole.text, whole.shown, line_width(limit), most);
+    let characters = paged.text.chars().count();
+    if paged.is_cut {
+        paged.text.push_str(END_MISSING);
     }
+    let file = write_text(prefix, "", &paged.text)?;
+    let stored = StoredText {
+        noun,
+        file: &file,
+        characters,
+        is_whole: whole.is_complete && !paged.is_cut,
+    };
+    Ok(stored.note(&paged, limit))
+}
+
+/// Returns the width of a line in a file for readers that show `limit` characters at a time.
+pub(super) fn line_width(limit: usize) -> usize {
+    (limit / 2).clamp(LINE.0, LINE.1)
+}
+
+/// Writes a text to a file whose name begins with `prefix`, and contains a hash of the text and
+/// `suffix`.
+pub(super) fn write_text(prefix: &Path, suffix: &str, text: &str) -> io::Result<PathBuf> {
     let mut file = prefix.as_os_str().to_owned();
-    file.push(format!("-{:016x}.txt", fingerprint(&stored.text)));
+    file.push(format!("-{:016x}{suffix}.txt", fingerprint(text)));
     let file = PathBuf::from(file);
-    write(&file, stored.text.as_bytes())?;
-    let lines = stored.lines;
-    let what = match whole.is_complete && !stored.is_cut {
-        true => format!("The whole {noun} has {characters} characters in {lines} lines and is"),
-        false => format!(
-            "The {noun} was too long to keep all of it; {characters} characters in {lines} lines are"
-        ),
-    };
-    // 8 characters are reserved for each line number.
-    let fitting = limit / (characters / lines.max(1) + 8);
-    let broken = if stored.is_broken {
-        format!(" Lines are broken after {width} characters.")
-    } else {
-        String::new()
-    };
-    Ok(format!(
-        "\n\n[{what} kept in {}. To read on, call {READ_FILE} with that path, offset={} and limit={}.{broken}]",
-        file.display(),
-        stored.next_line,
-        fitting.clamp(1, 2000),
-    ))
+    write(&file, text.as_bytes())?;
+    Ok(file)
+}
+
+/// A text in a file.
+pub(super) struct StoredText<'a> {
+    /// The word for the text.
+    pub(super) noun: &'a str,
+    pub(super) file: &'a Path,
+    pub(super) characters: usize,
+    /// `true` if nothing of the text is missing.
+    pub(super) is_whole: bool,
+}
+
+impl StoredText<'_> {
+    /// Returns the note that says where the text is, and how to continue reading its lines with at
+    /// most `limit` characters at a time.
+    pub(super) fn note(&self, paged: &PagedText, limit: usize) -> String {
+        let Self {
+            noun,
+            file,
+            characters,
+            is_whole,
+        } = *self;
+        let lines = paged.lines;
+        let what = match is_whole {
+            true => format!("The whole {noun} has {characters} characters in {lines} lines and is"),
+            false => format!(
+                "The {noun} was too long to keep all of it; {characters} characters in {lines} lines are"
+            ),
+        };
+        // 8 characters are reserved for each line number.
+        let fitting = limit / (characters / lines.max(1) + 8);
+        let broken = if paged.is_broken {
+            format!(" Lines are broken after {} characters.", line_width(limit))
+        } else {
+            String::new()
+        };
+        format!(
+            "\n\n[{what} kept in {}. To read on, call {READ_FILE} with that path, offset={} and limit={}.{broken}]",
+            file.display(),
+            paged.next_line,
+            fitting.clamp(1, 2000),
+        )
+    }
 }
 
 /// Computes FNV-1a, which is stable across programs and versions, unlike the hasher of `std`.
