@@ -146,6 +146,7 @@ async fn set_creates_the_file_and_new_channels() {
     }
     let config: Value = serde_json::from_str(&home.read("config.json")).unwrap();
     let expected = json!({
+        "$schema": "./config.schema.json",
         "agents": {"defaults": {"model": "some/model"}},
         "channels": {"second": {"kind": "telegram", "replyToMessage": true}},
         "providers": {"custom": {"extraHeaders": {"X-Team": "blue"}}}

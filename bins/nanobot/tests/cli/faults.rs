@@ -107,6 +107,7 @@ async fn full_disk_is_named_by_every_command_that_writes() {
         &["sessions", "rename", "cli:direct", "Hello"],
         &["sessions", "export", "cli:direct", "--output", "export.md"],
         &["onboard", "--non-interactive"],
+        &["config", "schema", "--write"],
     ] {
         let run = without_room(&home, arguments).await;
         assert_ne!(run.code, 0, "{arguments:?}: {}", run.stdout);

@@ -14,6 +14,7 @@ mod channels;
 #[cfg(unix)]
 mod commands;
 mod config_keys;
+mod config_schema;
 mod configuration;
 mod consolidation;
 mod conversation;

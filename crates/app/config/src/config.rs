@@ -290,15 +290,20 @@ impl Config {
     }
 
     /// Returns an editable draft of the file's own content: with older keys migrated, references
-    /// unresolved, and nothing from the environment or the command line.
+    /// unresolved, and nothing from the environment or the command line. A file that does not exist
+    /// yet will name its schema (see [`Config::write_schema`]).
     #[must_use]
     pub fn draft(&self) -> ConfigDraft {
-        ConfigDraft::new(
+        let mut draft = ConfigDraft::new(
             self.paths.config_file.clone(),
             self.original.clone(),
             self.root.clone(),
             self.shape.clone(),
-        )
+        );
+        if !self.has_file() {
+            draft.name_schema();
+        }
+        draft
     }
 
     /// Copies the configuration file as it was read to `<name>.bak-<time>` in the same folder,

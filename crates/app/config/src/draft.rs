@@ -24,7 +24,7 @@ use crate::schema::KeyShape;
 pub struct ConfigDraft {
     file: PathBuf,
     original: Option<Vec<u8>>,
-    root: Node,
+    pub(crate) root: Node,
     shape: KeyShape,
 }
 

@@ -159,6 +159,12 @@ pub enum ConfigError {
         /// The file.
         path: PathBuf,
     },
+    /// A file that would be replaced was written by another program.
+    #[error("{}: was not written by nanobot, so it was not replaced", path.display())]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file or its backup cannot be written.
     #[error("{}: cannot be written", path.display())]
     Write {
@@ -203,6 +209,7 @@ impl ConfigError {
             Self::BadKey { .. } => "Write keys with dots between them, as in agents.defaults.model.".to_owned(),
             Self::Defaults { .. } => "This is a mistake in the program; please report it.".to_owned(),
             Self::ChangedOnDisk { .. } => "Run the command again.".to_owned(),
+            Self::NotOurs { .. } => "Rename that file, and run the command again.".to_owned(),
             Self::Write { .. } => {
                 "Check that the directory exists, that you may write to it, and that the disk is not full.".to_owned()
             }

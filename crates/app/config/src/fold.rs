@@ -122,9 +122,6 @@ fn name_members(members: &mut [Member], mut shape: Option<&mut KeyShape>) {
     }
 }
 
-/// Key with which a file names its JSON Schema, for editors.
-const SCHEMA_KEY: &str = "$schema";
-
 /// Reports unknown keys and keys that are not read yet. Blank values have no effect and are
 /// ignored.
 pub(crate) fn review(
@@ -151,9 +148,6 @@ fn review_below(
         .iter()
         .filter(|member| !member.value.is_blank())
     {
-        if path.parts().is_empty() && member.name == SCHEMA_KEY {
-            continue;
-        }
         let origin = in_file(file, member.place);
         match shape.child(&member.name) {
             None => {

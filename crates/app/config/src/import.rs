@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::fold::Values;
+use crate::schema_file::SCHEMA_KEY;
 use crate::{Config, ConfigError, ConfigFinding, Paths, fold};
 
 /// Content of the data directory and the workspace.
@@ -149,7 +150,7 @@ impl ImportReport {
             let key = path.to_string();
             let is_elsewhere =
                 |other: &String| key == *other || key.starts_with(&format!("{other}."));
-            let is_read = config.is_read(path);
+            let is_read = config.is_read(path) && key != SCHEMA_KEY;
             if is_leaf && is_read && !report.ignored.iter().any(is_elsewhere) {
                 report.read.push(key);
             }

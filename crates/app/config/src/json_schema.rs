@@ -11,6 +11,9 @@ use crate::schema::{Entries, KeyShape};
 /// Version of JSON Schema.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
+/// Title of the schema.
+pub(crate) const TITLE: &str = "nanobot configuration";
+
 impl Config {
     /// Returns the JSON Schema (draft 2020-12) of the file: every registered key with meaning,
     /// default and allowed values.
@@ -18,7 +21,7 @@ impl Config {
     pub fn json_schema(&self) -> Value {
         let mut schema = section(self.described(), "#");
         schema.insert("$schema".to_owned(), json!(DIALECT));
-        schema.insert("title".to_owned(), json!("nanobot configuration"));
+        schema.insert("title".to_owned(), json!(TITLE));
         let reference = json!({
             "description": "The value of an environment variable.",
             "type": "string",

@@ -80,6 +80,7 @@ mod reference;
 mod registry;
 mod running;
 mod schema;
+mod schema_file;
 mod secret;
 mod upstream;
 

@@ -39,9 +39,12 @@ impl Config {
         }
         let mut page = HEADER.to_owned();
         for (section, keys) in sections {
-            let title = section.to_string();
+            let title = match section.parts() {
+                [] => "Top level".to_owned(),
+                _ => format!("`{section}`"),
+            };
             let rows: String = keys.iter().map(row).collect();
-            page.push_str(&format!("\n## `{title}`\n\n{TABLE}{rows}"));
+            page.push_str(&format!("\n## {title}\n\n{TABLE}{rows}"));
         }
         page
     }

@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use crate::description::{Description, Descriptions};
 use crate::facts::KeyFacts;
 use crate::key::{KeyPath, camel};
+use crate::schema_file::{SCHEMA_KEY, schema_key_facts};
 use crate::{ConfigError, upstream};
 
 const ANY: &str = "*";
@@ -44,6 +45,7 @@ impl Schema {
     #[must_use]
     pub fn new() -> Self {
         let mut root = KeyShape::default();
+        root.at_pattern(std::iter::once(SCHEMA_KEY)).facts = Some(Box::new(schema_key_facts()));
         for path in upstream::NOT_READ {
             root.at_pattern(path.split('.')).later = true;
         }

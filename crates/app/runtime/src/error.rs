@@ -266,7 +266,11 @@ impl RuntimeError {
             return 1;
         }
         match self {
-            Self::Config(ConfigError::Write { .. } | ConfigError::ChangedOnDisk { .. }) => 1,
+            Self::Config(
+                ConfigError::Write { .. }
+                | ConfigError::ChangedOnDisk { .. }
+                | ConfigError::NotOurs { .. },
+            ) => 1,
             Self::Config(_)
             | Self::Model(_)
             | Self::Provider(_)

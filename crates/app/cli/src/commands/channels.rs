@@ -9,7 +9,7 @@ use nanobot_runtime::{
     ChannelLogin, ChannelTest, Runtime, RuntimeBuilder, TestOutcome, channels_status, install_tls,
 };
 
-use super::{block_on, prepare_write};
+use super::{block_on, prepare_write, report_schema};
 use crate::failure::{CommandFailure, FAILED, USAGE};
 use crate::output::{self, sanitize};
 use crate::signals::Signals;
@@ -201,6 +201,11 @@ async fn set_up(
     if let Some(backup) = backup {
         output::line(&format!("The file as it was: {}", backup.display()))?;
     }
+    report_schema(
+        runtime
+            .reload()
+            .and_then(|changed| changed.config().refresh_schema()),
+    )?;
     output::line(
         "A gateway that runs takes it up by itself; otherwise start one with `nanobot gateway`.",
     )?;

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Subcommand;
-use nanobot_config::{ConfigEdit, Environment, Explanation, Paths, SavedConfig};
+use nanobot_config::{Config, ConfigEdit, Environment, Explanation, Paths, SavedConfig};
 use nanobot_runtime::{EffectTime, RuntimeBuilder, RuntimeError, check_edit};
 use serde_json::Value;
 
-use super::{block_on, prepare_write};
+use super::{block_on, prepare_write, report_schema};
 use crate::failure::{CommandFailure, USAGE, chain};
 use crate::signals::Signals;
 use crate::{ask, output, serve};
@@ -41,7 +41,11 @@ pub(crate) enum ConfigCommand {
         key: String,
     },
     /// Print a JSON Schema of the file, for editors
-    Schema,
+    Schema {
+        /// Write it to `config.schema.json` beside the file instead
+        #[arg(long)]
+        write: bool,
+    },
     /// Print the reference of all keys as Markdown
     #[command(hide = true)]
     Reference,
@@ -80,7 +84,8 @@ pub(crate) fn config(
             let runtime = program.build()?;
             write(program, &runtime.config().edit_out(key)?)?;
         }
-        ConfigCommand::Schema => {
+        ConfigCommand::Schema { write: true } => write_schema(program)?,
+        ConfigCommand::Schema { write: false } => {
             let schema = program.build()?.config().json_schema();
             output::line(&crate::commands::json(&schema).map_err(std::io::Error::from)?)?;
         }
@@ -195,11 +200,38 @@ fn write(program: &RuntimeBuilder, edit: &ConfigEdit) -> Result<(), CommandFailu
         ));
     }
     let changed = program.build()?;
+    report_schema(changed.config().refresh_schema())?;
     let explanations = changed.config().explain(&edit.key).unwrap_or_default();
     for reference in explanations.iter().flat_map(|one| &one.references) {
         if !reference.is_set {
             output::note(&format!("warning: {reference}; set it where nanobot runs"));
         }
+    }
+    Ok(())
+}
+
+/// Writes the schema beside the file, and tells how the file names it.
+fn write_schema(program: &RuntimeBuilder) -> Result<(), CommandFailure> {
+    let runtime = program.build()?;
+    let config = runtime.config();
+    let file = config.paths().config_file.display();
+    if !config.has_file() {
+        return Err(CommandFailure::usage(
+            format!("there is no {file}, so nothing was written"),
+            "`nanobot onboard` creates both files.",
+        ));
+    }
+    block_on(prepare_write(&runtime))?;
+    let (schema, is_new) = config.write_schema()?;
+    output::line(&match is_new {
+        true => format!("✓ Wrote {}", schema.display()),
+        false => format!("✓ {} needed nothing", schema.display()),
+    })?;
+    if !config.names_schema() {
+        output::line(&format!(
+            "Editors use it if the first line below {{ in {file} is:\n  {},",
+            Config::schema_line()
+        ))?;
     }
     Ok(())
 }

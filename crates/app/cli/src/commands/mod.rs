@@ -40,6 +40,9 @@ pub(crate) use skills::{SkillsCommand, skills};
 pub(crate) use status::{StatusArguments, status};
 pub(crate) use update::{UPDATE_ABOUT, UpdateArguments, update};
 
+use std::path::PathBuf;
+
+use nanobot_config::ConfigError;
 use nanobot_runtime::{FirstRun, Runtime};
 
 use crate::failure::CommandFailure;
@@ -76,6 +79,24 @@ async fn prepare_write(runtime: &Runtime) -> Result<(), CommandFailure> {
     output::note(&first_run.to_string());
     if output::is_interactive() {
         skills::ask_at_first_run(runtime)?;
+    }
+    Ok(())
+}
+
+/// Reports the refresh of the configuration's schema. A failure is a warning, because only editors
+/// miss the file.
+///
+/// # Errors
+/// Returns an error if the output cannot be written.
+fn report_schema(refreshed: Result<Option<PathBuf>, ConfigError>) -> Result<(), CommandFailure> {
+    match refreshed {
+        Ok(None) => {}
+        Ok(Some(file)) => output::line(&format!("✓ Wrote {} for editors", file.display()))?,
+        Err(error) => {
+            let failure = CommandFailure::from(error).to_string();
+            let text = failure.strip_prefix("nanobot: ").unwrap_or(&failure);
+            output::note(&format!("warning: {text}"));
+        }
     }
     Ok(())
 }

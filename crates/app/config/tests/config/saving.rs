@@ -121,7 +121,7 @@ fn save_excludes_environment_and_command_line() {
     );
     assert_eq!(
         fs::read_to_string(home.file()).unwrap(),
-        "{\n  \"agents\": {\n    \"defaults\": {\n      \"model\": \"m\"\n    }\n  }\n}\n"
+        "{\n  \"$schema\": \"./config.schema.json\",\n  \"agents\": {\n    \"defaults\": {\n      \"model\": \"m\"\n    }\n  }\n}\n"
     );
 }
 
@@ -146,6 +146,7 @@ fn new_names_keep_their_spelling() {
     assert_eq!(
         serde_json::from_str::<serde_json::Value>(&draft.text()).unwrap(),
         json!({
+            "$schema": "./config.schema.json",
             "providers": {
                 "azureOpenai": {"apiKey": "v"},
                 "my_lab": {"extraHeaders": {"x_trace_id": "v"}},
@@ -245,4 +246,80 @@ fn saved_files_are_private_and_links_are_kept() {
             0o600
         );
     }
+}
+
+#[test]
+fn schema_is_written_beside_files_that_name_it() {
+    let home = Home::with("{}");
+    let schema = home.directory.path().join("config.schema.json");
+    let config = home.load().unwrap();
+    assert_eq!(config.refresh_schema().unwrap(), None);
+    assert!(!schema.exists(), "a file of the user names no schema");
+    assert_eq!(config.write_schema().unwrap(), (schema.clone(), true));
+    assert_eq!(config.write_schema().unwrap(), (schema.clone(), false));
+    let written = fs::read_to_string(&schema).unwrap();
+    let parsed: serde_json::Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(parsed, config.json_schema());
+    assert_eq!(fs::read_to_string(home.file()).unwrap(), "{}");
+
+    // An older one is refreshed, whether the file names it or not.
+    fs::write(&schema, "{\"title\": \"nanobot configuration\"}").unwrap();
+    assert_eq!(config.refresh_schema().unwrap(), Some(schema.clone()));
+    assert_eq!(fs::read_to_string(&schema).unwrap(), written);
+    assert_eq!(config.refresh_schema().unwrap(), None);
+
+    // Another file of that name is the user's.
+    for other in ["{\"title\": \"mine\"}", "not JSON", "[]", ""] {
+        fs::write(&schema, other).unwrap();
+        assert_eq!(config.refresh_schema().unwrap(), None, "{other}");
+        let error = config.write_schema().unwrap_err();
+        assert!(matches!(error, ConfigError::NotOurs { .. }), "{error}");
+        assert_eq!(fs::read_to_string(&schema).unwrap(), other);
+    }
+}
+
+#[test]
+fn only_a_new_file_names_its_schema() {
+    for (content, names_it) in [
+        (None, true),
+        (Some("{\"$schema\": \"config.schema.json\"}"), true),
+        (
+            Some("{\"$schema\": \"https://example.com/mine.json\"}"),
+            false,
+        ),
+        (Some("{\"$schema\": null}"), false),
+        (Some("{\"gateway\": {}}"), false),
+        (Some("{}"), false),
+        (Some(""), false),
+    ] {
+        let home = content.map_or_else(Home::empty, Home::with);
+        let mut draft = home.load().unwrap().draft();
+        draft.set("gateway.port", &json!(1)).unwrap();
+        draft.save(noon()).unwrap();
+        let written = home.load().unwrap();
+        assert_eq!(written.names_schema(), names_it, "{content:?}");
+        assert_eq!(written.findings(), [], "{content:?}");
+        let text = fs::read_to_string(home.file()).unwrap();
+        let begins = text.starts_with("{\n  \"$schema\": \"./config.schema.json\",\n");
+        assert_eq!(begins, content.is_none(), "{text}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn schema_file_is_private_and_its_link_is_kept() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let home = Home::with("{}");
+    let elsewhere = home.directory.path().join("elsewhere.json");
+    fs::write(&elsewhere, "{\"title\": \"nanobot configuration\"}").unwrap();
+    fs::set_permissions(&elsewhere, fs::Permissions::from_mode(0o644)).unwrap();
+    let link = home.directory.path().join("config.schema.json");
+    symlink(&elsewhere, &link).unwrap();
+    assert_eq!(
+        home.load().unwrap().write_schema().unwrap(),
+        (link.clone(), true)
+    );
+    assert!(link.is_symlink());
+    let mode = fs::metadata(&elsewhere).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }

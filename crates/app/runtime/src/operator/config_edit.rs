@@ -35,6 +35,8 @@ pub enum EffectTime {
     NextMessage,
     /// Programs read it when they start.
     NextStart,
+    /// Only editors read it.
+    Never,
 }
 
 impl EffectTime {
@@ -46,6 +48,7 @@ impl EffectTime {
             !matches!(key, "enabled" | "kind") && shared_keys().iter().any(|shared| shared == key)
         };
         match parts.as_slice() {
+            ["$schema"] => Self::Never,
             ["channels", LIFECYCLE_NOTICES, ..] => Self::NextStart,
             ["channels", _, key, ..] if is_shared(key) => Self::NextMessage,
             ["channels", _, ..] if !is_shared(parts.get(1).copied().unwrap_or_default()) => {
@@ -62,6 +65,7 @@ impl fmt::Display for EffectTime {
         f.write_str(match self {
             Self::Now => "Takes effect now: a running gateway reloads the channel.",
             Self::NextMessage => "Takes effect at the next message.",
+            Self::Never => "Only editors read it.",
             Self::NextStart => {
                 "Takes effect at the next start; `nanobot gateway restart` restarts a running gateway."
             }
@@ -172,6 +176,7 @@ mod tests {
             ("channels.telegram.dm.policy", EffectTime::NextMessage),
             ("channels.sendProgress", EffectTime::NextMessage),
             ("channels.lifecycleNotices.tell", EffectTime::NextStart),
+            ("$schema", EffectTime::Never),
         ];
         for (key, expected) in table {
             assert_eq!(EffectTime::of(key), expected, "{key}");

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use nanobot_config::{Config, ImportReport, SavedConfig};
+use nanobot_config::{Config, ConfigError, ImportReport, SavedConfig};
 use nanobot_context::fill_profile;
 use serde_json::{Value, json};
 
@@ -75,6 +75,9 @@ pub struct OnboardReport {
     pub workspace: PathBuf,
     /// Files that were created in it.
     pub created: Vec<PathBuf>,
+    /// The schema of the configuration file, if it was written. A failure costs only the help of
+    /// editors.
+    pub schema: Result<Option<PathBuf>, ConfigError>,
 }
 
 /// Returns what [`onboard`] would do.
@@ -117,6 +120,7 @@ pub async fn onboard(
         for key in root_keys(&draft.text()) {
             draft.remove(&key)?;
         }
+        draft.name_schema();
     }
     if mode == OnboardMode::Overwrite || !config.has_file() {
         for section in SKELETON {
@@ -129,9 +133,10 @@ pub async fn onboard(
     }
     choices.apply(&mut draft)?;
     let saved = draft.save(chrono::Utc::now())?;
+    let written_config = runtime.reload()?;
     let workspace = match mode {
         // The file does not name the workspace any more.
-        OnboardMode::Overwrite => runtime.reload()?.config().workspace()?,
+        OnboardMode::Overwrite => written_config.config().workspace()?,
         OnboardMode::Refresh => config.workspace()?,
     };
     let created = assistant::prepare(&workspace)?;
@@ -150,6 +155,7 @@ pub async fn onboard(
         written,
         workspace,
         created,
+        schema: written_config.config().refresh_schema(),
     })
 }
 

@@ -6,6 +6,7 @@ mod conversation;
 mod dialogue;
 mod terminal;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -19,7 +20,7 @@ use self::conversation::{SetupAnswers, converse};
 use self::dialogue::{Interruption, yes};
 use self::terminal::{HomeHost, TerminalDialogue};
 use super::agent::open_prompt;
-use super::{block_on, gateway, skills};
+use super::{block_on, gateway, report_schema, skills};
 use crate::failure::{CommandFailure, FAILED};
 use crate::signals::Signals;
 use crate::{output, serve};
@@ -80,7 +81,9 @@ pub(crate) fn onboard(
     let report =
         block_on(async { Ok(nanobot_runtime::onboard(&runtime, mode, &choices, tell).await?) })?;
     let has_provider = choices.provider.is_some() || configured_provider(&runtime).is_some();
-    output::write(&describe(&report, has_provider))?;
+    output::write(&describe(&report))?;
+    report_schema(report.schema)?;
+    output::write(&next_steps(&report.config_file, has_provider))?;
     if let Some(key) = choices
         .channel
         .as_ref()
@@ -189,7 +192,7 @@ fn confirmed(answers: SetupAnswers, host: HomeHost<'_>) -> Ended {
     Ended::Confirmed(Box::new(choices), service)
 }
 
-fn describe(report: &OnboardReport, has_provider: bool) -> String {
+fn describe(report: &OnboardReport) -> String {
     let mut lines = Vec::new();
     let file = report.config_file.display();
     lines.push(if report.written {
@@ -210,10 +213,15 @@ fn describe(report: &OnboardReport, has_provider: bool) -> String {
             .iter()
             .map(|path| format!("  Created {}", path.display())),
     );
-    lines.push("Next:".to_owned());
+    lines.join("\n") + "\n"
+}
+
+fn next_steps(file: &Path, has_provider: bool) -> String {
+    let mut lines = vec!["Next:".to_owned()];
     if !has_provider {
         lines.push(format!(
-            "  - Choose a model: `nanobot onboard` on a terminal asks; or put an API key into\n    {file} (providers.<name>.apiKey), or start a local model server."
+            "  - Choose a model: `nanobot onboard` on a terminal asks; or put an API key into\n    {} (providers.<name>.apiKey), or start a local model server.",
+            file.display()
         ));
     }
     lines.push("  - Talk: nanobot agent".to_owned());
