@@ -43,6 +43,18 @@ async fn explain_knows_keys_that_are_not_in_the_file() {
             ],
         ),
         (
+            "channels.telegram.uncertain",
+            &["type       text", "\"resend_marked\", \"ask\", \"drop\""],
+        ),
+        (
+            "tools.mcpServers",
+            &[
+                "meaning    MCP servers",
+                "starts and calls none",
+                "kept, but not read",
+            ],
+        ),
+        (
             "channels.email",
             &["channels.email.imapPort = 993", "channels.email.dm.policy"],
         ),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::Config;
 use crate::key::KeyPath;
-use crate::registry::{RegisteredKey, registered_keys};
+use crate::registry::{RegisteredKey, kept_keys, registered_keys};
 
 /// Beginning of the page.
 const HEADER: &str = "\
@@ -27,6 +27,16 @@ const TABLE: &str = "\
 |---|---|---|---|---|
 ";
 
+/// Beginning of the last section.
+const KEPT: &str = "
+## Kept, but not read
+
+This version accepts these keys of the Python program, keeps them in the file, and does not read them.
+
+| key | meaning |
+|---|---|
+";
+
 impl Config {
     /// Returns a page with a table of every registered key, for each section: type, default, allowed
     /// values and meaning. Nothing depends on the file.
@@ -45,6 +55,11 @@ impl Config {
             };
             let rows: String = keys.iter().map(row).collect();
             page.push_str(&format!("\n## {title}\n\n{TABLE}{rows}"));
+        }
+        page.push_str(KEPT);
+        for (path, facts) in kept_keys(self.described()) {
+            let meaning = facts.meaning.as_deref().unwrap_or("–");
+            page.push_str(&format!("| `{path}` | {meaning} |\n"));
         }
         page
     }

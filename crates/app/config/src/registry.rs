@@ -31,14 +31,27 @@ pub(crate) struct ResolvedKey {
 }
 
 impl Config {
-    /// Returns the registered keys without a meaning, as dotted paths. `NAME` is a name that users
-    /// choose.
+    /// Returns the registered keys without a meaning, a type or a default, and the keys that are
+    /// kept but not read without a meaning, each with what it lacks. `null` is a default. `NAME` is
+    /// a name that users choose.
     #[must_use]
-    pub fn keys_without_meaning(&self) -> Vec<String> {
-        let keys = registered_keys(self.described()).into_iter();
-        keys.filter(|key| key.facts.meaning.is_none())
-            .map(|key| key.path.to_string())
-            .collect()
+    pub fn undescribed_keys(&self) -> Vec<String> {
+        let mut lacks = Vec::new();
+        for key in registered_keys(self.described()) {
+            let checks = [
+                (key.facts.meaning.is_none(), "meaning"),
+                (key.facts.types.is_empty(), "type"),
+                (key.default.is_none(), "default"),
+            ];
+            let missing = checks.iter().filter(|(is_missing, _)| *is_missing);
+            lacks.extend(missing.map(|(_, part)| format!("{}: {part}", key.path)));
+        }
+        let kept = kept_keys(self.described()).into_iter();
+        lacks.extend(
+            kept.filter(|(_, facts)| facts.meaning.is_none())
+                .map(|(path, _)| format!("{path}: meaning")),
+        );
+        lacks
     }
 
     /// Finds a key that is registered, in the file, or both. `value` is the text that the key is
@@ -201,6 +214,31 @@ fn collect(
         collect(&entries.template, &path.child(ANY_NAME), None, keys);
         for (kind, child) in &entries.kinds {
             collect(child, &path.child(kind), Some(&entries.template), keys);
+        }
+    }
+}
+
+/// Returns every key that is kept but not read, in alphabetical order. Keys below one are not
+/// repeated.
+pub(crate) fn kept_keys(root: &KeyShape) -> Vec<(KeyPath, KeyFacts)> {
+    let mut keys = Vec::new();
+    collect_kept(root, &KeyPath::default(), &mut keys);
+    keys.sort_by_key(|(path, _)| path.to_string());
+    keys
+}
+
+fn collect_kept(shape: &KeyShape, path: &KeyPath, keys: &mut Vec<(KeyPath, KeyFacts)>) {
+    for (name, child) in shape.registered() {
+        let path = path.child(name);
+        match child.is_later() {
+            true => keys.push((path, child.facts())),
+            false => collect_kept(child, &path, keys),
+        }
+    }
+    if let Some(entries) = shape.entry_rules() {
+        collect_kept(&entries.template, &path.child(ANY_NAME), keys);
+        for (kind, child) in &entries.kinds {
+            collect_kept(child, &path.child(kind), keys);
         }
     }
 }

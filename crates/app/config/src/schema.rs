@@ -45,9 +45,18 @@ impl Schema {
     #[must_use]
     pub fn new() -> Self {
         let mut root = KeyShape::default();
-        root.at_pattern(std::iter::once(SCHEMA_KEY)).facts = Some(Box::new(schema_key_facts()));
+        let schema_key = root.at_pattern(std::iter::once(SCHEMA_KEY));
+        schema_key.facts = Some(Box::new(schema_key_facts()));
+        schema_key.default = Some(Value::Null);
         for path in upstream::NOT_READ {
             root.at_pattern(path.split('.')).later = true;
+        }
+        for (path, meaning) in upstream::MEANINGS {
+            let facts = KeyFacts {
+                meaning: Some((*meaning).to_owned()),
+                ..KeyFacts::default()
+            };
+            root.at_pattern(path.split('.')).facts = Some(Box::new(facts));
         }
         for path in upstream::VERBATIM {
             root.at_pattern(path.split('.')).verbatim = true;

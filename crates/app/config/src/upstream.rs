@@ -87,6 +87,210 @@ pub(crate) const NOT_READ: &[&str] = &[
     "tools.mcpServers.*.cwd",
 ];
 
+/// Meanings of those keys of [`NOT_READ`] that no section of this program has.
+pub(crate) const MEANINGS: &[(&str, &str)] = &[
+    (
+        "agents.defaults.modelPreset",
+        "Preset of `modelPresets` that the Python program starts with. Here `agents.defaults.model` names the model.",
+    ),
+    (
+        "agents.defaults.contextBlockLimit",
+        "Limit of the conversation in a request of the Python program, in tokens. Here the context window decides.",
+    ),
+    (
+        "agents.defaults.fallbackModels",
+        "Models that the Python program tries if the first one fails. This version uses one model.",
+    ),
+    (
+        "agents.defaults.failOnToolError",
+        "Ends a subagent of the Python program when a tool fails. Here the model reads the error and goes on.",
+    ),
+    (
+        "agents.defaults.providerRetryMode",
+        "Retries of the Python program after an error of the provider. Here they are always limited.",
+    ),
+    (
+        "agents.defaults.toolHintMaxLength",
+        "Length of the lines about running tools in the Python program.",
+    ),
+    (
+        "agents.defaults.timezoneMode",
+        "Decides whether the Python program detects the time zone. Here it is that of the computer unless `agents.defaults.timezone` is set.",
+    ),
+    (
+        "agents.defaults.botIcon",
+        "Icon in the terminal of the Python program.",
+    ),
+    (
+        "agents.defaults.unifiedSession",
+        "One session for all chats in the Python program. Here every chat has its own.",
+    ),
+    (
+        "agents.defaults.idleCompactAfterMinutes",
+        "Pause after which the Python program shortens a session. Here sessions are append-only, and the context window decides.",
+    ),
+    (
+        "agents.defaults.idleCompactCheckIntervalSeconds",
+        "Interval at which the Python program looks for such sessions.",
+    ),
+    (
+        "agents.defaults.consolidationRatio",
+        "Share of the context window that the Python program keeps after a summary.",
+    ),
+    (
+        "agents.defaults.dream",
+        "Periodic revision of the memory by the Python program.",
+    ),
+    (
+        "providers.*.displayName",
+        "Name of the provider in the Python program's interface.",
+    ),
+    (
+        "providers.*.apiType",
+        "Selects between two interfaces of OpenAI in the Python program. Here it is always Chat Completions.",
+    ),
+    (
+        "providers.*.extraBody",
+        "Additional fields of every request in the Python program.",
+    ),
+    (
+        "providers.*.extraQuery",
+        "Additional query parameters of every request in the Python program.",
+    ),
+    (
+        "providers.*.proxy",
+        "Proxy of this provider in the Python program. Here the proxy variables of the environment apply.",
+    ),
+    (
+        "providers.*.thinkingStyle",
+        "Form in which the Python program requests reasoning.",
+    ),
+    (
+        "providers.*.region",
+        "Region of Amazon Bedrock in the Python program.",
+    ),
+    (
+        "providers.*.profile",
+        "Profile of Amazon Bedrock in the Python program.",
+    ),
+    (
+        "modelPresets",
+        "Named models with their settings in the Python program.",
+    ),
+    (
+        "api",
+        "HTTP interface of the Python program. This version has none.",
+    ),
+    (
+        "gateway.restartMode",
+        "Way in which the Python program restarts. Here the gateway starts itself again, or its service does.",
+    ),
+    (
+        "channels.showReasoning",
+        "Shows reasoning of the model in the chats of the Python program.",
+    ),
+    (
+        "channels.extractDocumentText",
+        "Has no effect in the Python program either.",
+    ),
+    (
+        "channels.dingtalk",
+        "DingTalk in the Python program. This version has no such channel.",
+    ),
+    (
+        "channels.feishu",
+        "Feishu in the Python program. This version has no such channel.",
+    ),
+    (
+        "channels.matrix",
+        "Matrix in the Python program. This version has no such channel.",
+    ),
+    (
+        "channels.mattermost",
+        "Mattermost in the Python program. This version has no such channel.",
+    ),
+    (
+        "channels.mochat",
+        "Mochat in the Python program. This version has no such channel.",
+    ),
+    (
+        "channels.msteams",
+        "Microsoft Teams in the Python program. This version has no such channel.",
+    ),
+    (
+        "channels.napcat",
+        "NapCat (QQ) in the Python program. This version has no such channel.",
+    ),
+    (
+        "channels.qq",
+        "QQ in the Python program. This version has no such channel.",
+    ),
+    (
+        "channels.signal",
+        "Signal in the Python program. This version has no such channel.",
+    ),
+    (
+        "channels.wecom",
+        "WeCom in the Python program. This version has no such channel.",
+    ),
+    (
+        "channels.weixin",
+        "WeChat in the Python program. This version has no such channel.",
+    ),
+    (
+        "channels.whatsapp",
+        "WhatsApp in the Python program. This version has no such channel.",
+    ),
+    (
+        "channels.slack.webhookPath",
+        "Has no effect in the Python program either: both use Socket Mode.",
+    ),
+    (
+        "channels.slack.userTokenReadOnly",
+        "Has no effect in the Python program either: both use the bot token.",
+    ),
+    (
+        "tools.exec.sandbox",
+        "Sandbox for shell commands in the Python program. This version has none; if the key is set, every start warns of that.",
+    ),
+    (
+        "tools.exec.sandboxRoBinds",
+        "Folders that the Python program's sandbox may read.",
+    ),
+    (
+        "tools.exec.sandboxRwBinds",
+        "Folders that the Python program's sandbox may write to.",
+    ),
+    (
+        "tools.cliApps",
+        "Command-line programs that the Python program installs and runs.",
+    ),
+    (
+        "tools.my",
+        "Tool of the Python program that shows and changes its own settings.",
+    ),
+    (
+        "tools.imageGeneration",
+        "Generation of images in the Python program.",
+    ),
+    (
+        "tools.maxSessionMessagesPerMinute",
+        "Limit of messages from one session to another in the Python program.",
+    ),
+    (
+        "tools.webuiAllowLocalServiceAccess",
+        "Access to local services from the Python program's web interface.",
+    ),
+    (
+        "tools.webuiAllowRemotePackageInstall",
+        "Installation of packages from the Python program's web interface.",
+    ),
+    (
+        "tools.mcpServers",
+        "MCP servers of the Python program, by name. This version starts and calls none, so the model does not get their tools.",
+    ),
+];
+
 /// Keys of [`NOT_READ`] that enable a protection. They are reported at every start.
 pub(crate) const PROTECTIONS: &[&str] = &["tools.exec.sandbox"];
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use nanobot_channel::{ChannelName, Value};
 use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -211,7 +212,13 @@ impl ChannelSettings {
     #[must_use]
     pub fn schema() -> Value {
         let ids = |meaning: &str| json!({"description": meaning, "type": "array", "items": {"type": ["string", "integer"]}});
-        let mut schema = schemars::schema_for!(DeliverySettings).to_value();
+        // Without references, so that every key has its type in its place.
+        let generator = SchemaSettings::draft2020_12()
+            .with(|settings| settings.inline_subschemas = true)
+            .into_generator();
+        let mut schema = generator
+            .into_root_schema_for::<DeliverySettings>()
+            .to_value();
         let access = json!({
             "enabled": {"description": "Runs the channel.", "type": "boolean"},
             "kind": {

@@ -22,8 +22,8 @@ fn section_without_descriptions_is_explained_by_its_defaults() {
     );
     assert!(
         config
-            .keys_without_meaning()
-            .contains(&"channels.telegram.replyToMessage".to_owned())
+            .undescribed_keys()
+            .contains(&"channels.telegram.replyToMessage: meaning".to_owned())
     );
 }
 

@@ -218,11 +218,8 @@ mod tests {
     }
 
     #[test]
-    fn every_key_has_a_meaning() {
-        assert_eq!(
-            defaults().config().keys_without_meaning(),
-            Vec::<String>::new()
-        );
+    fn every_key_has_a_meaning_a_type_and_a_default() {
+        assert_eq!(defaults().config().undescribed_keys(), Vec::<String>::new());
     }
 
     /// Returns every known key as one value; `leaf` maps each default.
