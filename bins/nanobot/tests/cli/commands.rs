@@ -81,6 +81,61 @@ async fn piped_commands_are_answered_line_by_line() {
 }
 
 #[tokio::test]
+async fn command_that_cannot_do_what_was_asked_fails() {
+    let home = Home::with_model("http://127.0.0.1:1/v1");
+    for (command, code, expected) in [
+        ("/help", 0, "/restart — Restart the assistant"),
+        ("/help redo", 0, "/redo — Restore"),
+        ("/help /redo", 0, "/redo — Restore"),
+        (
+            "/help nwe",
+            1,
+            "There is no command /nwe. Did you mean /new?",
+        ),
+        ("/help **no** /such", 1, "There is no command /no."),
+        ("/undo", 1, "There is no message to go back to here."),
+        ("/retry", 1, "There is no message to go back to here."),
+        ("/redo", 1, "There is nothing to restore."),
+        ("/branch", 1, "There is nothing to copy yet."),
+        ("/restore nope", 1, "There is no command /restore."),
+        ("/rename", 1, "There is no command /rename."),
+        ("/diff", 1, "There is no command /diff."),
+        ("/agents stop nope", 1, "No subagent nope"),
+        ("/pending retry nope", 1, "no entry nope"),
+        ("/pairing frob", 1, "/pairing lists"),
+        ("/pairing deny", 1, "/pairing lists"),
+        ("/pairing revoke 7", 1, "/pairing revoke CHANNEL ID"),
+        (
+            "/pairing revoke telegram 7",
+            1,
+            "was not approved on telegram",
+        ),
+        // Nothing to do is no mistake.
+        ("/pairing", 0, "Approved: nobody"),
+        ("/pending", 0, "settled"),
+        ("/agents", 0, "No subagents"),
+        ("/stop", 0, "No active task to stop."),
+        ("/compact", 0, "nothing to summarise"),
+        ("/summarize stop", 0, "No older messages wait"),
+        ("/new", 0, "New session started."),
+    ] {
+        let run = home.run(&["agent", "--json", "-m", command]).await;
+        let lines: Vec<Value> = run
+            .stdout
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let of_type = |name: &str| lines.iter().find(|line| line["type"] == name).unwrap();
+        let reply = of_type("reply");
+        let outcome = (run.code, &reply["ok"], of_type("end"));
+        let is_ok = code == 0;
+        let end = json!({"type": "end", "ok": is_ok, "code": code});
+        assert_eq!(outcome, (code, &json!(is_ok), &end), "{command}: {reply}");
+        assert_says(reply["text"].as_str().unwrap(), &[expected]);
+    }
+}
+
+#[tokio::test]
 async fn piped_line_ends_when_the_message_tool_replied() {
     let written = |text: &str| Reply::call("message", &json!({"content": text}));
     let replies = [

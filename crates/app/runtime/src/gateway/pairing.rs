@@ -71,7 +71,7 @@ fn answer(access: &HomeAccess, message: &InboundMessage, arguments: &str) -> Com
         }
     }
     match execute(access, only, arguments) {
-        Ok(answer) => answer.into(),
+        Ok(answer) => answer,
         Err(RuntimeError::Pairing(PairingError::UnknownCode)) => CommandReply::refusal(
             "Unknown code: it was mistyped, is older than ten minutes, or was used already. \
              /pairing lists the open codes.",
@@ -91,11 +91,11 @@ fn execute(
     access: &HomeAccess,
     only: Option<&ChannelName>,
     arguments: &str,
-) -> Result<String, RuntimeError> {
+) -> Result<CommandReply, RuntimeError> {
     let (store, now) = (access.pairing(), Utc::now());
     let words: Vec<&str> = arguments.split_whitespace().collect();
     Ok(match (words.as_slice(), only) {
-        ([] | ["list"], _) => format_list(&store.list(now)?, only),
+        ([] | ["list"], _) => format_list(&store.list(now)?, only).into(),
         (["approve", code @ ..], _) if !code.is_empty() => {
             let person = store.approve(&code.concat(), only, now)?;
             tracing::info!(channel = %person.channel, sender = %person.sender, "approved a person in a chat");
@@ -103,25 +103,32 @@ fn execute(
             match access.is_admitted(&person, true) {
                 Ok(Some(false)) => format!(
                     "{sender} is approved on {channel}, but the configuration of that channel still keeps them out."
-                ),
-                _ => format!("{sender} is approved on {channel} and can write to me now."),
+                )
+                .into(),
+                _ => format!("{sender} is approved on {channel} and can write to me now.").into(),
             }
         }
         (["deny", code @ ..], _) if !code.is_empty() => {
             let Person { channel, sender } = store.deny(&code.concat(), only, now)?;
-            format!("{} on {channel} is not let in.", literal(sender.as_str()))
+            format!("{} on {channel} is not let in.", literal(sender.as_str())).into()
         }
         (["revoke", id], Some(channel)) => revoke(access, channel, id)?,
         (["revoke", channel, id], None) => revoke(access, &ChannelName::from(*channel), id)?,
         (["revoke", channel, id], Some(only)) if *channel == only.as_str() => {
             revoke(access, only, id)?
         }
-        (["revoke", ..], None) => "/pairing revoke CHANNEL ID takes an approval back.".to_owned(),
-        _ => USAGE.to_owned(),
+        (["revoke", ..], None) => {
+            CommandReply::refusal("/pairing revoke CHANNEL ID takes an approval back.")
+        }
+        _ => CommandReply::refusal(USAGE),
     })
 }
 
-fn revoke(access: &HomeAccess, channel: &ChannelName, id: &str) -> Result<String, RuntimeError> {
+fn revoke(
+    access: &HomeAccess,
+    channel: &ChannelName,
+    id: &str,
+) -> Result<CommandReply, RuntimeError> {
     let revoked = access.revoke(&Person {
         channel: channel.clone(),
         sender: id.into(),
@@ -129,13 +136,13 @@ fn revoke(access: &HomeAccess, channel: &ChannelName, id: &str) -> Result<String
     tracing::info!(%channel, sender = id, ?revoked, "a chat asked to revoke an approval");
     let id = literal(id);
     Ok(match revoked {
-        Revoked::Done => format!("{id} is not let in on {channel} any more."),
-        Revoked::StillLetIn => {
-            format!("The configuration of {channel} lets {id} in, so they still are.")
-        }
-        Revoked::WasNotApproved => {
-            format!("{id} was not approved on {channel}. /pairing lists who was.")
-        }
+        Revoked::Done => format!("{id} is not let in on {channel} any more.").into(),
+        Revoked::StillLetIn => CommandReply::refusal(format!(
+            "The configuration of {channel} lets {id} in, so they still are."
+        )),
+        Revoked::WasNotApproved => CommandReply::refusal(format!(
+            "{id} was not approved on {channel}. /pairing lists who was."
+        )),
     })
 }
 

@@ -6,6 +6,9 @@ use nanobot_types::CommandInfo;
 use super::{ANY_TEXT, Command, CommandContext, CommandReply, CommandTiming};
 use crate::{AgentError, ContextReport};
 
+/// Maximum length of a command's name on platforms that list commands.
+const MAX_NAME: usize = 32;
+
 /// `/new`: begins a new conversation.
 #[derive(Debug)]
 pub(super) struct New;
@@ -57,7 +60,7 @@ impl Command for Branch {
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
         let Some(copy) = context.agent().branch(context.session).await? else {
-            return Ok("There is nothing to copy yet.".into());
+            return Ok(CommandReply::refusal("There is nothing to copy yet."));
         };
         let answer = format!(
             "This conversation goes on here. A copy of it is {copy}: go on with that at a terminal by\n\
@@ -165,17 +168,27 @@ impl Command for Help {
     }
 
     async fn run(&self, context: &CommandContext<'_>) -> Result<CommandReply, AgentError> {
+        let commands = context.commands();
         let word = context.arguments.trim_start_matches('/');
-        let found = context.commands().find(word).map(|command| command.info());
-        Ok(match found {
-            Some(info) => line(&info).into(),
-            None => {
-                let lines: Vec<String> =
-                    context.commands().infos().map(|info| line(&info)).collect();
-                format!("🐈 nanobot commands:\n{}", lines.join("\n")).into()
-            }
+        if word.is_empty() {
+            let lines: Vec<String> = commands.infos().map(|info| line(&info)).collect();
+            return Ok(format!("🐈 nanobot commands:\n{}", lines.join("\n")).into());
+        }
+        Ok(match commands.find(word) {
+            Some(command) => line(&command.info()).into(),
+            None => CommandReply::refusal(commands.unknown(&name_of(word))),
         })
     }
+}
+
+/// Returns a text as the name of a command, without what a name cannot contain.
+fn name_of(text: &str) -> String {
+    let is_of_name = |c: &char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    text.chars()
+        .take_while(|c| !c.is_whitespace())
+        .filter(is_of_name)
+        .take(MAX_NAME)
+        .collect()
 }
 
 /// Formats a command for `/help`.

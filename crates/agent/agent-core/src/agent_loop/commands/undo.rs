@@ -36,7 +36,7 @@ impl Command for Undo {
             .await?;
         Ok(match undone {
             Some(report) => format!("{report}\n/redo restores it.").into(),
-            None => NOTHING.into(),
+            None => CommandReply::refusal(NOTHING),
         })
     }
 }
@@ -69,7 +69,9 @@ impl Command for Redo {
         Ok(if restored {
             "Restored. The conversation is as it was before /undo.".into()
         } else {
-            "There is nothing to restore. /redo works until the next message.".into()
+            CommandReply::refusal(
+                "There is nothing to restore. /redo works until the next message.",
+            )
         })
     }
 }
@@ -101,7 +103,7 @@ impl Command for Retry {
             .await?;
         Ok(match input {
             Some(input) => CommandReply::retry(input),
-            None => NOTHING.into(),
+            None => CommandReply::refusal(NOTHING),
         })
     }
 }
