@@ -131,7 +131,7 @@ async fn onboard_creates_a_home_and_refresh_keeps_settings() {
     let config: Value = serde_json::from_str(&home.read("config.json")).unwrap();
     assert_eq!(
         config,
-        json!({"agents": {"defaults": {}}, "providers": {}, "channels": {}}),
+        json!({"$schema": "./config.schema.json", "agents": {"defaults": {}}, "providers": {}, "channels": {}}),
         "a new file has no defaults"
     );
 

@@ -76,6 +76,73 @@ async fn dry_run_prints_the_report_and_writes_nothing() {
 }
 
 #[tokio::test]
+async fn dry_run_of_a_replacement_names_what_is_lost() {
+    let home = python_home("http://127.0.0.1:1/v1");
+    let config = home.read("config.json").replacen(
+        "~/.nanobot/workspace",
+        home.path().join("elsewhere").to_str().unwrap(),
+        1,
+    );
+    home.write("config.json", &config);
+    let before = (home.names("."), home.names("workspace"));
+    let run = home.run(&["onboard", "--overwrite", "--dry-run"]).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let says = |name: &str, state: &str| {
+        let folder = home.path().join(name);
+        state.replace("DIR", folder.to_str().unwrap())
+    };
+    assert_says(
+        &run.stdout,
+        &[
+            "config.json would be replaced by a new file; the old one is copied first.",
+            "Not in the new file: ",
+            "agents.defaults.model",
+            "mySetting",
+            &says("elsewhere", "The workspace DIR stays as it is."),
+            &says(
+                "workspace",
+                "Workspace: DIR (missing files would be created",
+            ),
+        ],
+    );
+    assert!(!run.stdout.contains("Missing keys"), "{}", run.stdout);
+    assert!(!run.stdout.contains("kept"), "{}", run.stdout);
+    assert_eq!(home.read("config.json"), config);
+    assert_eq!((home.names("."), home.names("workspace")), before);
+
+    home.write("config.json", "{ broken");
+    let run = home.run(&["onboard", "--overwrite", "--dry-run"]).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_says(&run.stdout, &["would be replaced by a new file"]);
+    assert_eq!(home.read("config.json"), "{ broken");
+}
+
+#[tokio::test]
+async fn first_write_makes_one_backup() {
+    for arguments in [
+        &["config", "set", "gateway.port", "8080"][..],
+        &["onboard", "--non-interactive"],
+        &["onboard", "--overwrite"],
+    ] {
+        let home = python_home("http://127.0.0.1:1/v1");
+        let before = home.read("config.json");
+        let run = home.run(arguments).await;
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert_ne!(home.read("config.json"), before);
+        let names = home.names(".").into_iter();
+        let backups: Vec<String> = names
+            .filter(|name| name.starts_with("config.json.bak-"))
+            .collect();
+        let [backup] = backups.as_slice() else {
+            panic!("{arguments:?}: {backups:?}");
+        };
+        assert_eq!(home.read(backup), before);
+        assert_says(&run.stdout, &[backup]);
+        assert_says(&run.stderr, &[backup]);
+    }
+}
+
+#[tokio::test]
 async fn imported_session_continues_and_nothing_is_lost() {
     let model = ModelServer::scripted([Reply::text("Mimi."), Reply::text("Yes.")])
         .await

@@ -1,6 +1,7 @@
 //! The loaded configuration: four merged layers with the origin of each value.
 
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -306,15 +307,20 @@ impl Config {
         draft
     }
 
-    /// Copies the configuration file as it was read to `<name>.bak-<time>` in the same folder,
-    /// readable by its owner only and durable when this returns. Returns `None` if there is no
-    /// file. A save makes this copy itself; other callers use it before they write elsewhere in a
+    /// Copies the configuration file as it was read to `<name>.bak-<time>` in the same folder (of
+    /// its target, if it is a link),
+    /// readable by its owner only and durable when this returns. The newest backup is returned
+    /// instead if it has the same content. Returns `None` if there is no file. A save makes this
+    /// copy itself; other callers use it before they write elsewhere in a
     /// user's home.
     ///
     /// # Errors
     /// Returns [`ConfigError::Write`] if the system fails.
     pub fn back_up(&self, now: DateTime<Utc>) -> Result<Option<PathBuf>, ConfigError> {
-        draft::back_up(&self.paths.config_file, self.original.as_deref(), now)
+        // Where a save puts it.
+        let file = fs::canonicalize(&self.paths.config_file);
+        let file = file.unwrap_or_else(|_| self.paths.config_file.clone());
+        draft::back_up(&file, self.original.as_deref(), now)
     }
 
     /// Returns `true` if the home has files of the Python program and this program has no state in

@@ -11,7 +11,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, Utc};
 use nanobot_disk::{Durability, FileDraft, LocalDisk, replace_file};
 use serde_json::Value;
 
@@ -40,6 +40,9 @@ pub enum SavedConfig {
         backup: Option<PathBuf>,
     },
 }
+
+/// Format of the time in the name of a backup.
+const STAMP: &str = "%Y%m%dT%H%M%SZ";
 
 const NEW: TextPosition = TextPosition { line: 0, column: 0 };
 
@@ -165,8 +168,8 @@ impl std::fmt::Debug for ConfigDraft {
     }
 }
 
-/// Copies the old content of a file to a backup in the same folder; returns `None` if there was no
-/// file.
+/// Copies the old content of a file to a backup in the same folder, unless the newest backup has
+/// that content already. Returns the backup, or `None` if there was no file.
 pub(crate) fn back_up(
     file: &Path,
     content: Option<&[u8]>,
@@ -175,6 +178,11 @@ pub(crate) fn back_up(
     let Some(bytes) = content else {
         return Ok(None);
     };
+    if let Some(newest) = newest_backup(file)
+        && fs::read(&newest).is_ok_and(|copy| copy == bytes)
+    {
+        return Ok(Some(newest));
+    }
     let copied = write_backup(file, bytes, now);
     copied.map(Some).map_err(|source| ConfigError::Write {
         path: file.to_path_buf(),
@@ -182,11 +190,32 @@ pub(crate) fn back_up(
     })
 }
 
+/// Returns the newest backup of a file, by the time and the number in its name.
+fn newest_backup(file: &Path) -> Option<PathBuf> {
+    let name = file.file_name()?.to_string_lossy();
+    let prefix = format!("{name}.bak-");
+    let age = |path: &PathBuf| {
+        let name = path.file_name()?.to_str()?;
+        let suffix = name.strip_prefix(&prefix)?;
+        let (stamp, number) = suffix.split_once('-').unwrap_or((suffix, "1"));
+        NaiveDateTime::parse_from_str(stamp, STAMP).ok()?;
+        Some((stamp.to_owned(), number.parse::<u32>().ok()?))
+    };
+    let entries = fs::read_dir(file.parent()?).ok()?;
+    let files = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    files
+        .filter_map(|entry| Some((age(&entry.path())?, entry.path())))
+        .max()
+        .map(|(_, path)| path)
+}
+
 /// Writes the old content under an unused name. It is durable when this returns; after an error,
 /// there is no file.
 fn write_backup(file: &Path, bytes: &[u8], now: DateTime<Utc>) -> io::Result<PathBuf> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let stamp = now.format("%Y%m%dT%H%M%SZ");
+    let stamp = now.format(STAMP);
     let mut attempt: u32 = 1;
     loop {
         let suffix = if attempt == 1 {

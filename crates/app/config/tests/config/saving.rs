@@ -323,3 +323,35 @@ fn schema_file_is_private_and_its_link_is_kept() {
     let mode = fs::metadata(&elsewhere).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 }
+
+#[cfg(unix)]
+#[test]
+fn content_of_the_newest_backup_is_not_copied_again() {
+    let home = Home::empty();
+    let folder = home.directory.path().join("dotfiles");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("config.json"), "{}").unwrap();
+    std::os::unix::fs::symlink(folder.join("config.json"), home.file()).unwrap();
+    let copy = |suffix: &str| folder.join(format!("config.json.bak-20260316T120000Z{suffix}"));
+    // Neither is a backup of this program.
+    fs::write(folder.join("config.json.bak-mine"), "{}").unwrap();
+    fs::create_dir(folder.join("config.json.bak-20990316T120000Z")).unwrap();
+    let config = home.load().unwrap();
+    let backup = config.back_up(noon()).unwrap();
+    assert_eq!(backup.as_ref(), Some(&copy("")));
+    let set = |port: u16| {
+        let mut draft = home.load().unwrap().draft();
+        draft.set("gateway.port", &json!(port)).unwrap();
+        draft.save(noon()).unwrap()
+    };
+    assert_eq!(set(1), SavedConfig::Written { backup });
+    for (port, suffix) in [(2, "-2"), (1, "-3"), (2, "-4")] {
+        let backup = Some(copy(suffix));
+        assert_eq!(set(port), SavedConfig::Written { backup });
+    }
+    assert_eq!(fs::read_to_string(copy("")).unwrap(), "{}");
+    assert_eq!(
+        fs::read_to_string(copy("-2")).unwrap(),
+        fs::read_to_string(copy("-4")).unwrap()
+    );
+}

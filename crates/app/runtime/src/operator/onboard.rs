@@ -33,6 +33,8 @@ pub struct OnboardPlan {
     pub report: ImportReport,
     /// Set when the configuration file exists.
     pub exists: bool,
+    /// Handling of that file.
+    pub mode: OnboardMode,
     /// The workspace to use or create.
     pub workspace: PathBuf,
     /// Jobs of an older layout that the first run would import.
@@ -41,24 +43,55 @@ pub struct OnboardPlan {
 
 impl fmt::Display for OnboardPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.exists {
-            write!(f, "{}", self.report)?;
-            if let Some(tasks) = &self.tasks {
-                writeln!(f, "  {tasks}")?;
+        let file = self.report.config_file.display();
+        match (self.exists, self.mode) {
+            (false, _) => write!(f, "{file} would be created.")?,
+            (true, OnboardMode::Refresh) => {
+                self.write_report(f)?;
+                write!(
+                    f,
+                    "Missing keys of its channels would be added; the file is copied first."
+                )?;
             }
-            writeln!(f)?;
-            write!(
-                f,
-                "Missing keys of its channels would be added; the file is copied first."
-            )?;
-        } else {
-            write!(f, "{} would be created.", self.report.config_file.display())?;
+            (true, OnboardMode::Overwrite) => self.write_replacement(f)?,
         }
         write!(
             f,
             "\nWorkspace: {} (missing files would be created, none changed)",
             self.workspace.display()
         )
+    }
+}
+
+impl OnboardPlan {
+    fn write_report(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.report)?;
+        if let Some(tasks) = &self.tasks {
+            writeln!(f, "  {tasks}")?;
+        }
+        writeln!(f)
+    }
+
+    fn write_replacement(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let report = &self.report;
+        let file = report.config_file.display();
+        let keys = [&report.read, &report.kept, &report.ignored].map(|keys| keys.iter());
+        let dropped: Vec<&str> = keys.into_iter().flatten().map(String::as_str).collect();
+        write!(
+            f,
+            "{file} would be replaced by a new file; the old one is copied first."
+        )?;
+        if !dropped.is_empty() {
+            write!(f, "\nNot in the new file: {}", dropped.join(", "))?;
+        }
+        if let Some(tasks) = &self.tasks {
+            write!(f, "\n{tasks}")?;
+        }
+        let old = &report.contents.workspace;
+        if *old != self.workspace {
+            write!(f, "\nThe workspace {} stays as it is.", old.display())?;
+        }
+        Ok(())
     }
 }
 
@@ -80,15 +113,21 @@ pub struct OnboardReport {
     pub schema: Result<Option<PathBuf>, ConfigError>,
 }
 
-/// Returns what [`onboard`] would do.
+/// Returns what [`onboard`] would do in this mode.
 ///
 /// # Errors
 /// Returns [`RuntimeError::Config`] if the configuration cannot be used.
-pub fn plan_onboarding(config: &Config) -> Result<OnboardPlan, RuntimeError> {
+pub fn plan_onboarding(runtime: &Runtime, mode: OnboardMode) -> Result<OnboardPlan, RuntimeError> {
+    let config = runtime.config();
     Ok(OnboardPlan {
         report: ImportReport::new(config)?,
         exists: config.has_file(),
-        workspace: config.workspace()?,
+        mode,
+        workspace: match mode {
+            OnboardMode::Refresh => config.workspace()?,
+            // The new file does not name a workspace.
+            OnboardMode::Overwrite => runtime.with_file_text("{}")?.config().workspace()?,
+        },
         tasks: config
             .is_first_run()
             .then(|| OlderTasks::plan(config))

@@ -53,8 +53,12 @@ pub(crate) fn onboard(
 ) -> Result<ExitCode, CommandFailure> {
     let runtime = load(program, arguments.overwrite)?;
     let config = runtime.config();
+    let mode = match arguments.overwrite {
+        true => OnboardMode::Overwrite,
+        false => OnboardMode::Refresh,
+    };
     if arguments.dry_run {
-        output::line(&plan_onboarding(config)?.to_string())?;
+        output::line(&plan_onboarding(&runtime, mode)?.to_string())?;
         serve::warn_of_skills(&runtime);
         return Ok(ExitCode::SUCCESS);
     }
@@ -71,10 +75,6 @@ pub(crate) fn onboard(
         }
     } else {
         (Box::default(), false)
-    };
-    let mode = match arguments.overwrite {
-        true => OnboardMode::Overwrite,
-        false => OnboardMode::Refresh,
     };
     let is_first_run = config.is_first_run();
     let tell = |visit: &FirstRun| output::note(&visit.to_string());
