@@ -6,9 +6,10 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::schema::KeyShape;
+use crate::upstream;
 
 /// The JSON Schema of one section, as a function that makes it.
 #[derive(Clone)]
@@ -48,6 +49,10 @@ impl Descriptions {
     pub(crate) fn of(&self, shape: &KeyShape) -> &KeyShape {
         self.described.get_or_init(|| {
             let mut described = shape.clone();
+            for (path, meaning) in upstream::MEANINGS {
+                let parts: Vec<&str> = path.split('.').collect();
+                described.learn_at(&parts, None, &json!({ "description": meaning }));
+            }
             // The keys of a kind are described more closely than those of all entries.
             let (kinds, general): (Vec<_>, Vec<_>) = self
                 .sources

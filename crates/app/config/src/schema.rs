@@ -51,13 +51,6 @@ impl Schema {
         for path in upstream::NOT_READ {
             root.at_pattern(path.split('.')).later = true;
         }
-        for (path, meaning) in upstream::MEANINGS {
-            let facts = KeyFacts {
-                meaning: Some((*meaning).to_owned()),
-                ..KeyFacts::default()
-            };
-            root.at_pattern(path.split('.')).facts = Some(Box::new(facts));
-        }
         for path in upstream::VERBATIM {
             root.at_pattern(path.split('.')).verbatim = true;
         }
@@ -328,8 +321,12 @@ impl KeyShape {
                 entry.learn_at(rest, kind, schema);
             }
             self.entries().template.learn_at(rest, kind, schema);
-        } else if let Some(child) = self.children.get_mut(*part) {
-            child.learn_at(rest, kind, schema);
+        } else {
+            let entries = self.entries.as_mut();
+            let of_kind = entries.and_then(|entries| entries.kinds.get_mut(*part));
+            for child in self.children.get_mut(*part).into_iter().chain(of_kind) {
+                child.learn_at(rest, kind, schema);
+            }
         }
     }
 
