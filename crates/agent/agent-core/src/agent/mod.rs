@@ -10,13 +10,13 @@ mod describe;
 mod direct;
 mod log;
 mod memory;
+mod parts;
 mod rewind;
 mod skills;
 mod turn_start;
 mod usage;
 mod window;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use nanobot_bus::EventFeed;
@@ -24,36 +24,29 @@ use nanobot_context::{
     Calibrator, ContextBuilder, SessionFacts, estimate_message, estimate_tokens, estimate_tools,
     runtime_block, zone_label,
 };
-use nanobot_provider::ProviderRouter;
-use nanobot_redact::Secrets;
-use nanobot_session::{
-    Entry, MessageEntry, ReadFrom, Seq, SessionStore, SessionView, TurnEnd, TurnOutcome,
-};
-use nanobot_tool::Registry;
+use nanobot_session::{Entry, ReadFrom, Seq, SessionStore, SessionView, TurnEnd, TurnOutcome};
 use nanobot_types::{
-    ChannelName, ChatId, ChatMessage, Event, InboundMessage, MessageId, ModelId, Origin,
-    SessionKey, StreamId, Timestamp, TraceId,
+    ChannelName, ChatId, ChatMessage, Event, InboundMessage, MessageId, Origin, SessionKey,
+    Timestamp, TraceId,
 };
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 pub use context_report::{ContextPart, ContextReport};
 pub use direct::DirectRequest;
 pub(crate) use direct::NoSteering;
+pub use parts::{AgentParts, AgentSettings, TurnReport, TurnRequest};
 pub(crate) use rewind::RetryInput;
 pub use rewind::SessionReservation;
 pub use usage::UsageReport;
 
 use crate::address;
-use crate::consolidation::{ConsolidationSettings, Consolidator, ConsolidatorParts, Size};
-use crate::engine::{
-    EngineReport, Steering, TurnEngine, TurnFacts, TurnIo, TurnOptions, TurnProgress,
-};
+use crate::consolidation::{Consolidator, ConsolidatorParts, Size};
+use crate::engine::{EngineReport, TurnEngine, TurnFacts, TurnIo, TurnProgress};
 use crate::evidence::{TurnStep, TurnSteps};
 use crate::locks::KeyedLocks;
 use crate::prefix::{LogFacts, PrefixWatch};
-use crate::{AgentError, Observer, Signal, Subagents};
+use crate::{AgentError, Signal, Subagents};
 use log::{ConversationSize, SessionLog};
 use memory::MemoryCheckTimer;
 use turn_start::{FreshSteering, Resumed, TurnStart};
@@ -61,90 +54,6 @@ use usage::LastTurns;
 
 /// Reply of a turn in which the model said nothing.
 const NOTHING_TO_SAY: &str = "Done. I have nothing to add.";
-
-/// The components of an agent.
-#[derive(Clone, Debug)]
-pub struct AgentParts {
-    /// Calls the models.
-    pub router: Arc<ProviderRouter>,
-    /// The tools.
-    pub registry: Arc<Registry>,
-    /// Stores the conversations.
-    pub sessions: Arc<dyn SessionStore>,
-    /// Builds the system prompt and renders messages.
-    pub context: Arc<ContextBuilder>,
-    /// Receives events for observers.
-    pub events: EventFeed,
-}
-
-/// Settings of an agent.
-#[derive(Clone, Debug)]
-pub struct AgentSettings {
-    /// Options of its turns.
-    pub options: TurnOptions,
-    /// Maximum number of concurrent turns; 0 for no limit.
-    pub max_concurrent_turns: usize,
-    /// The model shown by `/status`.
-    pub model: ModelId,
-    /// Settings that keep conversations within the model's window.
-    pub consolidation: ConsolidationSettings,
-    /// Number of messages of earlier heartbeats that the next one still sees.
-    pub heartbeat_keeps: usize,
-    /// Folder for whole tool results that are too long for a prompt, where tools can read them.
-    /// Without it the rest of such a result is lost.
-    pub results_folder: Option<PathBuf>,
-    /// File that stores the calibration of token estimates across restarts.
-    pub calibration_file: Option<PathBuf>,
-    /// Secrets that are redacted in tool results and in what models write.
-    pub secrets: Secrets,
-}
-
-impl Default for AgentSettings {
-    fn default() -> Self {
-        Self {
-            options: TurnOptions::default(),
-            max_concurrent_turns: 32,
-            model: ModelId::from(""),
-            consolidation: ConsolidationSettings::default(),
-            heartbeat_keeps: 8,
-            results_folder: None,
-            calibration_file: None,
-            secrets: Secrets::default(),
-        }
-    }
-}
-
-/// A turn to run.
-pub struct TurnRequest<'a> {
-    /// The facts about its message.
-    pub facts: TurnFacts,
-    /// The message that begins it. If the message has an inbound id, an interrupted turn is
-    /// resumed, and a finished one is not run again.
-    pub entry: MessageEntry,
-    /// The id of the turn; the same after a restart.
-    pub trace: TraceId,
-    /// Receives the turn's signals.
-    pub observer: Arc<dyn Observer>,
-    /// Fires when a person stops the turn: it ends, and its steps are kept.
-    pub cancel: CancellationToken,
-    /// Fires when the program shuts down: the turn does not end and can be resumed later.
-    pub interrupt: CancellationToken,
-    /// Source of messages that people send while the turn runs.
-    pub steering: &'a mut dyn Steering,
-}
-
-/// The result of a turn.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TurnReport {
-    /// The turn.
-    pub trace: TraceId,
-    /// The outcome.
-    pub ended: TurnOutcome,
-    /// The text to show to the person; `None` if there is nothing to show.
-    pub visible: Option<String>,
-    /// The stream that showed the text while it was written.
-    pub stream: Option<StreamId>,
-}
 
 /// An assistant with sessions.
 #[derive(Debug)]
@@ -528,13 +437,5 @@ fn recorded_report(trace: TraceId, end: Option<TurnEnd>) -> TurnReport {
             visible: None,
             stream: None,
         },
-    }
-}
-
-impl std::fmt::Debug for TurnRequest<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TurnRequest")
-            .field("trace", &self.trace)
-            .finish_non_exhaustive()
     }
 }

@@ -7,6 +7,7 @@
 
 mod call_step;
 mod compact;
+mod conversation;
 mod cut;
 mod hint;
 mod long_message;
@@ -17,6 +18,7 @@ mod result_file;
 mod stream_tap;
 mod text_calls;
 mod turn;
+mod turn_engine;
 mod visible;
 mod watch;
 
@@ -32,7 +34,7 @@ use nanobot_types::{
 use tokio_util::sync::CancellationToken;
 
 pub use options::TurnOptions;
-pub use turn::TurnEngine;
+pub use turn_engine::TurnEngine;
 pub use watch::{AnsweredRequest, RequestObserver};
 
 pub use call_step::{FATAL_NOTE, UNKNOWN_OUTCOME};

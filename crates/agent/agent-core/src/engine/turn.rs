@@ -1,104 +1,29 @@
 //! The loop of a turn.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use nanobot_bus::EventFeed;
-use nanobot_context::{Calibrator, estimate_tokens, estimate_tools};
-use nanobot_provider::{
-    CallContext, ChatRequest, Generation, ProviderRouter, ToolChoice, UsageMeter,
-};
-use nanobot_redact::Secrets;
+use nanobot_context::{estimate_tokens, estimate_tools};
+use nanobot_provider::{CallContext, ChatRequest, Generation, ToolChoice};
 use nanobot_session::{MessageEntry, SessionError, TurnOutcome};
-use nanobot_tool::Registry;
 use nanobot_types::{
     AssistantMessage, ChatMessage, Content, Event, FinishReason, LlmResponse, ModelId, SessionKey,
     StreamId, ToolCall, ToolMessage, TraceId, Transcript, TurnActivity, Usage,
 };
 
 use super::call_step::{CallOutput, CallStep};
-use super::compact::{compact, estimate_messages};
+use super::conversation::Conversation;
 use super::cut::{CUT_KEY, Truncation};
 use super::hint::tool_hint;
 use super::loop_guard::{LoopGuard, LoopVerdict, repetition_note};
-use super::result_file::ResultFiles;
 use super::stream_tap::StreamTap;
 use super::text_calls::split_calls;
+use super::turn_engine::TurnEngine;
 use super::visible::visible;
 use super::{AnsweredRequest, EngineReport, TurnIo, TurnOptions, TurnProgress};
-use crate::budget::TokenBudget;
 use crate::subagent::{account_of, is_subagent_session};
 use crate::{Signal, TurnStep};
 
-/// Runs turns. Keeps no state of any turn, so one engine serves all sessions.
-#[derive(Debug)]
-pub struct TurnEngine {
-    router: Arc<ProviderRouter>,
-    registry: Arc<Registry>,
-    events: EventFeed,
-    results: ResultFiles,
-    calibrator: Arc<Calibrator>,
-    secrets: Secrets,
-}
-
 impl TurnEngine {
-    /// Creates an engine over a router and the tools it may call.
-    #[must_use]
-    pub fn new(router: Arc<ProviderRouter>, registry: Arc<Registry>, events: EventFeed) -> Self {
-        Self {
-            router,
-            registry,
-            events,
-            results: ResultFiles::default(),
-            calibrator: Arc::default(),
-            secrets: Secrets::default(),
-        }
-    }
-
-    /// Keeps results that are too long for a prompt whole in a folder, where tools can read them.
-    #[must_use]
-    pub fn keeping_results(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.results = ResultFiles {
-            folder: Some(folder.into()),
-        };
-        self
-    }
-
-    /// Sets the calibrator of token estimates.
-    #[must_use]
-    pub fn calibrated_by(mut self, calibrator: Arc<Calibrator>) -> Self {
-        self.calibrator = calibrator;
-        self
-    }
-
-    /// Redacts these secrets in tool results and in what models write, before either is recorded,
-    /// sent or shown.
-    #[must_use]
-    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
-        self.secrets = secrets;
-        self
-    }
-
-    /// Returns the model that is called first; empty if there is none.
-    pub(crate) fn model(&self) -> ModelId {
-        self.router
-            .candidates()
-            .next()
-            .map_or_else(|| ModelId::from(""), |candidate| candidate.model.clone())
-    }
-
-    /// Returns the requests and tokens of all calls of its router.
-    #[must_use]
-    pub fn meter(&self) -> &UsageMeter {
-        self.router.meter()
-    }
-
-    /// Returns its tools.
-    #[must_use]
-    pub fn registry(&self) -> &Arc<Registry> {
-        &self.registry
-    }
-
     /// Runs a turn to its end. `messages` is the conversation up to the message that began the turn
     /// or, after a crash, up to the last recorded step; `progress` counts what the turn did by
     /// then. Recorded results are reused. A pending call runs if that is safe, and otherwise gets a
@@ -118,8 +43,13 @@ impl TurnEngine {
         let fixed = estimate_tokens(&io.system) + estimate_tools(&io.tools);
         let mut turn = Turn {
             engine: self,
-            fixed,
-            messages,
+            conversation: Conversation {
+                engine: self,
+                session: &io.facts.session,
+                fixed,
+                messages,
+                shortened: false,
+            },
             trace,
             options,
             io,
@@ -127,7 +57,6 @@ impl TurnEngine {
             iterations: progress.model_calls,
             guard: LoopGuard::default(),
             usage: Usage::default(),
-            shortened: false,
         };
         let pending = turn.number_calls(&progress.pending);
         if !pending.is_empty()
@@ -145,9 +74,7 @@ impl TurnEngine {
 
 struct Turn<'a> {
     engine: &'a TurnEngine,
-    /// Tokens of the system prompt and the tools.
-    fixed: usize,
-    messages: Vec<Arc<ChatMessage>>,
+    conversation: Conversation<'a>,
     trace: TraceId,
     options: &'a TurnOptions,
     io: TurnIo<'a>,
@@ -156,21 +83,20 @@ struct Turn<'a> {
     iterations: u32,
     guard: LoopGuard,
     usage: Usage,
-    /// `true` once a part of the conversation was left out to make it fit.
-    shortened: bool,
 }
 
 impl<'a> Turn<'a> {
     /// Returns the pending calls of the last answer with their positions in the turn.
     fn number_calls(&self, pending: &[ToolCall]) -> Vec<(u32, ToolCall)> {
-        let last_answer = self
-            .messages
-            .iter()
-            .rev()
-            .find_map(|message| match &**message {
-                ChatMessage::Assistant(assistant) => Some(&assistant.tool_calls),
-                _ => None,
-            });
+        let last_answer =
+            self.conversation
+                .messages
+                .iter()
+                .rev()
+                .find_map(|message| match &**message {
+                    ChatMessage::Assistant(assistant) => Some(&assistant.tool_calls),
+                    _ => None,
+                });
         let Some(calls) = last_answer else {
             return Vec::new();
         };
@@ -242,7 +168,7 @@ impl<'a> Turn<'a> {
             .router
             .chat_with_failover(self.request().await, &context)
             .await;
-        if response.finish_reason == FinishReason::ContextOverflow && self.halve() {
+        if response.finish_reason == FinishReason::ContextOverflow && self.conversation.halve() {
             self.usage += response.usage.unwrap_or_default();
             response = self
                 .engine
@@ -252,15 +178,19 @@ impl<'a> Turn<'a> {
         }
         self.usage += response.usage.unwrap_or_default();
         if !tap.tried_again() {
-            self.calibrate(&response);
+            self.conversation.calibrate(&response);
         }
         if let (Some(provider), Some(sent)) = (&response.provider, tap.take_sent()) {
-            let (messages, shortened) = (self.messages.as_slice(), self.shortened);
+            let Conversation {
+                messages,
+                shortened,
+                ..
+            } = &self.conversation;
             self.io.requests.answered(AnsweredRequest {
                 sent: &sent,
                 provider,
                 messages,
-                shortened,
+                shortened: *shortened,
             });
         }
         self.engine.events.send(Event::ModelCalled {
@@ -288,51 +218,13 @@ impl<'a> Turn<'a> {
         if !self.options.compact_after_tools {
             return;
         }
-        let model = self.engine.model();
-        let budget = TokenBudget::of(
-            self.options.token_budget,
-            &self.engine.calibrator,
-            &model,
-            &self.io.facts.session,
-        );
-        let Some(room) = budget.room(self.fixed) else {
-            return;
-        };
-        if compact(&mut self.messages, room) {
-            self.shortened = true;
+        if let Some(room) = self.conversation.fit(self.options.token_budget) {
             tracing::info!(session = %self.io.facts.session, trace = %self.trace, room, "shortened the conversation to fit");
         }
     }
 
-    /// Shortens the conversation to half its size after a vendor reported a context overflow.
-    /// Returns `false` if that was not possible.
-    fn halve(&mut self) -> bool {
-        let total = estimate_messages(&self.messages);
-        let model = self.engine.model();
-        self.engine
-            .calibrator
-            .overflowed(&model, &self.io.facts.session, self.fixed + total);
-        let halved = compact(&mut self.messages, total / 2);
-        self.shortened |= halved;
-        halved
-    }
-
-    /// Calibrates token estimates with the number that the vendor counted.
-    fn calibrate(&self, response: &LlmResponse) {
-        let (Some(usage), Some(model)) = (response.usage, &response.model) else {
-            return;
-        };
-        let estimated = self.fixed + estimate_messages(&self.messages);
-        self.engine.calibrator.observe(
-            model,
-            &self.io.facts.session,
-            estimated,
-            usage.prompt_tokens,
-        );
-    }
-
     async fn request(&self) -> ChatRequest {
-        self.request_of(self.messages.clone()).await
+        self.request_of(self.conversation.messages.clone()).await
     }
 
     async fn request_of(&self, messages: Vec<Arc<ChatMessage>>) -> ChatRequest {
@@ -544,7 +436,7 @@ impl<'a> Turn<'a> {
         }
         let messages: Vec<Arc<ChatMessage>> = entries.iter().map(MessageEntry::sent).collect();
         self.io.journal.record(entries).await?;
-        self.messages.extend(messages);
+        self.conversation.messages.extend(messages);
         Ok(())
     }
 }

@@ -1,0 +1,83 @@
+//! The services of turns.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use nanobot_bus::EventFeed;
+use nanobot_context::Calibrator;
+use nanobot_provider::{ProviderRouter, UsageMeter};
+use nanobot_redact::Secrets;
+use nanobot_tool::Registry;
+use nanobot_types::ModelId;
+
+use super::result_file::ResultFiles;
+
+/// Runs turns. Keeps no state of any turn, so one engine serves all sessions.
+#[derive(Debug)]
+pub struct TurnEngine {
+    pub(super) router: Arc<ProviderRouter>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) events: EventFeed,
+    pub(super) results: ResultFiles,
+    pub(super) calibrator: Arc<Calibrator>,
+    pub(super) secrets: Secrets,
+}
+
+impl TurnEngine {
+    /// Creates an engine over a router and the tools it may call.
+    #[must_use]
+    pub fn new(router: Arc<ProviderRouter>, registry: Arc<Registry>, events: EventFeed) -> Self {
+        Self {
+            router,
+            registry,
+            events,
+            results: ResultFiles::default(),
+            calibrator: Arc::default(),
+            secrets: Secrets::default(),
+        }
+    }
+
+    /// Keeps results that are too long for a prompt whole in a folder, where tools can read them.
+    #[must_use]
+    pub fn keeping_results(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.results = ResultFiles {
+            folder: Some(folder.into()),
+        };
+        self
+    }
+
+    /// Sets the calibrator of token estimates.
+    #[must_use]
+    pub fn calibrated_by(mut self, calibrator: Arc<Calibrator>) -> Self {
+        self.calibrator = calibrator;
+        self
+    }
+
+    /// Redacts these secrets in tool results and in what models write, before either is recorded,
+    /// sent or shown.
+    #[must_use]
+    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
+        self.secrets = secrets;
+        self
+    }
+
+    /// Returns the model that is called first; empty if there is none.
+    pub(crate) fn model(&self) -> ModelId {
+        self.router
+            .candidates()
+            .next()
+            .map_or_else(|| ModelId::from(""), |candidate| candidate.model.clone())
+    }
+
+    /// Returns the requests and tokens of all calls of its router.
+    #[must_use]
+    pub fn meter(&self) -> &UsageMeter {
+        self.router.meter()
+    }
+
+    /// Returns its tools.
+    #[must_use]
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+}
