@@ -194,6 +194,62 @@ async fn second_gateway_names_the_first_process() {
     assert_eq!(first.end().await.1, Some(0));
 }
 
+#[tokio::test]
+async fn mistakes_of_the_configuration_are_reported_before_a_taken_port() {
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let address = format!("127.0.0.1:{port}");
+    let custom = json!({"custom": {"apiKey": "k", "apiBase": "http://127.0.0.1:1/v1"}});
+    for (change, expected, code) in [
+        (json!({}), address.clone(), 1),
+        (
+            json!({"providers": {"custom": {"apiKey": "k", "apiBase": "127.0.0.1:1/v1"}}}),
+            "127.0.0.1:1/v1".to_owned(),
+            2,
+        ),
+        (
+            json!({"providers": {"custom": {"apiKey": "${NOT_SET_HERE}"}}}),
+            "NOT_SET_HERE".to_owned(),
+            2,
+        ),
+        (
+            json!({"cron": {"timezone": "Mars/Base"}}),
+            "Mars/Base".to_owned(),
+            2,
+        ),
+        (
+            json!({"retention": {"logDays": "long"}}),
+            "retention.logDays".to_owned(),
+            2,
+        ),
+        (
+            json!({"channels": {"sendMaxRetries": "many"}}),
+            "channels.sendMaxRetries".to_owned(),
+            2,
+        ),
+    ] {
+        let home = Home::new();
+        let mut config = json!({
+            "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+            "providers": custom,
+            "gateway": {"port": port},
+        });
+        let change = change.as_object().unwrap().clone();
+        config.as_object_mut().unwrap().extend(change);
+        home.configure(&config);
+        let run = home.run(&["gateway"]).await;
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (code, ""),
+            "{}",
+            run.stderr
+        );
+        assert_says(&run.stderr, &[&expected]);
+        let names_port = run.stderr.contains(&address);
+        assert_eq!(names_port, code == 1, "{}", run.stderr);
+    }
+}
+
 /// Returns a home whose gateway uses this model and listens for clients on this port.
 fn home_with_clients(model: &ModelServer, port: &ReservedPort) -> Home {
     let home = Home::new();

@@ -100,8 +100,8 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Locks the home, opens the ledger, builds the agent and the channels, and binds the health
-    /// endpoint. Nothing is received yet. `secrets` are those of `runtime`; new ones are added when
+    /// Locks the home, opens the ledger, builds the agent, checks the configuration, binds the health
+    /// endpoint and builds the channels. Nothing is received yet. `secrets` are those of `runtime`; new ones are added when
     /// the configuration is reloaded.
     ///
     /// # Errors
@@ -112,7 +112,6 @@ impl Gateway {
         let lock = HomeLock::acquire(&config.paths().data_dir)?;
         let first_run = FirstRun::perform(config).await?;
         let server_config: ServerConfig = config.section("gateway")?;
-        let server = HealthServer::bind(&server_config).await?;
         let database =
             StateDb::open_for(&config.paths().state_db, ledger_durability(config)?).await?;
         if let Some(aside) = database.moved_aside() {
@@ -140,12 +139,18 @@ impl Gateway {
             workspace: config.workspace()?,
             started_at: Some(chrono::Local::now().fixed_offset()),
         };
-        let control = listen(&control_socket(config)).await;
         let background = Background::of(runtime, &bus, assistant.router.clone())?;
         let channels = configured_channels(runtime)?
             .into_iter()
             .map(|configured| configured.registering_tokens(&secrets))
             .collect();
+        let transcriber = transcription::transcriber(config)?;
+        let stickers = stickers(runtime)?;
+        let jobs = JobScheduling::of(config)?.store;
+        // After all checks of the configuration: of two mistakes, that one is the person's, and the
+        // port may only be taken for now.
+        let server = HealthServer::bind(&server_config).await?;
+        let control = listen(&control_socket(config)).await;
         let reload = ChannelReload::new(runtime.clone(), build_all(channels), secrets);
         let media = MediaSettings::below(config.paths().media.clone());
         let started = Instant::now();
@@ -161,14 +166,14 @@ impl Gateway {
             reload,
             media,
             notes: config.paths().channel_notes.clone(),
-            transcriber: transcription::transcriber(config)?,
-            stickers: stickers(runtime)?,
+            transcriber,
+            stickers,
             short_secrets: secrets::too_short(config),
             first_run,
             restart: Restart::of_home(&config.paths().data_dir),
             access: HomeAccess::of(runtime),
             data_dir: config.paths().data_dir.clone(),
-            jobs: JobScheduling::of(config)?.store,
+            jobs,
             started,
             _lock: lock,
         })
