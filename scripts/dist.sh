@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the packages of a release: an archive with the program, its manual pages, completions and
-# systemd unit, and SHA256SUMS.
+# systemd unit (for macOS: launchd agent), and SHA256SUMS.
 #
 #   scripts/dist.sh                    for this system, in target/packages
 #   scripts/dist.sh --target TRIPLE    for another one, whose Rust target and linker are installed
@@ -77,14 +77,25 @@ echo "dist: collecting $root"
 rm -rf "$root"
 mkdir -p "$root/bin" "$root/share/man/man1" "$root/share/bash-completion/completions" \
     "$root/share/zsh/site-functions" "$root/share/fish/vendor_completions.d" \
-    "$root/share/powershell" "$root/share/doc/nanobot" "$root/lib/systemd/user"
+    "$root/share/powershell" "$root/share/doc/nanobot"
 install -m 755 "$program" "$root/bin/nanobot"
 "$describer" man --to "$root/share/man/man1" >/dev/null
 "$describer" completions bash >"$root/share/bash-completion/completions/nanobot"
 "$describer" completions zsh >"$root/share/zsh/site-functions/_nanobot"
 "$describer" completions fish >"$root/share/fish/vendor_completions.d/nanobot.fish"
 "$describer" completions powershell >"$root/share/powershell/nanobot.ps1"
-"$describer" gateway install-service --unit-for /usr/local/bin/nanobot >"$root/lib/systemd/user/nanobot.service"
+case "$triple" in
+    *-linux-*)
+        mkdir -p "$root/lib/systemd/user"
+        "$describer" gateway install-service --unit-for /usr/local/bin/nanobot \
+            >"$root/lib/systemd/user/nanobot.service"
+        ;;
+    *-apple-darwin)
+        mkdir -p "$root/share/launchd"
+        "$describer" gateway install-service --agent-for /usr/local/bin/nanobot \
+            >"$root/share/launchd/ai.nanobot.gateway.plist"
+        ;;
+esac
 "$describer" gateway install-service --unit-for /usr/bin/nanobot >"$scratch/nanobot.service"
 install -m 644 README.md LICENSE CHANGELOG.md "$root/share/doc/nanobot"
 find "$root" -type d -exec chmod 755 {} +

@@ -1,4 +1,7 @@
-//! What packages are made of: completions, manual pages, the unit and the facts of the build.
+//! What packages are made of: completions, manual pages, the unit, the agent and the facts of the
+//! build.
+
+use serde_json::{Value, json};
 
 use crate::support::{Home, assert_says, finish};
 
@@ -130,5 +133,52 @@ async fn unit_of_a_package_names_its_program() {
         home.names("."),
         Vec::<String>::new(),
         "nothing is installed"
+    );
+}
+
+/// Prints a property list as JSON.
+const PLIST_AS_JSON: &str =
+    "import json, plistlib, sys; json.dump(plistlib.loads(sys.stdin.buffer.read()), sys.stdout)";
+
+#[tokio::test]
+async fn agent_for_packages_fits_every_user() {
+    let home = Home::new();
+    let install = ["gateway", "install-service", "--agent-for"];
+    let run = home
+        .run(&[&install[..], &["/usr/local/bin/nano<&bot"]].concat())
+        .await;
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(run.stdout.starts_with("<?xml version=\"1.0\""));
+    for personal in [home.path().to_str().unwrap(), "NANOBOT_HOME", "~"] {
+        assert!(!run.stdout.contains(personal), "{personal}: {}", run.stdout);
+    }
+    let refused = home.run(&[&install[..], &["bin/nanobot"]].concat()).await;
+    assert_eq!(refused.code, 2);
+    assert_says(&refused.stderr, &["not an absolute path"]);
+    assert_eq!(
+        home.names("."),
+        Vec::<String>::new(),
+        "nothing is installed"
+    );
+
+    let mut command = std::process::Command::new("python3");
+    if command.arg("--version").output().is_err() {
+        eprintln!("SKIPPED: python3 is not installed, so the property list is not parsed");
+        return;
+    }
+    let mut command = std::process::Command::new("python3");
+    command.args(["-c", PLIST_AS_JSON]);
+    let parsed = finish(command, run.stdout.as_bytes()).await;
+    assert_eq!((parsed.code, parsed.stderr.as_str()), (0, ""));
+    let expected = json!({
+        "Label": "ai.nanobot.gateway",
+        "ProgramArguments": ["/usr/local/bin/nano<&bot", "gateway"],
+        "RunAtLoad": true,
+        "KeepAlive": {"SuccessfulExit": false},
+        "ThrottleInterval": 60,
+    });
+    assert_eq!(
+        serde_json::from_str::<Value>(&parsed.stdout).unwrap(),
+        expected
     );
 }

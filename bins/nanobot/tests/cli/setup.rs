@@ -107,6 +107,33 @@ async fn setup_leads_to_a_reply_in_one_command() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn setup_only_ends_without_further_offers() {
+    let model = ModelServer::with_key("key-of-ann", []).await.unwrap();
+    let home = Home::new();
+    let mut screen = Screen::open_with(&home, &["onboard", "--setup-only"], SIZES[0], &[]);
+    let base = model.base_url();
+    answer(
+        &mut screen,
+        &[
+            ("(Enter skips):", "custom"),
+            ("v1):", &base),
+            ("shown):", "key-of-ann"),
+            ("scripted-model):", ""),
+            ("call you?", "Ann"),
+            ("):", "Asia/Tokyo"),
+            ("(Enter skips):", ""),
+            ("Write this? [Y/n]", ""),
+        ],
+    );
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+    assert_says(&screen.text, &["✓ Wrote "]);
+    for offer in ["service?", "Talk now?"] {
+        assert!(!screen.text.contains(offer), "{}", screen.text);
+    }
+    assert_says(&home.read("config.json"), &[&base]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn failed_login_is_asked_again_and_nothing_is_written_without_consent() {
     for size in SIZES {
         let home = Home::new();

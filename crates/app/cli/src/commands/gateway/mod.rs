@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use nanobot_runtime::RuntimeBuilder;
 
+use self::service::ServiceManager;
 use crate::failure::CommandFailure;
 use crate::logs::Detail;
 use crate::serve::{ServeOptions, serve, with_port};
@@ -62,6 +63,9 @@ pub(crate) enum GatewayCommand {
         /// Print the systemd unit for a program at this path, for packages
         #[arg(long, value_name = "PROGRAM", hide = true, conflicts_with = "dry_run")]
         unit_for: Option<PathBuf>,
+        /// Print the launchd agent for a program at this path, for packages
+        #[arg(long, value_name = "PROGRAM", hide = true, conflicts_with_all = ["dry_run", "unit_for"])]
+        agent_for: Option<PathBuf>,
     },
     /// Remove the service
     UninstallService {
@@ -88,7 +92,11 @@ pub(crate) fn gateway(
         Some(GatewayCommand::InstallService {
             unit_for: Some(executable),
             ..
-        }) => service::print_unit(executable),
+        }) => service::print_for_packages(ServiceManager::Systemd, executable),
+        Some(GatewayCommand::InstallService {
+            agent_for: Some(executable),
+            ..
+        }) => service::print_for_packages(ServiceManager::Launchd, executable),
         Some(GatewayCommand::InstallService { dry_run, .. }) => service::install(program, *dry_run),
         Some(GatewayCommand::UninstallService { dry_run }) => service::uninstall(program, *dry_run),
     }

@@ -5,7 +5,6 @@
 //! program. If that fails, the command fails and shows the remaining commands to the user.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -204,18 +203,33 @@ fn to_strings(to_strings: &[&str]) -> Vec<String> {
     to_strings.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// Prints the systemd unit of a program at `executable` that uses the default home.
+/// Service manager for whose services a file is printed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ServiceManager {
+    Systemd,
+    Launchd,
+}
+
+/// Prints the systemd unit or the launchd agent of a program at `executable` that uses the default
+/// home of whoever runs it.
 ///
 /// # Errors
 /// Returns an error if the path is not absolute.
-pub(super) fn print_unit(executable: &Path) -> Result<ExitCode, CommandFailure> {
+pub(super) fn print_for_packages(
+    manager: ServiceManager,
+    executable: &Path,
+) -> Result<ExitCode, CommandFailure> {
     if !executable.is_absolute() {
         return Err(CommandFailure::usage(
             format!("{} is not an absolute path", executable.display()),
             "Give the path that the program is installed to, such as /usr/bin/nanobot.",
         ));
     }
-    output::write(&systemd_unit(&gateway_command(executable), None))?;
+    let arguments = gateway_command(executable);
+    output::write(&match manager {
+        ServiceManager::Systemd => systemd_unit(&arguments, None),
+        ServiceManager::Launchd => launchd_agent(&arguments, None, None),
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -286,7 +300,7 @@ fn systemd_assignment(assignment: &str) -> String {
     systemd_word(assignment).replace("$$", "$")
 }
 
-/// Returns the launchd agent; its keys are those of launchd.plist(5).
+/// Returns the launchd service.
 fn launchd(
     config: &Config,
     home: &Path,
@@ -297,27 +311,7 @@ fn launchd(
         .join("Library")
         .join("LaunchAgents")
         .join(format!("{LABEL}.plist"));
-    let mut program = String::new();
-    for argument in arguments {
-        // Writing to a string does not fail.
-        writeln!(program, "    <string>{}</string>", xml(argument)).unwrap_or_default();
-    }
-    let environment = nanobot_home.map_or_else(String::new, |value| {
-        format!(
-            "  <key>EnvironmentVariables</key>\n  <dict>\n    <key>NANOBOT_HOME</key>\n    <string>{}</string>\n  \
-             </dict>\n",
-            xml(value)
-        )
-    });
-    let log = xml(&display(&config.paths().logs.join("service.log")));
-    let text = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \
-         \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n<plist version=\"1.0\">\n<dict>\n  <key>Label</key>\n  \
-         <string>{LABEL}</string>\n  <key>ProgramArguments</key>\n  <array>\n{program}  </array>\n{environment}  \
-         <key>RunAtLoad</key>\n  <true/>\n  <key>KeepAlive</key>\n  <dict>\n    <key>SuccessfulExit</key>\n    \
-         <false/>\n  </dict>\n  <key>ThrottleInterval</key>\n  <integer>{LAUNCHD_INTERVAL}</integer>\n  \
-         <key>StandardErrorPath</key>\n  <string>{log}</string>\n</dict>\n</plist>\n"
-    );
+    let log = display(&config.paths().logs.join("service.log"));
     Service {
         start: vec![
             to_strings(&["launchctl", "load", "-w"])
@@ -331,11 +325,41 @@ fn launchd(
                 .chain([display(&file)])
                 .collect(),
         ],
+        text: launchd_agent(arguments, nanobot_home, Some(&log)),
         file,
-        text,
         hint: "It runs while you are logged in.",
         variable_hint: "set it by `launchctl setenv NAME value`, or write the value into the configuration.",
     }
+}
+
+/// Returns the launchd agent; its keys are those of launchd.plist(5). launchd expands no `~`, so an
+/// agent for every user names no file for standard error; the gateway has a log of its own.
+fn launchd_agent(arguments: &[String], nanobot_home: Option<&str>, log: Option<&str>) -> String {
+    let program: String = arguments
+        .iter()
+        .map(|argument| format!("    <string>{}</string>\n", xml(argument)))
+        .collect();
+    let environment = nanobot_home.map_or_else(String::new, |value| {
+        format!(
+            "  <key>EnvironmentVariables</key>\n  <dict>\n    <key>NANOBOT_HOME</key>\n    <string>{}</string>\n  \
+             </dict>\n",
+            xml(value)
+        )
+    });
+    let log = log.map_or_else(String::new, |file| {
+        format!(
+            "  <key>StandardErrorPath</key>\n  <string>{}</string>\n",
+            xml(file)
+        )
+    });
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \
+         \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n<plist version=\"1.0\">\n<dict>\n  <key>Label</key>\n  \
+         <string>{LABEL}</string>\n  <key>ProgramArguments</key>\n  <array>\n{program}  </array>\n{environment}  \
+         <key>RunAtLoad</key>\n  <true/>\n  <key>KeepAlive</key>\n  <dict>\n    <key>SuccessfulExit</key>\n    \
+         <false/>\n  </dict>\n  <key>ThrottleInterval</key>\n  <integer>{LAUNCHD_INTERVAL}</integer>\n\
+         {log}</dict>\n</plist>\n"
+    )
 }
 
 fn xml(text: &str) -> String {

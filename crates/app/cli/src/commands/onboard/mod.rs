@@ -34,6 +34,10 @@ pub(crate) struct OnboardArguments {
     /// Ask nothing: create what is missing and keep what is there, as without a terminal
     #[arg(long)]
     non_interactive: bool,
+    /// Ask about the configuration only, and end then: no service, no conversation; for containers,
+    /// and where another command follows
+    #[arg(long)]
+    setup_only: bool,
     /// Keep the values of an existing configuration, and add missing keys of its channels, without asking
     #[arg(long, conflicts_with = "overwrite")]
     refresh: bool,
@@ -66,7 +70,7 @@ pub(crate) fn onboard(
     let asks = !(arguments.non_interactive || arguments.refresh || arguments.overwrite)
         && output::is_interactive();
     let (choices, service) = if asks {
-        match hold_conversation(&runtime)? {
+        match hold_conversation(&runtime, arguments.setup_only)? {
             Ended::Confirmed(choices, service) => (choices, service),
             Ended::Unchanged(code) => {
                 output::line("\nNothing was written.")?;
@@ -102,7 +106,7 @@ pub(crate) fn onboard(
         true => gateway::install_service(program)?,
         false => ExitCode::SUCCESS,
     };
-    if asks && has_provider {
+    if asks && has_provider && !arguments.setup_only {
         return offer_conversation(program, code);
     }
     Ok(code)
@@ -152,12 +156,13 @@ enum Ended {
     Unchanged(ExitCode),
 }
 
-fn hold_conversation(runtime: &Runtime) -> Result<Ended, CommandFailure> {
+fn hold_conversation(runtime: &Runtime, setup_only: bool) -> Result<Ended, CommandFailure> {
     block_on(async {
         let mut signals = Signals::listen()?;
         let mut host = HomeHost {
             runtime,
             login: None,
+            setup_only,
         };
         let mut talk = TerminalDialogue;
         let outcome = tokio::select! {

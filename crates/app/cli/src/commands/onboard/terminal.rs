@@ -44,6 +44,8 @@ pub(super) struct HomeHost<'a> {
     pub(super) runtime: &'a Runtime,
     /// The login of the chosen platform.
     pub(super) login: Option<ChannelLogin>,
+    /// Set if no service is to be offered.
+    pub(super) setup_only: bool,
 }
 
 impl SetupHost for HomeHost<'_> {
@@ -97,6 +99,6 @@ impl SetupHost for HomeHost<'_> {
     }
 
     fn has_services(&self) -> bool {
-        matches!(std::env::consts::OS, "linux" | "macos")
+        !self.setup_only && matches!(std::env::consts::OS, "linux" | "macos")
     }
 }
