@@ -182,3 +182,36 @@ async fn agent_for_packages_fits_every_user() {
         expected
     );
 }
+
+#[tokio::test]
+async fn package_installs_one_program() {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    let mut command = std::process::Command::new(env!("CARGO"));
+    command
+        .args([
+            "metadata",
+            "--locked",
+            "--offline",
+            "--no-deps",
+            "--format-version",
+            "1",
+        ])
+        .current_dir(folder);
+    let run = finish(command, b"").await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let metadata: Value = serde_json::from_str(&run.stdout).unwrap();
+    let manifest = format!("{folder}/Cargo.toml");
+    let mut packages = metadata["packages"].as_array().unwrap().iter();
+    let package = packages
+        .find(|package| package["manifest_path"] == manifest.as_str())
+        .expect("the workspace contains the package");
+    // `cargo install` needs a program that is built by the default features.
+    let targets = package["targets"].as_array().unwrap().iter();
+    let programs: Vec<Value> = targets
+        .filter(|target| target["kind"] == json!(["bin"]))
+        .map(|target| json!([target["name"], target["required-features"]]))
+        .collect();
+    assert_eq!(programs, [json!(["nanobot", null])]);
+    let page = include_str!("../../../../README.md");
+    assert_says(page, &["cargo install --locked --path bins/nanobot "]);
+}
