@@ -621,6 +621,7 @@ async fn setup_asks_and_writes_at_the_end() {
     assert_eq!(
         config,
         json!({
+            "$schema": "./config.schema.json",
             "agents": {"defaults": {"provider": "custom", "model": "scripted-model", "timezone": "Asia/Tokyo"}},
             "providers": {"custom": {"apiKey": "key-of-ann", "apiBase": model.base_url()}},
             "channels": {},

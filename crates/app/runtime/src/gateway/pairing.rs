@@ -137,9 +137,9 @@ fn revoke(
     let id = literal(id);
     Ok(match revoked {
         Revoked::Done => format!("{id} is not let in on {channel} any more.").into(),
-        Revoked::StillLetIn => CommandReply::refusal(format!(
-            "The configuration of {channel} lets {id} in, so they still are."
-        )),
+        Revoked::StillLetIn => {
+            format!("The configuration of {channel} lets {id} in, so they still are.").into()
+        }
         Revoked::WasNotApproved => CommandReply::refusal(format!(
             "{id} was not approved on {channel}. /pairing lists who was."
         )),
