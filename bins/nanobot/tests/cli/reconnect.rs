@@ -124,10 +124,14 @@ async fn show_the_reply_of_an_ending_gateway(size: (u16, u16)) {
 async fn prompt_without_its_gateway_ends_at_once() {
     let gate = Gate::new();
     let model = model(&gate).await;
-    for keys in [CONTROL_D, "\u{3}\u{3}", "/exit\r"] {
+    let all_keys = [CONTROL_D, "\u{3}\u{3}", "/exit\r"];
+    for (size, keys) in SIZES
+        .into_iter()
+        .flat_map(|size| all_keys.map(|keys| (size, keys)))
+    {
         let home = Home::with_model(&model.base_url());
         let gateway = Running::start(&home).await;
-        let mut screen = Screen::open(&home, &["agent"]);
+        let mut screen = Screen::open_with(&home, &["agent"], size, &[]);
         screen.wait_for_row("You:");
         kill(gateway).await;
         screen.wait_until(|rows| has(rows, "The gateway is gone; reconnecting"));
@@ -190,10 +194,17 @@ async fn show_turns_from_the_beginning(size: (u16, u16)) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn second_prompt_on_a_session_without_a_gateway_is_refused() {
+    for size in SIZES {
+        refuse_the_second_prompt(size).await;
+    }
+}
+
+async fn refuse_the_second_prompt(size: (u16, u16)) {
     let home = Home::new();
-    let mut first = Screen::open(&home, &["agent", "--demo"]);
+    let open = |arguments: &[&str]| Screen::open_with(&home, arguments, size, &[]);
+    let mut first = open(&["agent", "--demo"]);
     first.wait_for_row("You:");
-    let mut second = Screen::open(&home, &["agent", "--demo"]);
+    let mut second = open(&["agent", "--demo"]);
     assert_eq!(second.end(), Some(1), "{}", second.text);
     let process = format!("another prompt (process {})", first.pid());
     for part in [
@@ -205,10 +216,10 @@ async fn second_prompt_on_a_session_without_a_gateway_is_refused() {
         assert!(second.text.contains(part), "{part}: {}", second.text);
     }
     // Another session is free until a prompt has it; the prompt that is refused goes on.
-    let mut other = Screen::open(&home, &["agent", "--demo", "--session", "other"]);
+    let mut other = open(&["agent", "--demo", "--session", "other"]);
     other.wait_for_row("You:");
     other.type_in("/new direct\r");
-    other.wait_until(|rows| has(rows, "another prompt (process"));
+    other.wait_until(|rows| rows.join(" ").contains("another prompt (process"));
     other.type_in("/status\r");
     other.wait_until(|rows| has(rows, "cli:other"));
     other.type_in("/restart\r");
@@ -221,7 +232,7 @@ async fn second_prompt_on_a_session_without_a_gateway_is_refused() {
     assert_eq!(asked.code, 0, "{}", asked.stderr);
     nix::sys::signal::kill(first.pid(), Signal::SIGKILL).unwrap();
     first.end();
-    let mut third = Screen::open(&home, &["agent", "--demo"]);
+    let mut third = open(&["agent", "--demo"]);
     third.wait_for_row("You:");
     third.type_in(CONTROL_D);
     assert_eq!(third.end(), Some(0), "{}", third.text);
@@ -231,13 +242,16 @@ async fn second_prompt_on_a_session_without_a_gateway_is_refused() {
 /// Names that no file can have are locked as well.
 #[test]
 fn prompt_on_a_session_with_a_hostile_name_locks_it_below_the_home() {
-    let home = Home::new();
-    let name = format!("../../{}", "x".repeat(300));
-    let mut first = Screen::open(&home, &["agent", "--demo", "--session", &name]);
-    first.wait_for_row("You:");
-    let mut second = Screen::open(&home, &["agent", "--demo", "--session", &name]);
-    assert_eq!(second.end(), Some(1), "{}", second.text);
-    assert_eq!(home.names("prompt-locks").len(), 1);
-    first.type_in(CONTROL_D);
-    assert_eq!(first.end(), Some(0), "{}", first.text);
+    for size in SIZES {
+        let home = Home::new();
+        let name = format!("../../{}", "x".repeat(300));
+        let arguments = ["agent", "--demo", "--session", &name];
+        let mut first = Screen::open_with(&home, &arguments, size, &[]);
+        first.wait_for_row("You:");
+        let mut second = Screen::open_with(&home, &arguments, size, &[]);
+        assert_eq!(second.end(), Some(1), "{}", second.text);
+        assert_eq!(home.names("prompt-locks").len(), 1);
+        first.type_in(CONTROL_D);
+        assert_eq!(first.end(), Some(0), "{}", first.text);
+    }
 }
