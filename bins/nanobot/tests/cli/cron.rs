@@ -455,7 +455,7 @@ async fn result_that_no_terminal_showed_is_shown_at_the_next_prompt() {
     for expected in [true, false] {
         let mut screen = Screen::open(&home, &["agent"]);
         if expected {
-            screen.wait_for("Result of a job at ");
+            screen.wait_for("⏰ Job drink · ");
             screen.wait_for("Drink water!");
         }
         screen.wait_for("You: ");

@@ -56,6 +56,8 @@ mod request_size;
 #[cfg(unix)]
 mod screen;
 #[cfg(unix)]
+mod screen_news;
+#[cfg(unix)]
 mod screen_turns;
 mod secrets;
 #[cfg(unix)]

@@ -189,6 +189,64 @@ async fn tools_show_outcome_and_change() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn long_results_and_changes_are_wrapped() {
+    let line = "牛奶和面包 and some more words to wrap ".repeat(4);
+    for size in SIZES {
+        let content = format!("{line}\nend\n");
+        let model = ModelServer::answering(move |request| {
+            match request
+                .messages()
+                .iter()
+                .filter(|message| message["role"] == "tool")
+                .count()
+            {
+                0 => Reply::call(
+                    "write_file",
+                    &json!({"path": "列表.md", "content": content}),
+                ),
+                1 => Reply::call(
+                    "exec",
+                    &json!({"command": "seq -f '行 %06g of many' 1 2000"}),
+                ),
+                _ => Reply::text("Done."),
+            }
+        });
+        let model = model.await.unwrap();
+        let home = Home::with_model(&model.base_url());
+        let mut screen = Screen::open_with(&home, &["agent"], size, &[]);
+        wait_for_prompt(&mut screen);
+        screen.type_in("write\r");
+        screen.wait_until(|rows| has(rows, "Done."));
+        wait_for_prompt(&mut screen);
+        screen.type_in("/last\r");
+        let rows = screen.wait_until(|rows| has(rows, "more bytes; whole in"));
+        assert!(
+            rows.join("")
+                .replace(' ', "")
+                .contains("tool-results/exec-"),
+            "{rows:?}"
+        );
+        wait_for_prompt(&mut screen);
+        screen.type_in("/diff\r");
+        let rows = screen.wait_until(|rows| rows.iter().any(|row| row == "+end"));
+        let changed: Vec<&String> = rows.iter().filter(|row| row.starts_with('+')).collect();
+        let columns = usize::from(size.1);
+        let expected = (content_width(&line)).div_ceil(columns - 1) + 1;
+        assert!(
+            (expected..=expected + 1).contains(&changed.len()),
+            "{expected}: {changed:?}"
+        );
+        screen.type_in(CONTROL_D);
+        assert_eq!(screen.end(), Some(0));
+    }
+}
+
+/// Returns the number of columns of a text without emoji.
+fn content_width(text: &str) -> usize {
+    text.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum()
+}
+
 #[test]
 fn keys_edit_clear_and_search() {
     for size in SIZES {
@@ -209,6 +267,42 @@ fn keys_edit_clear_and_search() {
         screen.wait_for_row("You:");
         screen.type_in("/sto\t");
         screen.wait_for_row("You: /stop");
+        screen.type_in(CONTROL_C);
+        screen.wait_for_row("You:");
+        screen.type_in("/help ret\t");
+        screen.wait_for_row("You: /help retry");
+        screen.type_in(CONTROL_C);
+        screen.wait_until(|rows| has(rows, "Ctrl-C again leaves"));
+        screen.type_in(CONTROL_C);
+        assert_eq!(screen.end(), Some(0), "{}", screen.text);
+    }
+}
+
+#[test]
+fn typed_text_breaks_between_words() {
+    const TEXT: &str =
+        "erste zweite 你好世界 dritte 👩‍👩‍👧 vierte fünfte sechste siebente achtundzwanzigste";
+    for (size, first, last) in [
+        (
+            SIZES[0],
+            "You: erste zweite 你好世界 dritte 👩‍👩‍👧 vierte fünfte sechste siebente",
+            "     achtundzwanzigsXte",
+        ),
+        (
+            SIZES[1],
+            "You: erste zweite 你好世界 dritte 👩‍👩‍👧",
+            "     achtundzwanzigsXte",
+        ),
+    ] {
+        let home = Home::new();
+        let mut screen = Screen::open_with(&home, &["agent", "--demo"], size, &[]);
+        screen.wait_for_row("You:");
+        // The cursor moves to the next row with its word.
+        screen.type_in(&format!("{TEXT}\u{1b}[D\u{1b}[DX"));
+        let rows = screen.wait_until(|rows| has(rows, "sXte"));
+        for row in [first, last] {
+            assert!(rows.iter().any(|shown| shown == row), "{row:?}: {rows:?}");
+        }
         screen.type_in(CONTROL_C);
         screen.wait_until(|rows| has(rows, "Ctrl-C again leaves"));
         screen.type_in(CONTROL_C);
@@ -302,7 +396,9 @@ async fn conversations_are_listed_opened_named_and_deleted() {
         assert!(!has(&rows, "no conversation"), "{rows:?}");
         screen.type_in("/delete cli:trip\r");
         screen.wait_until(|rows| has(rows, "Deleted cli:trip"));
-        screen.type_in("/restore\r");
+        screen.type_in("/restore tr\t");
+        screen.wait_for_row("You: /restore trip");
+        screen.type_in("\r");
         screen.wait_for_row("Restored cli:trip.");
         screen.type_in("/export copy.md\r");
         screen.wait_until(|rows| has(rows, "Wrote "));

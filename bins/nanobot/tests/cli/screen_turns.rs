@@ -118,6 +118,16 @@ async fn conversation_is_not_left_while_its_subagent_works() {
         screen.type_in("such die zahl\r");
         screen.wait_until(|rows| has(rows, "Weitergegeben 你好."));
         wait_for_prompt(&mut screen);
+        screen.type_in("/agents s\t");
+        screen.wait_for_row("You: /agents stop");
+        screen.type_in("\t");
+        screen.wait_until(|rows| {
+            let row = rows.last().map_or("", String::as_str);
+            row.strip_prefix("You: /agents stop ")
+                .is_some_and(|id| !id.is_empty())
+        });
+        screen.type_in(CONTROL_C);
+        screen.wait_for_row("You:");
         screen.type_in("/new trip\r");
         screen.wait_until(|rows| has(rows, "a subagent or a job"));
         gate.open();

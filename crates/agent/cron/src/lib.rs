@@ -30,5 +30,5 @@ pub use schedule::{CronExpression, Schedule, ScheduleError};
 pub use service::{Clock, CronParts, CronService, CronSettings, RunOutcomes, SystemClock};
 pub use store::{CronError, JobStore, MAX_MESSAGE_CHARS};
 pub use tool::{CronArguments, CronTool, SessionOwners};
-pub use unseen::{UnseenResult, job_of_turn};
+pub use unseen::{UnseenResult, job_of_turn, run_of_turn};
 pub use zone::{Zone, host_zone, zone_named};

@@ -20,7 +20,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use nanobot_bus::{Bus, BusError, Claims, EventFeed};
 use nanobot_types::{
-    ChatAddress, Event, InboundMessage, JobId, MessageId, Origin, SessionKey, SessionKind,
+    ChatAddress, Event, FiredJob, InboundMessage, JobId, MessageId, Origin, SessionKey, SessionKind,
 };
 use nanobot_watch::FileWatch;
 use schemars::JsonSchema;
@@ -414,7 +414,7 @@ impl CronService {
         if is_new && (!is_ours || has_run) {
             return Ok(None);
         }
-        let message = message_of(job, at, now);
+        let message = message_of(job, at, now, self.parts.zone);
         let name = message.journal_id();
         self.parts.bus.publish_inbound(message).await?;
         tracing::info!(job = %job.id, at, "started a job");
@@ -538,7 +538,7 @@ fn finish(jobs: &mut Jobs, end: FinishedRun, now: DateTime<Utc>) {
     }
 }
 
-fn message_of(job: &Job, at: i64, now: DateTime<Utc>) -> InboundMessage {
+fn message_of(job: &Job, at: i64, now: DateTime<Utc>, zone: Zone) -> InboundMessage {
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     let mut address = ChatAddress::terminal();
     if let Some(channel) = given(&job.payload.channel) {
@@ -560,5 +560,13 @@ fn message_of(job: &Job, at: i64, now: DateTime<Utc>) -> InboundMessage {
         job: job.id.clone(),
     };
     job.payload.wish().write(&mut message.metadata);
+    let fired = FiredJob {
+        name: match job.name.as_str() {
+            "" => job.id.to_string(),
+            name => name.to_owned(),
+        },
+        at: now.with_timezone(&zone).fixed_offset(),
+    };
+    fired.write(&mut message.metadata);
     message
 }

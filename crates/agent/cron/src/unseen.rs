@@ -8,7 +8,7 @@ use std::io;
 
 use chrono::{DateTime, Utc};
 use nanobot_disk::{Access, Disk as _, Durability, FileDraft, LocalDisk, NewFolders, replace_file};
-use nanobot_types::{JobId, MessageId, TraceId};
+use nanobot_types::{FiredJob, JobId, MessageId, TraceId};
 use serde::{Deserialize, Serialize};
 
 use crate::{CronError, JobStore};
@@ -29,6 +29,9 @@ pub struct UnseenResult {
     pub at: DateTime<Utc>,
     /// The text, in Markdown.
     pub text: String,
+    /// The run that it comes from; `None` in a result that an older program kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<FiredJob>,
 }
 
 /// Returns the id of the message of a run.
@@ -39,10 +42,16 @@ pub(crate) fn message_id(job: &JobId, at: i64) -> MessageId {
 /// Returns the job whose message began a turn; `None` for other turns.
 #[must_use]
 pub fn job_of_turn(turn: &TraceId) -> Option<JobId> {
+    run_of_turn(turn).map(|(job, _)| job)
+}
+
+/// Returns the job whose message began a turn, and the due time of the run; `None` for other turns.
+#[must_use]
+pub fn run_of_turn(turn: &TraceId) -> Option<(JobId, DateTime<Utc>)> {
     let (_, message) = turn.as_str().rsplit_once('/')?;
     let (job, at) = message.strip_prefix(PREFIX)?.rsplit_once('-')?;
-    at.parse::<i64>().ok()?;
-    Some(job.into())
+    let at = DateTime::from_timestamp_millis(at.parse().ok()?);
+    Some((job.into(), at.unwrap_or_default()))
 }
 
 impl JobStore {
@@ -54,7 +63,7 @@ impl JobStore {
         let text = result.text.chars().take(MAX_CHARS).collect();
         let result = UnseenResult {
             text,
-            at: result.at,
+            ..result.clone()
         };
         self.edit_unseen(|results| {
             results.push(result);
@@ -124,7 +133,24 @@ mod tests {
         UnseenResult {
             at: DateTime::UNIX_EPOCH,
             text: text.to_owned(),
+            job: Some(FiredJob {
+                name: "喝水".to_owned(),
+                at: DateTime::UNIX_EPOCH.fixed_offset(),
+            }),
         }
+    }
+
+    #[test]
+    fn result_of_an_older_program_is_read() {
+        let home = tempfile::tempdir().unwrap();
+        let store = JobStore::new(home.path().join("jobs.json"));
+        let kept = r#"[{"at":"1970-01-01T00:00:00Z","text":"x"}]"#;
+        std::fs::write(store.sibling("unseen"), kept).unwrap();
+        let expected = UnseenResult {
+            job: None,
+            ..result("x")
+        };
+        assert_eq!(store.take_unseen().unwrap(), [expected]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::socket::{Stream, connect};
 use crate::terminals::terminal_message;
 use crate::{
     ChannelState, ControlError, ControlRequest, ControlResponse, GatewayInfo, SessionEditError,
-    SessionEditor, TerminalEvent, UndoneExchange,
+    SessionEditor, SubagentName, TerminalEvent, UndoneExchange,
 };
 
 /// Timeout for the handshake. The caller decides what a timeout means: a gateway that owns the
@@ -112,7 +112,8 @@ impl ControlClient {
         })
     }
 
-    /// Joins one of the gateway's sessions and receives its events from the beginning. A gateway
+    /// Joins one of the gateway's sessions and receives its events from the beginning, with the
+    /// messages of other terminals. A gateway
     /// that is too old for this sends them after the first message.
     ///
     /// # Errors
@@ -128,6 +129,7 @@ impl ControlClient {
             let mut conversation = self.converse(session.clone()).await?;
             let request = ControlRequest::Watch {
                 session: session.clone(),
+                messages: true,
             };
             let connection = &mut conversation.connection;
             connection.send_request(&request).await?;
@@ -156,6 +158,22 @@ impl ControlClient {
         connection.send_request(&ControlRequest::Channels).await?;
         match connection.next().await? {
             ControlResponse::Channels { channels } => Ok(channels),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Returns the unfinished subagents of a session, in the order of arrival.
+    ///
+    /// # Errors
+    /// Returns [`ControlError::Broken`], also if the gateway is too old to support the request.
+    pub async fn subagents(&self, session: &str) -> Result<Vec<SubagentName>, ControlError> {
+        let mut connection = ControlConnection::open(&self.path).await?;
+        let session = session.to_owned();
+        connection
+            .send_request(&ControlRequest::Subagents { session })
+            .await?;
+        match connection.next().await? {
+            ControlResponse::Subagents { subagents } => Ok(subagents),
             other => Err(unexpected(&other)),
         }
     }
@@ -497,6 +515,7 @@ impl ControlConversation {
                     text: why,
                     streamed: false,
                     ok: false,
+                    job: None,
                 };
                 Ok(ConversationEvent::Event {
                     event,

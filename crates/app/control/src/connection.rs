@@ -164,6 +164,11 @@ impl PeerConnection {
                 .await
                 .map_or_else(ControlResponse::NotCut, ControlResponse::Undone),
             ControlRequest::SessionRedo { session } => edited(editor.redo(&session).await),
+            ControlRequest::Subagents { session } => {
+                let key = terminal_message(&session, "", None).session_key();
+                let subagents = self.shared.parts.subagents.of_session(&key);
+                ControlResponse::Subagents { subagents }
+            }
             ControlRequest::Channels => ControlResponse::Channels {
                 channels: self.shared.parts.channels.states(),
             },
@@ -199,7 +204,7 @@ impl PeerConnection {
                 }
                 Err(error) => refused(&error),
             },
-            ControlRequest::Watch { session } => match self.watch(session) {
+            ControlRequest::Watch { session, messages } => match self.watch(session, messages) {
                 Ok(()) => ControlResponse::Done,
                 Err(error) => refused(&error),
             },
@@ -247,7 +252,9 @@ impl PeerConnection {
         if self.shared.closing.is_cancelled() {
             return Err(BusError::Closed);
         }
-        self.subscribe(session);
+        self.subscribe(session, false);
+        // Before the message is processed, so that it precedes its reply.
+        self.shared.terminals.show_message(self.number, &message);
         self.shared.parts.bus.publish_inbound(message).await?;
         if let Some(active) = &mut self.active {
             active.has_sent = true;
@@ -256,16 +263,16 @@ impl PeerConnection {
         Ok(())
     }
 
-    fn watch(&mut self, session: String) -> Result<(), SessionNameError> {
+    fn watch(&mut self, session: String, messages: bool) -> Result<(), SessionNameError> {
         if session.is_empty() || session.len() > MAX_SESSION_NAME {
             return Err(SessionNameError);
         }
-        self.subscribe(session);
+        self.subscribe(session, messages);
         Ok(())
     }
 
     /// Subscribes this connection to a session, unless it is already.
-    fn subscribe(&mut self, session: String) {
+    fn subscribe(&mut self, session: String, takes_messages: bool) {
         let is_subscribed = self
             .active
             .as_ref()
@@ -274,7 +281,8 @@ impl PeerConnection {
             return;
         }
         let (sender, answers) = mpsc::channel(QUEUE_CAPACITY);
-        self.shared.terminals.watch(self.number, &session, sender);
+        let terminals = &self.shared.terminals;
+        terminals.watch(self.number, &session, takes_messages, sender);
         self.active = Some(ActiveSession {
             session,
             has_sent: false,

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 use nanobot_bus::{EntryState, LedgerEntry, LedgerFilter, Queue};
 use nanobot_types::{
-    ChannelName, ChatId, MessageId, OutboundKind, OutboundMessage, Timestamp, TraceId, TurnActivity,
+    ChannelName, ChatId, FiredJob, MessageId, OutboundKind, OutboundMessage, Timestamp, TraceId,
+    TurnActivity,
 };
 use serde::{Deserialize, Serialize};
 
@@ -127,12 +128,20 @@ pub enum ControlRequest {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         media: Vec<PathBuf>,
     },
+    /// Lists the unfinished subagents of a session: [`ControlResponse::Subagents`].
+    Subagents {
+        /// The session, named as in [`ControlRequest::Say`].
+        session: String,
+    },
     /// Subscribes this connection to the events of a session without sending anything:
     /// [`ControlResponse::Done`], then the events. The session need not exist. It replaces an
     /// earlier session of this connection.
     Watch {
         /// The session, named as in [`ControlRequest::Say`], of at most 1,024 bytes.
         session: String,
+        /// `true` to receive the messages of other terminals as well ([`TerminalEvent::Said`]).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        messages: bool,
     },
 }
 
@@ -146,6 +155,11 @@ pub enum ControlResponse {
     Channels {
         /// All channels, sorted by name.
         channels: Vec<ChannelState>,
+    },
+    /// The unfinished subagents of a session.
+    Subagents {
+        /// The subagents, in the order of arrival.
+        subagents: Vec<SubagentName>,
     },
     /// A ledger entry.
     Entry(Box<LedgerEntry>),
@@ -190,6 +204,15 @@ pub enum ControlResponse {
     /// A turn of that session has finished. Its own reply may still follow. There is none if the
     /// turn replied with a message of its own (an event at another position than 0).
     TurnFinished,
+}
+
+/// An unfinished subagent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubagentName {
+    /// Its id.
+    pub id: String,
+    /// Its label.
+    pub label: String,
 }
 
 /// A gateway's description of itself.
@@ -243,12 +266,41 @@ pub enum TerminalEvent {
         streamed: bool,
         /// `true` for a reply, `false` for the report of a failure.
         ok: bool,
+        /// The run of a job that it is the result of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job: Option<FiredJob>,
     },
+    /// A message from another terminal in the same session. Only a terminal that asks for them
+    /// receives them ([`ControlRequest::Watch`]).
+    Said {
+        /// The beginning of the text.
+        text: String,
+        /// Number of attached files.
+        #[serde(default)]
+        files: usize,
+    },
+}
+
+/// Maximum length of [`TerminalEvent::Said::text`], in characters.
+pub(crate) const MAX_SAID: usize = 1_000;
+
+impl TerminalEvent {
+    /// Returns the event that shows a message to the other terminals of its session. A text that is
+    /// too long ends with `…`.
+    #[must_use]
+    pub fn said(text: &str, files: usize) -> Self {
+        let text = match text.char_indices().nth(MAX_SAID) {
+            Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+            None => text.to_owned(),
+        };
+        Self::Said { text, files }
+    }
 }
 
 impl From<OutboundMessage> for TerminalEvent {
     fn from(message: OutboundMessage) -> Self {
         let text = message.content;
+        let job = FiredJob::of(&message.metadata);
         match message.kind {
             OutboundKind::Delta { .. } => Self::Delta(text),
             OutboundKind::StreamEnd { resuming, .. } => Self::StreamEnd { resuming },
@@ -265,11 +317,13 @@ impl From<OutboundMessage> for TerminalEvent {
                 text,
                 streamed: message.completes.is_some(),
                 ok: true,
+                job,
             },
             OutboundKind::Notice => Self::Reply {
                 text,
                 streamed: false,
                 ok: false,
+                job,
             },
         }
     }
@@ -317,9 +371,23 @@ mod tests {
                 },
             ),
             (
+                r#"{"request":"subagents","session":"cli:a"}"#,
+                ControlRequest::Subagents {
+                    session: "cli:a".to_owned(),
+                },
+            ),
+            (
                 r#"{"request":"watch","session":"notes"}"#,
                 ControlRequest::Watch {
                     session: "notes".to_owned(),
+                    messages: false,
+                },
+            ),
+            (
+                r#"{"request":"watch","session":"notes","messages":true}"#,
+                ControlRequest::Watch {
+                    session: "notes".to_owned(),
+                    messages: true,
                 },
             ),
             (
@@ -401,5 +469,41 @@ mod tests {
         };
         let line = r#"{"answer":"event","turn":"cli/direct/7","position":2,"event":{"event":"delta","data":"a"}}"#;
         assert_eq!(serde_json::to_string(&event).unwrap(), line);
+    }
+
+    #[test]
+    fn reply_of_an_older_gateway_is_of_no_job() {
+        let line = r#"{"event":"reply","data":{"text":"a","streamed":false,"ok":true}}"#;
+        let mut reply = TerminalEvent::Reply {
+            text: "a".to_owned(),
+            streamed: false,
+            ok: true,
+            job: None,
+        };
+        assert_eq!(serde_json::from_str::<TerminalEvent>(line).unwrap(), reply);
+        assert_eq!(serde_json::to_string(&reply).unwrap(), line);
+        if let TerminalEvent::Reply { job, .. } = &mut reply {
+            *job = Some(FiredJob {
+                name: "喝水".to_owned(),
+                at: "2026-11-25T08:00:00+01:00".parse().unwrap(),
+            });
+        }
+        let line = serde_json::to_string(&reply).unwrap();
+        assert_eq!(serde_json::from_str::<TerminalEvent>(&line).unwrap(), reply);
+    }
+
+    #[test]
+    fn long_message_of_another_terminal_is_shortened() {
+        for (length, expected) in [
+            (MAX_SAID, "好".repeat(MAX_SAID)),
+            (MAX_SAID + 1, "好".repeat(MAX_SAID) + "…"),
+        ] {
+            let said = TerminalEvent::said(&"好".repeat(length), 2);
+            let expected = TerminalEvent::Said {
+                text: expected,
+                files: 2,
+            };
+            assert_eq!(said, expected, "{length}");
+        }
     }
 }

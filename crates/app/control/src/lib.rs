@@ -32,8 +32,10 @@ pub const SOCKET: &str = "gateway.sock";
 pub use channels::{ChannelState, Channels};
 pub use client::{ControlClient, ControlConversation, ConversationEvent, PreparedMessage};
 pub use error::ControlError;
-pub use frame::{ControlRequest, ControlResponse, GatewayInfo, REQUEST_LIMIT, TerminalEvent};
-pub use parts::{ControlParts, ShutdownTokens, UnseenReplies};
+pub use frame::{
+    ControlRequest, ControlResponse, GatewayInfo, REQUEST_LIMIT, SubagentName, TerminalEvent,
+};
+pub use parts::{ControlParts, ShutdownTokens, SubagentNames, UnseenReplies};
 pub use server::{ControlServer, RunningControl};
 pub use session_editor::{SessionEditError, SessionEditor, UndoneExchange};
 pub use terminals::{TERMINAL_CHANNEL, terminal_message};

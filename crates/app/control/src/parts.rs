@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_bus::{Bus, EventFeed, Ledger};
-use nanobot_types::OutboundMessage;
+use nanobot_types::{OutboundMessage, SessionKey};
 use tokio_util::sync::CancellationToken;
 
 use crate::terminals::Terminals;
-use crate::{Channels, GatewayInfo, SessionEditor};
+use crate::{Channels, GatewayInfo, SessionEditor, SubagentName};
 
 /// Services that requests use.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct ControlParts {
     pub channels: Arc<dyn Channels>,
     /// Changes conversations.
     pub session_editor: Arc<dyn SessionEditor>,
+    /// Lists subagents.
+    pub subagents: Arc<dyn SubagentNames>,
     /// Reports the ends of turns.
     pub events: EventFeed,
     /// Tokens to stop or restart the gateway.
@@ -40,6 +42,12 @@ pub trait UnseenReplies: Send + Sync + std::fmt::Debug {
     /// Returns `true` if the reply is kept for the next terminal; otherwise it is in its session
     /// only.
     async fn keep(&self, message: &OutboundMessage) -> bool;
+}
+
+/// Lists subagents.
+pub trait SubagentNames: Send + Sync + std::fmt::Debug {
+    /// Returns the unfinished subagents of a session, in the order of arrival.
+    fn of_session(&self, session: &SessionKey) -> Vec<SubagentName>;
 }
 
 /// Tokens that end a gateway.

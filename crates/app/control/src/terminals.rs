@@ -11,13 +11,13 @@ use std::sync::{Mutex, PoisonError};
 
 use nanobot_bus::{Delivery, SettleOutcome, Subscription};
 use nanobot_types::{
-    ChatId, ChatKind, Event, InboundMessage, MessageId, OutboundMessage, SessionKey,
+    ChatId, ChatKind, Event, InboundMessage, MessageId, OutboundMessage, OutboundSlot, SessionKey,
 };
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::{ControlResponse, UnseenReplies};
+use crate::{ControlResponse, TerminalEvent, UnseenReplies};
 
 /// Name of the terminals' channel.
 pub use nanobot_types::TERMINAL_CHANNEL;
@@ -54,6 +54,8 @@ pub(crate) struct Terminals {
 struct Watcher {
     chat: ChatId,
     session: SessionKey,
+    /// `true` if it shows the messages of other terminals.
+    takes_messages: bool,
     answers: mpsc::Sender<ControlResponse>,
 }
 
@@ -68,12 +70,14 @@ impl Terminals {
         &self,
         connection: u64,
         session: &str,
+        takes_messages: bool,
         answers: mpsc::Sender<ControlResponse>,
     ) {
         let message = terminal_message(session, "", None);
         let watcher = Watcher {
             session: message.session_key(),
             chat: message.chat_id,
+            takes_messages,
             answers,
         };
         self.lock().insert(connection, watcher);
@@ -109,13 +113,26 @@ impl Terminals {
                 },
                 event = events.recv(), if has_events => match event {
                     Ok(Event::TurnFinished { session, .. }) => {
-                        self.broadcast(|watcher| watcher.session == session, &ControlResponse::TurnFinished);
+                        self.broadcast(|_, watcher| watcher.session == session, &ControlResponse::TurnFinished);
                     }
                     Ok(_) | Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => has_events = false,
                 },
             }
         }
+    }
+
+    /// Shows a message that a connection sends to the other terminals of its session.
+    pub(crate) fn show_message(&self, connection: u64, message: &InboundMessage) {
+        let answer = ControlResponse::Event {
+            turn: Some(message.turn_id()),
+            position: OutboundSlot::Reply.position(),
+            event: TerminalEvent::said(&message.content, message.media.len()),
+        };
+        let is_other = |other: u64, watcher: &Watcher| {
+            other != connection && watcher.takes_messages && watcher.chat == message.chat_id
+        };
+        self.broadcast(is_other, &answer);
     }
 
     async fn forward(&self, delivery: Delivery<OutboundMessage>, unseen: &dyn UnseenReplies) {
@@ -125,7 +142,7 @@ impl Terminals {
             position: message.key.position,
             event: message.clone().into(),
         };
-        let outcome = match self.broadcast(|watcher| watcher.chat == message.chat_id, &answer) {
+        let outcome = match self.broadcast(|_, watcher| watcher.chat == message.chat_id, &answer) {
             0 if unseen.keep(message).await => SettleOutcome::Ack,
             0 => SettleOutcome::Discard(
                 "this terminal is closed; the session contains the conversation".to_owned(),
@@ -139,10 +156,14 @@ impl Terminals {
 
     /// Sends `answer` to all matching watchers and returns their number. A watcher whose queue is
     /// full is removed, because it must not block the others.
-    fn broadcast(&self, matches: impl Fn(&Watcher) -> bool, answer: &ControlResponse) -> usize {
+    fn broadcast(
+        &self,
+        matches: impl Fn(u64, &Watcher) -> bool,
+        answer: &ControlResponse,
+    ) -> usize {
         let mut reached: usize = 0;
-        self.lock().retain(|_, watcher| {
-            if !matches(watcher) {
+        self.lock().retain(|connection, watcher| {
+            if !matches(*connection, watcher) {
                 return true;
             }
             let reads = watcher.answers.try_send(answer.clone()).is_ok();

@@ -14,9 +14,11 @@ use nanobot_bus::{
 use nanobot_control::{
     ChannelState, Channels, ControlClient, ControlConversation, ControlError, ControlParts,
     ControlServer, ConversationEvent, GatewayInfo, SessionEditError, SessionEditor, ShutdownTokens,
-    TerminalEvent, UndoneExchange, UnseenReplies,
+    SubagentName, SubagentNames, TerminalEvent, UndoneExchange, UnseenReplies,
 };
-use nanobot_types::{Event, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, StreamId};
+use nanobot_types::{
+    Event, InboundMessage, OutboundKey, OutboundKind, OutboundMessage, SessionKey, StreamId,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
@@ -120,6 +122,23 @@ impl Channels for TwoChannels {
     }
 }
 
+/// One subagent of the session `cli:a`.
+#[derive(Debug)]
+struct OneSubagent;
+
+impl SubagentNames for OneSubagent {
+    fn of_session(&self, session: &SessionKey) -> Vec<SubagentName> {
+        let one = SubagentName {
+            id: "0f".to_owned(),
+            label: "数 zahl".to_owned(),
+        };
+        (session.as_str() == "cli:a")
+            .then_some(one)
+            .into_iter()
+            .collect()
+    }
+}
+
 /// A folder with a short path, for the sockets that these tests create and connect to directly.
 fn short_folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/tmp")
@@ -163,6 +182,7 @@ impl Gateway {
             ledger: Arc::new(bus.clone()),
             channels: Arc::new(TwoChannels),
             session_editor: Arc::new(Scissors),
+            subagents: Arc::new(OneSubagent),
             events: events.clone(),
             ending: ending.clone(),
             about: about(),
@@ -254,6 +274,7 @@ fn whole(text: &str) -> TerminalEvent {
         text: text.to_owned(),
         streamed: false,
         ok: true,
+        job: None,
     }
 }
 
@@ -339,6 +360,7 @@ async fn conversation_receives_only_events_of_its_session() {
         text: "no".to_owned(),
         streamed: false,
         ok: false,
+        job: None,
     };
     assert_eq!(next(&mut there).await, shown(refusal, true));
     gateway.events.send(Event::TurnFinished {
@@ -353,6 +375,7 @@ async fn conversation_receives_only_events_of_its_session() {
         text: "the bus is closed".to_owned(),
         streamed: false,
         ok: false,
+        job: None,
     };
     assert_eq!(next(&mut here).await, shown(closed, true));
     gateway.stop().await;
@@ -724,16 +747,37 @@ async fn watching_conversation_receives_events_without_sending() {
     let client = gateway.client().await;
     let mut watching = client.watch("notes").await.unwrap();
     let mut elsewhere = client.watch("cli:elsewhere").await.unwrap();
-    let asking = say(&client, "cli:notes", "hello").await;
+    let mut asking = say(&client, "cli:notes", "hello").await;
     let asked = gateway.heard().await;
     let answer = reply(&asked, 0, OutboundKind::Final, "Hello.");
     gateway.bus.publish_outbound(answer.clone()).await.unwrap();
     let expected = ConversationEvent::Event {
         event: whole("Hello."),
         is_answer: true,
+        key: Some(answer.key.clone()),
+    };
+    let said = ConversationEvent::Event {
+        event: TerminalEvent::said("hello", 0),
+        is_answer: false,
         key: Some(answer.key),
     };
+    assert_eq!(watching.next().await.unwrap(), said);
     assert_eq!(watching.next().await.unwrap(), expected);
+    // A message is not shown to its sender, and not to a client that does not watch.
+    assert_eq!(asking.next().await.unwrap(), expected);
+    watching.send("and then?").await.unwrap();
+    gateway.heard().await;
+    gateway
+        .bus
+        .publish_outbound(reply(&asked, 1, OutboundKind::Final, "Later."))
+        .await
+        .unwrap();
+    for terminal in [&mut asking, &mut watching] {
+        let ConversationEvent::Event { event, .. } = terminal.next().await.unwrap() else {
+            panic!("no event");
+        };
+        assert_eq!(event, whole("Later."));
+    }
 
     // The turn of a client that leaves goes on for a client that watches, and leaving stops nothing.
     drop(asking);
@@ -742,6 +786,16 @@ async fn watching_conversation_receives_events_without_sending() {
     assert_eq!(gateway.heard().await.content, "and here?");
     drop(elsewhere);
     assert_eq!(gateway.heard().await.content, "/stop");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn subagents_of_a_session_are_listed() {
+    let gateway = Gateway::start().await;
+    let client = gateway.client().await;
+    let found = client.subagents("a").await.unwrap();
+    assert_eq!(found.first().map(|found| found.id.as_str()), Some("0f"));
+    assert_eq!(client.subagents("telegram:7").await.unwrap(), []);
     gateway.stop().await;
 }
 

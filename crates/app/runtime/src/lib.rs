@@ -61,8 +61,8 @@ pub use operator::channel_test::{ChannelTest, TestOutcome};
 pub use operator::config_edit::{EffectTime, check_edit};
 pub use operator::conversations::{
     ConversationFilter, ConversationName, ConversationNameError, ConversationSummary,
-    ShownExchange, check_conversation_name, conversation_keys, conversations, last_exchange,
-    last_reply,
+    ShownExchange, check_conversation_name, conversation_keys, conversations,
+    deleted_conversation_keys, last_exchange, last_reply,
 };
 pub use operator::doctor;
 pub use operator::inbox::Inbox;

@@ -31,8 +31,37 @@ pub enum TurnActivity {
         elapsed_ms: u64,
         /// The beginning of the result, with secrets redacted.
         output: String,
+        /// Length of the whole result in bytes; 0 if it is unknown.
+        #[serde(default)]
+        output_bytes: u64,
+        /// Path of the file that keeps the whole result, if it was too long for a prompt.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept_in: Option<String>,
         /// What the tool changed in a file, as a unified diff.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         change: Option<String>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn step_of_an_older_program_is_read() {
+        let line =
+            r#"{"activity":"tool_finished","call":"a","success":true,"elapsed_ms":5,"output":"x"}"#;
+        let step = TurnActivity::ToolFinished {
+            call: "a".to_owned(),
+            success: true,
+            elapsed_ms: 5,
+            output: "x".to_owned(),
+            output_bytes: 0,
+            kept_in: None,
+            change: None,
+        };
+        assert_eq!(serde_json::from_str::<TurnActivity>(line).unwrap(), step);
+        let line = r#"{"activity":"tool_finished","call":"a","success":true,"elapsed_ms":5,"output":"x","output_bytes":0}"#;
+        assert_eq!(serde_json::to_string(&step).unwrap(), line);
+    }
 }

@@ -43,7 +43,7 @@ pub use message::{
     Button, ChatKind, DeliveryContext, InboundMessage, MediaRef, OutboundKey, OutboundKind,
     OutboundMessage,
 };
-pub use origin::{DeliveryWish, HEARTBEAT_SESSION, Origin, SessionKind};
+pub use origin::{DeliveryWish, FiredJob, HEARTBEAT_SESSION, Origin, SessionKind};
 pub use response::{FinishReason, LlmResponse, Usage};
 pub use slot::{NoticeKind, OutboundSlot};
 pub use tool::{

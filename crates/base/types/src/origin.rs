@@ -1,11 +1,12 @@
-//! Origins of messages and sessions, and the delivery wish of messages that no person wrote.
+//! Origins of messages and sessions, the delivery wish of messages that no person wrote, and the
+//! heading of a job's result.
 //!
 //! Decision: the keys and values by which origins are recognised are written and read here only.
 //! They are stored in ledgers and session files, so they never change.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{InboundMessage, JobId, Map, SessionKey, TERMINAL_CHANNEL};
+use crate::{InboundMessage, JobId, Map, SessionKey, TERMINAL_CHANNEL, Timestamp};
 
 /// Origin of an inbound message: a person, or the assistant itself.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -120,6 +121,32 @@ impl DeliveryWish {
     }
 }
 
+/// A run of a job, for the heading of its result at a terminal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FiredJob {
+    /// Display name of the job, or its id if it has none; empty if it is unknown.
+    pub name: String,
+    /// Time at which it fired, in the time zone of the assistant.
+    pub at: Timestamp,
+}
+
+impl FiredJob {
+    /// Metadata key of a run.
+    const KEY: &str = "fired_job";
+
+    /// Returns the run that a message belongs to, from the metadata of the message.
+    #[must_use]
+    pub fn of(metadata: &Map) -> Option<Self> {
+        Self::deserialize(metadata.get(Self::KEY)?).ok()
+    }
+
+    /// Writes the run into the metadata of its message. Replies carry the same metadata.
+    pub fn write(&self, metadata: &mut Map) {
+        let run = serde_json::json!({"name": self.name, "at": self.at});
+        metadata.insert(Self::KEY.to_owned(), run);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -195,5 +222,21 @@ mod tests {
         };
         assert_eq!(DeliveryWish::of(&heartbeat("cli")), DeliveryWish::Silent);
         assert_eq!(DeliveryWish::of(&heartbeat("telegram")), DeliveryWish::Send);
+    }
+
+    #[test]
+    fn run_of_a_job_is_in_the_metadata_of_its_message() {
+        let run = FiredJob {
+            name: "喝水 💧".to_owned(),
+            at: "2026-11-25T08:00:00+01:00".parse().unwrap(),
+        };
+        let mut metadata = Map::new();
+        run.write(&mut metadata);
+        let spelling = json!({"name": "喝水 💧", "at": "2026-11-25T08:00:00+01:00"});
+        assert_eq!(metadata.get("fired_job"), Some(&spelling));
+        assert_eq!(FiredJob::of(&metadata), Some(run));
+        metadata.insert("fired_job".to_owned(), json!(7));
+        assert_eq!(FiredJob::of(&metadata), None);
+        assert_eq!(FiredJob::of(&Map::new()), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Runs the tool calls of one answer and turns their results into text.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::hint::call_hint;
-use super::result_file::ResultFiles;
+use super::result_file::{ResultFiles, ShortResult};
 use super::{TurnFacts, TurnOptions};
 use crate::{Observer, Signal};
 
@@ -37,6 +38,15 @@ pub(super) struct CallOutput {
     pub(super) media: Vec<MediaRef>,
     /// `true` if the turn ends with it.
     pub(super) is_fatal: bool,
+}
+
+/// The whole of a result that was shown in part.
+#[derive(Debug, Default)]
+struct WholeResult {
+    /// Its length; 0 if the result is no excerpt.
+    bytes: usize,
+    /// The file that keeps it.
+    kept_in: Option<PathBuf>,
 }
 
 /// The context in which the calls of one answer run.
@@ -90,15 +100,23 @@ impl CallStep<'_> {
                 result = self.run_once(place, call).await;
             }
         }
-        self.report(self.finished(hint, &result, started.elapsed()));
+        let elapsed = started.elapsed();
         if !result.success && may_run_again && self.cancel.is_cancelled() {
+            let whole = WholeResult::default();
+            self.report(self.finished(hint, &result, elapsed, whole));
             return None;
         }
         let is_fatal = result.severity == Some(Severity::Fatal);
         let pictures = std::mem::take(&mut result.pictures);
+        let media = self.results.keep_pictures(call, pictures).await;
+        let whole = result.whole.take();
+        let bytes = whole.as_ref().map_or(0, |whole| whole.text.len());
+        let ShortResult { text, kept_in } = self.text_of(call, &result, whole).await;
+        let whole = WholeResult { bytes, kept_in };
+        self.report(self.finished(hint, &result, elapsed, whole));
         Some(CallOutput {
-            media: self.results.keep_pictures(call, pictures).await,
-            text: self.text_of(call, result).await,
+            text,
+            media,
             is_fatal,
         })
     }
@@ -107,15 +125,24 @@ impl CallStep<'_> {
         self.observer.signal(Signal::Activity(step));
     }
 
-    fn finished(&self, call: String, result: &ToolResult, elapsed: Duration) -> TurnActivity {
+    fn finished(
+        &self,
+        call: String,
+        result: &ToolResult,
+        elapsed: Duration,
+        whole: WholeResult,
+    ) -> TurnActivity {
         // Redact before cutting: half a secret would not be recognised.
         let output = self.secrets.redact(&result.output);
+        let output_bytes = whole.bytes.max(output.len());
         let change = result.change.as_deref();
         TurnActivity::ToolFinished {
             call,
             success: result.success,
             elapsed_ms: milliseconds(elapsed),
             output: output.chars().take(MAX_ACTIVITY_OUTPUT).collect(),
+            output_bytes: u64::try_from(output_bytes).unwrap_or(u64::MAX),
+            kept_in: whole.kept_in.map(|file| file.display().to_string()),
             change: change.map(|change| self.secrets.redact(change).into_owned()),
         }
     }
@@ -175,7 +202,12 @@ impl CallStep<'_> {
         }
     }
 
-    async fn text_of(&self, call: &ToolCall, result: ToolResult) -> String {
+    async fn text_of(
+        &self,
+        call: &ToolCall,
+        result: &ToolResult,
+        whole: Option<WholeText>,
+    ) -> ShortResult {
         let mut text = String::new();
         if self.options.include_severity
             && let Some(severity) = result.severity
@@ -188,12 +220,12 @@ impl CallStep<'_> {
             text.push_str(remedy);
         }
         if text.trim().is_empty() {
-            return "(no output)".to_owned();
+            return "(no output)".to_owned().into();
         }
         // Redact before the text is cut, stored or recorded: half a secret would not be recognised.
         let text = self.secrets.redact(&text).into_owned();
         let limit = self.options.max_result_chars;
-        let mut text = match result.whole {
+        let mut short = match whole {
             Some(whole) => {
                 self.results
                     .shorten_excerpt(call, text, self.redacted(whole), limit)
@@ -202,11 +234,11 @@ impl CallStep<'_> {
             None => self.results.shorten(call, text, limit).await,
         };
         if result.severity == Some(Severity::Fatal) {
-            text.push_str(FATAL_NOTE);
+            short.text.push_str(FATAL_NOTE);
         } else if result.should_retry && !result.success {
-            text.push_str(RETRY_NOTE);
+            short.text.push_str(RETRY_NOTE);
         }
-        text
+        short
     }
 }
 

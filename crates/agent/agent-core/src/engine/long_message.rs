@@ -90,7 +90,7 @@ fn store_message(prefix: &Path, whole: &WholeText) -> io::Result<String> {
     let WholeText { text, shown, .. } = whole;
     let paged = PagedText::new(text, *shown, line_width(*shown), MAX_KEPT);
     if paged.is_cut {
-        return store(prefix, "message", whole, *shown, MAX_KEPT);
+        return Ok(store(prefix, "message", whole, *shown, MAX_KEPT)?.note);
     }
     let sent = write_text(prefix, "", text)?;
     let lines = match paged.is_broken {

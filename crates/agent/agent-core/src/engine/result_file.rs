@@ -41,6 +41,32 @@ pub fn is_result_file(path: &Path) -> bool {
     extension == "txt" || is_picture() || name.starts_with(DRAFT_PREFIX)
 }
 
+/// A result as a prompt shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ShortResult {
+    /// The text, with a note about the rest.
+    pub(crate) text: String,
+    /// The file that keeps it whole, if it was too long.
+    pub(crate) kept_in: Option<PathBuf>,
+}
+
+impl From<String> for ShortResult {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            kept_in: None,
+        }
+    }
+}
+
+/// The file of a stored text, and the note about it.
+pub(super) struct StoredNote {
+    /// The note that says where it is and how to continue reading.
+    pub(super) note: String,
+    /// The file.
+    pub(super) file: PathBuf,
+}
+
 /// Cuts results, and keeps them whole in a folder if it has one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResultFiles {
@@ -50,13 +76,13 @@ pub(crate) struct ResultFiles {
 
 impl ResultFiles {
     /// Shortens a result to at most `limit` characters plus a note about the rest.
-    pub(crate) async fn shorten(&self, call: &ToolCall, text: String, limit: usize) -> String {
+    pub(crate) async fn shorten(&self, call: &ToolCall, text: String, limit: usize) -> ShortResult {
         let Some(mut head) = beginning(&text, limit) else {
-            return text;
+            return text.into();
         };
         if call.name.as_str() == READ_FILE {
             let note = read_on(&head);
-            return format!("{head}{CUT}{note}");
+            return format!("{head}{CUT}{note}").into();
         }
         head.push_str(CUT);
         let whole = WholeText {
@@ -74,7 +100,7 @@ impl ResultFiles {
         text: String,
         whole: WholeText,
         limit: usize,
-    ) -> String {
+    ) -> ShortResult {
         let Some(head) = beginning(&text, limit) else {
             return self.with_note(call, text, whole, limit).await;
         };
@@ -124,9 +150,9 @@ impl ResultFiles {
         mut text: String,
         whole: WholeText,
         limit: usize,
-    ) -> String {
+    ) -> ShortResult {
         let Some(folder) = self.folder.clone() else {
-            return text;
+            return text.into();
         };
         let prefix = folder.join(file_prefix(call));
         let stored = tokio::task::spawn_blocking(move || {
@@ -134,12 +160,18 @@ impl ResultFiles {
         })
         .await;
         match stored.unwrap_or_else(|error| Err(io::Error::other(error))) {
-            Ok(note) => text.push_str(&note),
+            Ok(StoredNote { note, file }) => {
+                text.push_str(&note);
+                ShortResult {
+                    text,
+                    kept_in: Some(file),
+                }
+            }
             Err(error) => {
                 tracing::warn!(tool = %call.name, %error, "could not store a long result");
+                text.into()
             }
         }
-        text
     }
 }
 
@@ -191,15 +223,14 @@ fn read_on(head: &str) -> String {
 }
 
 /// Writes at most `most` bytes of a text, in lines that `read_file` can page through, to a file
-/// whose name begins with `prefix`. Returns the note that says where it is and how to continue
-/// reading; `noun` is the word for the text.
+/// whose name begins with `prefix`. `noun` is the word for the text in the note.
 pub(super) fn store(
     prefix: &Path,
     noun: &str,
     whole: &WholeText,
     limit: usize,
     most: usize,
-) -> io::Result<String> {
+) -> io::Result<StoredNote> {
     let mut paged = PagedText::new(&whole.text, whole.shown, line_width(limit), most);
     let characters = paged.text.chars().count();
     if paged.is_cut {
@@ -212,7 +243,8 @@ pub(super) fn store(
         characters,
         is_whole: whole.is_complete && !paged.is_cut,
     };
-    Ok(stored.note(&paged, limit))
+    let note = stored.note(&paged, limit);
+    Ok(StoredNote { note, file })
 }
 
 /// Returns the width of a line in a file for readers that show `limit` characters at a time.
@@ -322,7 +354,7 @@ mod tests {
         };
         let call = ToolCall::new("1", "exec", "{}");
         let text: String = (1..=1000).map(|line| format!("line {line} 很\n")).collect();
-        let cut = files.shorten(&call, text.clone(), 200).await;
+        let cut = files.shorten(&call, text.clone(), 200).await.text;
         assert!(
             cut.starts_with("line 1 很\n")
                 && cut.contains("\n... (truncated)\n\n[The whole result has "),
@@ -338,7 +370,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(path).unwrap(), text);
         assert!(cut.contains(", offset=21 and limit="), "{cut}");
         assert_eq!(
-            files.shorten(&call, text, 200).await,
+            files.shorten(&call, text, 200).await.text,
             cut,
             "the same again is the same text"
         );
@@ -348,7 +380,10 @@ mod tests {
                 .count(),
             1
         );
-        assert_eq!(files.shorten(&call, "short".to_owned(), 200).await, "short");
+        assert_eq!(
+            files.shorten(&call, "short".to_owned(), 200).await.text,
+            "short"
+        );
     }
 
     #[tokio::test]
@@ -360,7 +395,7 @@ mod tests {
         let text: String = (1..=100)
             .map(|line| format!("{line}| text of it\n"))
             .collect();
-        let cut = files.shorten(&call, text, 100).await;
+        let cut = files.shorten(&call, text, 100).await.text;
         assert!(
             cut.ends_with("(Cut after line 7. Use offset=8 and a smaller limit to continue.)"),
             "{cut}"
@@ -389,7 +424,8 @@ mod tests {
                 whole.clone(),
                 200,
             )
-            .await;
+            .await
+            .text;
         assert!(note.starts_with(
             "line 0001 … line 1000\n\n[The whole result has 10000 characters in 1000 lines and is"
         ));
@@ -405,7 +441,8 @@ mod tests {
         };
         let cut = files
             .shorten_excerpt(&call, "line 0001 … line 1000".to_owned(), partial, 9)
-            .await;
+            .await
+            .text;
         assert!(cut.starts_with(
             "line 0001\n... (truncated)\n\n[The result was too long to keep all of it; 10000 "
         ));
@@ -419,7 +456,10 @@ mod tests {
             folder: Some(folder.path().to_owned()),
         };
         let call = ToolCall::new("1", "../any tool", "{}");
-        let note = files.shorten(&call, "很".repeat(MAX_STORED), 16_000).await;
+        let note = files
+            .shorten(&call, "很".repeat(MAX_STORED), 16_000)
+            .await
+            .text;
         assert!(
             note.contains("too long to keep all of it; ")
                 && note.contains(" Lines are broken after 1000 characters.")
@@ -452,7 +492,7 @@ mod tests {
         };
         for files in [ResultFiles::default(), unwritable] {
             assert_eq!(
-                files.shorten(&call, "abcdef".to_owned(), 3).await,
+                files.shorten(&call, "abcdef".to_owned(), 3).await.text,
                 "abc\n... (truncated)"
             );
         }

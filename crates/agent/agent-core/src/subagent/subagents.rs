@@ -172,7 +172,8 @@ impl Subagents {
                         text,
                         limit,
                     )
-                    .await,
+                    .await
+                    .text,
             ),
             None => None,
         };

@@ -60,8 +60,21 @@ pub(super) fn event(event: &TerminalEvent) -> Value {
         TerminalEvent::TurnEnd { unfinished, .. } => {
             json!({"type": "turn_end", "subagents": unfinished})
         }
-        TerminalEvent::Reply { text, streamed, ok } => {
-            json!({"type": "reply", "text": text, "ok": ok, "streamed": streamed})
+        TerminalEvent::Reply {
+            text,
+            streamed,
+            ok,
+            job,
+        } => {
+            let mut object = json!({"type": "reply", "text": text, "ok": ok, "streamed": streamed});
+            if let (Some(job), Some(fields)) = (job, object.as_object_mut()) {
+                fields.insert("job".to_owned(), json!({"name": job.name, "at": job.at}));
+            }
+            object
+        }
+        // Only prompts receive these.
+        TerminalEvent::Said { text, files } => {
+            json!({"type": "said", "text": text, "files": files})
         }
     }
 }
@@ -80,6 +93,8 @@ fn activity(step: &TurnActivity) -> Value {
             success,
             elapsed_ms,
             output,
+            output_bytes,
+            kept_in,
             change,
         } => json!({
             "type": "tool_end",
@@ -87,6 +102,8 @@ fn activity(step: &TurnActivity) -> Value {
             "ok": success,
             "elapsed_ms": elapsed_ms,
             "output": output,
+            "output_bytes": output_bytes,
+            "kept_in": kept_in,
             "change": change,
         }),
     }
@@ -99,6 +116,8 @@ pub(super) fn line(object: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use nanobot_runtime::types::FiredJob;
+
     use super::*;
 
     #[test]
@@ -107,6 +126,16 @@ mod tests {
             text: "a\nb".to_owned(),
             streamed: true,
             ok: true,
+            job: None,
+        };
+        let of_job = TerminalEvent::Reply {
+            text: "喝水 💧".to_owned(),
+            streamed: false,
+            ok: true,
+            job: Some(FiredJob {
+                name: "water".to_owned(),
+                at: "2026-11-25T08:00:00+01:00".parse().unwrap(),
+            }),
         };
         let hidden = TerminalEvent::Delta("\u{202e}x".to_owned());
         for (object, expected) in [
@@ -123,6 +152,10 @@ mod tests {
             (
                 event(&reply),
                 r#"{"ok":true,"streamed":true,"text":"a\nb","type":"reply"}"#,
+            ),
+            (
+                event(&of_job),
+                r#"{"job":{"at":"2026-11-25T08:00:00+01:00","name":"water"},"ok":true,"streamed":false,"text":"喝水 💧","type":"reply"}"#,
             ),
             (event(&hidden), r#"{"text":"\u202ex","type":"delta"}"#),
         ] {

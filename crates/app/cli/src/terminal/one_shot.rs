@@ -80,6 +80,7 @@ pub(crate) async fn ask_once(
             text,
             streamed: answer.streamed,
             ok: answer.ok,
+            job: None,
         });
     }
     let code = if answer.ok { 0 } else { FAILED };

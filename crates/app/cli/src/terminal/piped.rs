@@ -95,7 +95,14 @@ async fn answer_each(
     // Results of subagents are still shown.
     while let Some(event) = terminal.next_unfinished().await {
         print(printer, &event)?;
-        if matches!(event, TerminalEvent::Reply { ok: false, .. }) {
+        if matches!(
+            event,
+            TerminalEvent::Reply {
+                ok: false,
+                job: None,
+                ..
+            }
+        ) {
             code = FAILED;
         }
     }
@@ -114,7 +121,7 @@ async fn print_replies(
         print(printer, &event)?;
         match event {
             TerminalEvent::TurnEnd { .. } if !is_command => return Ok(true),
-            TerminalEvent::Reply { ok, .. } if is_command || !ok => return Ok(ok),
+            TerminalEvent::Reply { ok, job: None, .. } if is_command || !ok => return Ok(ok),
             _ => {}
         }
     }

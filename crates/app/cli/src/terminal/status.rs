@@ -7,7 +7,7 @@ use nanobot_runtime::TerminalEvent;
 use nanobot_runtime::types::TurnActivity;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::edit::rows_of;
+use super::render::{TAB, ellipsized, fits};
 use crate::output::sanitize;
 
 /// Time between two steps of the indicator.
@@ -113,18 +113,15 @@ impl TurnStatus {
     }
 }
 
-/// Cuts a text to one row.
+/// Cuts a text to one row, without its last column.
 pub(super) fn cut(text: &str, width: usize) -> String {
-    let shown = rows_of("", text, 0, width, usize::MAX).rows;
-    match shown.as_slice() {
-        [only] => only.clone(),
-        [first, ..] => {
-            let mut first = first.clone();
-            first.pop();
-            first + "…"
-        }
-        [] => String::new(),
+    let room = width.saturating_sub(1);
+    let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
+    let line = sanitize(line).replace('\t', TAB);
+    if rest.is_empty() && fits(&line, room) {
+        return line;
     }
+    ellipsized(&line, room)
 }
 
 /// Returns the line of a finished tool: `✓ exec("ls") · 0.2 s`.
@@ -175,6 +172,8 @@ mod tests {
             success: true,
             elapsed_ms: 5,
             output: String::new(),
+            output_bytes: 0,
+            kept_in: None,
             change: None,
         }));
         assert!(status.stop());

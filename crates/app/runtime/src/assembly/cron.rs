@@ -17,7 +17,7 @@ use nanobot_cron::{
 };
 use nanobot_session::{Entry, ReadFrom, SessionStore, TurnEnd, TurnOutcome};
 use nanobot_tool::{Tool, Typed};
-use nanobot_types::{MessageId, OutboundMessage, SessionKey};
+use nanobot_types::{FiredJob, MessageId, OutboundMessage, SessionKey};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -150,6 +150,7 @@ impl UnseenReplies for UnseenJobResults {
         let result = UnseenResult {
             at: chrono::Utc::now(),
             text: message.content.clone(),
+            job: FiredJob::of(&message.metadata),
         };
         match tokio::task::spawn_blocking(move || store.keep_unseen(&result)).await {
             Ok(Ok(())) => true,

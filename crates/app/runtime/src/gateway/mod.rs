@@ -11,6 +11,7 @@ mod pairing;
 pub(crate) mod restart;
 pub(crate) mod retention;
 pub(crate) mod session_editor;
+mod subagents;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,6 +41,7 @@ use self::channel_reload::ChannelReload;
 use self::health::GatewayHealth;
 use self::restart::Restart;
 use self::session_editor::AgentSessionEditor;
+use self::subagents::AgentSubagents;
 use crate::assembly::access::HomeAccess;
 use crate::assembly::assistant::Assistant;
 use crate::assembly::channels::{build_all, configured_channels};
@@ -259,9 +261,8 @@ impl Gateway {
             bus: bus.clone(),
             ledger: ledger.clone(),
             channels: health.clone(),
-            session_editor: Arc::new(AgentSessionEditor {
-                agent: self.assistant.agent.clone(),
-            }),
+            session_editor: Arc::new(AgentSessionEditor::new(&self.assistant.agent)),
+            subagents: Arc::new(AgentSubagents(self.assistant.agent.clone())),
             events: self.events,
             ending: ShutdownTokens {
                 stop: cancel.clone(),

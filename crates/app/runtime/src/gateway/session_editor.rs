@@ -16,6 +16,15 @@ pub(crate) struct AgentSessionEditor {
     pub(crate) agent: Arc<Agent>,
 }
 
+impl AgentSessionEditor {
+    /// Returns an editor of the conversations of `agent`.
+    pub(crate) fn new(agent: &Arc<Agent>) -> Self {
+        Self {
+            agent: agent.clone(),
+        }
+    }
+}
+
 #[async_trait]
 impl SessionEditor for AgentSessionEditor {
     /// Also works during a turn: the copy has the steps recorded so far and does not continue the

@@ -64,6 +64,21 @@ pub async fn conversation_keys(config: &Config) -> Result<Vec<SessionKey>, Runti
     Ok(keys.filter(|key| !is_subagent_session(key)).collect())
 }
 
+/// Returns the keys of the deleted conversations of a workspace with the times of their deletion.
+///
+/// # Errors
+/// Returns the same errors as [`conversation_keys`].
+pub async fn deleted_conversation_keys(
+    config: &Config,
+) -> Result<Vec<(SessionKey, Timestamp)>, RuntimeError> {
+    let store = session_store(config)?;
+    let Some(catalog) = store.catalog() else {
+        return Ok(Vec::new());
+    };
+    let deleted = catalog.deleted().await?.into_iter();
+    Ok(deleted.map(|session| (session.key, session.at)).collect())
+}
+
 /// Returns the conversations of a workspace, the latest first.
 ///
 /// # Errors

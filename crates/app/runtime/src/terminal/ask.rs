@@ -192,7 +192,12 @@ async fn run_command(
     terminal.send(command).await?;
     let mut answer = loop {
         match terminal.next().await {
-            Some(TerminalEvent::Reply { text, streamed, ok }) => {
+            Some(TerminalEvent::Reply {
+                text,
+                streamed,
+                ok,
+                job: None,
+            }) => {
                 break TerminalReply {
                     text: Some(text),
                     ok,
@@ -216,6 +221,7 @@ async fn run_command(
             text,
             streamed: answer.streamed,
             ok: answer.ok,
+            job: None,
         });
     }
     terminal.shut_down().await;
@@ -250,6 +256,7 @@ impl LocalQuestion {
                     text,
                     streamed: answer.streamed,
                     ok: answer.ok,
+                    job: None,
                 });
             }
             let Some(result) = helpers.next_result(&session).await else {
@@ -328,7 +335,13 @@ async fn ask_gateway(
         };
         match received {
             ConversationEvent::Event {
-                event: TerminalEvent::Reply { text, streamed, ok },
+                event:
+                    TerminalEvent::Reply {
+                        text,
+                        streamed,
+                        ok,
+                        job: None,
+                    },
                 is_answer: true,
                 ..
             } => {
@@ -373,6 +386,7 @@ async fn follow_subagents(
             text,
             streamed: answer.streamed,
             ok: answer.ok,
+            job: None,
         });
     }
     loop {
@@ -382,7 +396,14 @@ async fn follow_subagents(
                 ..
             } => return Ok(answer),
             ConversationEvent::Event { event, .. } => {
-                answer.ok &= !matches!(event, TerminalEvent::Reply { ok: false, .. });
+                answer.ok &= !matches!(
+                    event,
+                    TerminalEvent::Reply {
+                        ok: false,
+                        job: None,
+                        ..
+                    }
+                );
                 on_event(event);
             }
             ConversationEvent::TurnFinished => {}

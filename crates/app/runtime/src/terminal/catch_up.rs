@@ -32,6 +32,8 @@ const MESSAGE_TOOL: &str = "message";
 pub(super) struct ShownEvents {
     /// Keys of shown replies and ends of turns, the newest last.
     keys: VecDeque<OutboundKey>,
+    /// Turns of shown messages of other terminals, the newest last.
+    said: VecDeque<TraceId>,
     /// End of the session when the terminal joined it.
     from: Seq,
 }
@@ -80,6 +82,8 @@ impl ShownEvents {
                 true
             }
             TerminalEvent::Delta(_) | TerminalEvent::StreamEnd { .. } => !self.has_reply(&key.turn),
+            // A terminal sends its messages again when it is back.
+            TerminalEvent::Said { .. } => self.admit_said(key.turn),
             _ => true,
         }
     }
@@ -192,6 +196,17 @@ impl ShownEvents {
             .contains(&OutboundKey::new(turn.clone(), OutboundSlot::Reply))
     }
 
+    fn admit_said(&mut self, turn: TraceId) -> bool {
+        if self.said.contains(&turn) {
+            return false;
+        }
+        if self.said.len() >= MAX_KEYS {
+            self.said.pop_front();
+        }
+        self.said.push_back(turn);
+        true
+    }
+
     fn record(&mut self, key: OutboundKey) {
         if self.keys.contains(&key) {
             return;
@@ -260,6 +275,7 @@ fn reply(text: String, ok: bool) -> TerminalEvent {
         text,
         streamed: false,
         ok,
+        job: None,
     }
 }
 

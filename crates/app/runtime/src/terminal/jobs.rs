@@ -1,7 +1,8 @@
 //! Jobs at a prompt: firing without a gateway, and results that no terminal showed.
 //!
-//! Decision: results of jobs are shown as notices, whichever chat of the terminal they are for, so
-//! that none is taken for the answer to a question and none is lost in a chat that is not open.
+//! Decision: results of jobs have a heading of their own, whichever chat of the terminal they are
+//! for, so that none is taken for the answer to a question and none is lost in a chat that is not
+//! open. The steps of their turns are not shown, because they are no part of the conversation.
 
 use std::sync::Arc;
 
@@ -9,8 +10,8 @@ use nanobot_agent_core::{Agent, AgentError};
 use nanobot_bus::{Bus, Claims, Ledger, LedgerFilter, MemoryBus, Queue};
 use nanobot_config::Config;
 use nanobot_control::{TerminalEvent, UnseenReplies as _};
-use nanobot_cron::{JobHost, JobStore, format_time, job_of_turn};
-use nanobot_types::OutboundMessage;
+use nanobot_cron::{JobHost, JobStore, host_zone, job_of_turn, run_of_turn};
+use nanobot_types::{FiredJob, OutboundKey, OutboundMessage};
 use nanobot_watch::FileWatch;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +48,35 @@ pub(super) fn is_of_job(message: &OutboundMessage) -> bool {
     job_of_turn(&message.key.turn).is_some()
 }
 
+/// Returns an event as a prompt shows it: the result of a job with its run, and `None` for a step of
+/// a job's turn.
+pub(super) fn labelled(event: TerminalEvent, key: Option<&OutboundKey>) -> Option<TerminalEvent> {
+    let Some((job, at)) = key.and_then(|key| run_of_turn(&key.turn)) else {
+        return Some(event);
+    };
+    match event {
+        TerminalEvent::Reply {
+            text,
+            streamed: _,
+            ok,
+            job: run,
+        } => Some(TerminalEvent::Reply {
+            text,
+            streamed: false,
+            ok,
+            // An older gateway does not name the job.
+            job: run.or_else(|| {
+                Some(FiredJob {
+                    name: job.to_string(),
+                    at: at.with_timezone(&host_zone()).fixed_offset(),
+                })
+            }),
+        }),
+        TerminalEvent::TurnEnd { .. } => Some(event),
+        _ => None,
+    }
+}
+
 /// Returns the next notice about jobs; never returns if there are none. Cancel-safe.
 pub(super) async fn next_notice(jobs: &mut Option<PromptJobs>) -> String {
     let notice = match jobs {
@@ -79,8 +109,14 @@ pub(super) async fn unseen(config: &Config) -> Result<Vec<TerminalEvent>, Runtim
         }
     };
     let show = |result: nanobot_cron::UnseenResult| {
-        let at = format_time(result.at, zone);
-        TerminalEvent::News(format!("Result of a job at {at}:\n{}", result.text))
+        let at = result.at.with_timezone(&zone).fixed_offset();
+        let name = String::new();
+        TerminalEvent::Reply {
+            text: result.text,
+            streamed: false,
+            ok: true,
+            job: Some(result.job.unwrap_or(FiredJob { name, at })),
+        }
     };
     Ok(results.into_iter().map(show).collect())
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use nanobot_agent_core::{
-    AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, OutboxError, Spawner, Subagents,
+    AgentError, AgentLoop, BusSpawner, LoopSettings, Outbox, OutboxError, Spawner, SubagentInfo,
+    Subagents,
 };
 use nanobot_bus::{
     Bus, EventFeed, Ledger as _, LedgerFilter, MemoryBus, Queue, SettleOutcome, Subscription,
@@ -135,14 +136,16 @@ impl LocalAssistant {
         })
     }
 
+    /// Returns the unfinished subagents of the conversation, in the order of arrival.
+    pub(super) fn subagents(&self) -> Vec<SubagentInfo> {
+        let session = SessionKey::of_chat(&self.channel, &self.chat);
+        let subagents = self.subagents.as_ref();
+        subagents.map_or_else(Vec::new, |subagents| subagents.of_session(&session))
+    }
+
     /// Returns the number of unfinished subagents of the conversation.
     pub(super) fn unfinished(&self) -> u32 {
-        let session = SessionKey::of_chat(&self.channel, &self.chat);
-        let unfinished = self
-            .subagents
-            .as_ref()
-            .map_or(0, |subagents| subagents.of_session(&session).len());
-        u32::try_from(unfinished).unwrap_or(u32::MAX)
+        u32::try_from(self.subagents().len()).unwrap_or(u32::MAX)
     }
 
     /// Returns `true` if subagents, messages that wait, or jobs are unfinished; commands do not count.
@@ -220,7 +223,10 @@ impl LocalAssistant {
             }
             if self.jobs.is_some() && jobs::is_of_job(&delivery.message) {
                 if delivery.is_durable() {
-                    return Some((TerminalEvent::News(delivery.message.content), None));
+                    let key = delivery.message.key.clone();
+                    if let Some(event) = jobs::labelled(delivery.message.into(), Some(&key)) {
+                        return Some((event, None));
+                    }
                 }
             } else if delivery.message.chat_id == self.chat {
                 let key = delivery.message.key.clone();

@@ -15,6 +15,7 @@ mod progress;
 mod reconnect;
 mod restart;
 mod session_lock;
+mod subagents;
 mod turns;
 
 use std::collections::VecDeque;
@@ -386,10 +387,10 @@ impl Terminal {
                 }
                 TerminalPeer::Gateway(conversation) => match conversation.next().await {
                     Ok(ConversationEvent::Event { event, key, .. }) => {
-                        if !self.is_new(&event, key) {
-                            continue;
+                        match self.admit(event, key) {
+                            Some(event) => Some(event),
+                            None => continue,
                         }
-                        Some(event)
                     }
                     Ok(ConversationEvent::TurnFinished) => continue,
                     Err(error) if self.is_prompt => return Some(self.reconnect(&error)),
@@ -450,6 +451,7 @@ impl Terminal {
                     text,
                     streamed: false,
                     ok: false,
+                    job: None,
                 }
             }
         }

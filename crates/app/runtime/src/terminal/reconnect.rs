@@ -204,18 +204,24 @@ async fn send_in_time(
 }
 
 impl Terminal {
-    /// Records an event of the gateway; `false` if it was shown before.
-    pub(super) fn is_new(&mut self, event: &TerminalEvent, key: Option<OutboundKey>) -> bool {
+    /// Records an event of the gateway, and returns it as it is shown; `None` if it was shown before
+    /// or is not shown.
+    pub(super) fn admit(
+        &mut self,
+        event: TerminalEvent,
+        key: Option<OutboundKey>,
+    ) -> Option<TerminalEvent> {
         if !self.is_prompt {
-            return true;
+            return Some(event);
         }
-        self.unanswered.take_event(event, key.as_ref());
+        let event = jobs::labelled(event, key.as_ref())?;
+        self.unanswered.take_event(&event, key.as_ref());
         let observed = key.clone();
-        let is_new = self.shown.admit(event, key);
-        if is_new {
-            self.turns.observe(event, observed.as_ref());
+        if !self.shown.admit(&event, key) {
+            return None;
         }
-        is_new
+        self.turns.observe(&event, observed.as_ref());
+        Some(event)
     }
 
     /// Sends a message of a prompt to its gateway, now or after its return.

@@ -97,6 +97,7 @@ mod tests {
             text: "a".to_owned(),
             streamed: true,
             ok: true,
+            job: None,
         };
         let key = OutboundKey::new("theirs", OutboundSlot::Reply);
         turns.observe(&reply, Some(&key));

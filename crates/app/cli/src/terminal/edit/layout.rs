@@ -3,6 +3,8 @@
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
+use crate::terminal::render::{is_break, is_space};
+
 /// Columns between two tab stops.
 const TAB: usize = 4;
 
@@ -15,8 +17,9 @@ pub(in crate::terminal) struct InputRows {
     pub(in crate::terminal) cursor: (usize, usize),
 }
 
-/// Lays out `prompt` and `text` in `width` columns. Rows after the first are indented by the width
-/// of the prompt, if that leaves room. At most `height` rows around the cursor are returned.
+/// Lays out `prompt` and `text` in `width` columns, broken between words. Rows after the first are
+/// indented by the width of the prompt, if that leaves room. At most `height` rows around the cursor
+/// are returned.
 pub(in crate::terminal) fn rows_of(
     prompt: &str,
     text: &str,
@@ -24,41 +27,138 @@ pub(in crate::terminal) fn rows_of(
     width: usize,
     height: usize,
 ) -> InputRows {
-    let width = width.max(2);
-    let indent = prompt.width();
-    let indent = if indent * 2 > width { 0 } else { indent };
-    let mut rows = vec![prompt.to_owned()];
-    let (mut row, mut column) = (prompt.to_owned(), prompt.width());
-    let mut place = (0, column);
-    rows.clear();
+    let mut layout = RowLayout::new(prompt, width, cursor);
+    let mut before = "";
     for (offset, grapheme) in text.grapheme_indices(true) {
-        let shown = shown(grapheme, column - column.min(indent));
-        let needed = shown.width();
-        // The cursor after the last column would be on the next row.
-        if grapheme != "\n" && column + needed > width - 1 && column > indent {
-            rows.push(std::mem::replace(&mut row, " ".repeat(indent)));
-            column = indent;
+        layout.push(offset, before, grapheme);
+        before = grapheme;
+    }
+    layout.finish(text.len(), height)
+}
+
+/// Rows that are being filled.
+struct RowLayout {
+    /// Columns of the screen, at least 2.
+    width: usize,
+    /// Columns before the text of every row but the first.
+    indent: usize,
+    /// Position of the cursor in the text, and its place once it is known.
+    cursor: usize,
+    place: Option<(usize, usize)>,
+    rows: Vec<String>,
+    row: String,
+    /// Columns of the current row.
+    column: usize,
+    last_break: Option<Break>,
+}
+
+/// A place in the current row where it may end.
+#[derive(Clone, Copy)]
+struct Break {
+    /// Offset in the text.
+    offset: usize,
+    /// Length of the row up to here, in bytes.
+    length: usize,
+    /// Columns of the row up to here.
+    column: usize,
+}
+
+impl RowLayout {
+    fn new(prompt: &str, width: usize, cursor: usize) -> Self {
+        let (width, indent) = (width.max(2), prompt.width());
+        Self {
+            width,
+            indent: if indent * 2 > width { 0 } else { indent },
+            cursor,
+            place: None,
+            rows: Vec::new(),
+            row: prompt.to_owned(),
+            column: indent,
+            last_break: None,
         }
-        if offset == cursor {
-            place = (rows.len(), column);
-        }
+    }
+
+    fn push(&mut self, offset: usize, before: &str, grapheme: &str) {
         if matches!(grapheme, "\n" | "\r\n") {
-            rows.push(std::mem::replace(&mut row, " ".repeat(indent)));
-            column = indent;
-            continue;
+            self.note_cursor(offset);
+            self.end_row();
+            return;
         }
-        row.push_str(&shown);
-        column += needed;
+        let shown = shown(grapheme, self.column - self.column.min(self.indent));
+        let needed = shown.width();
+        if is_space(grapheme) {
+            self.note_cursor(offset);
+            // Spaces at the end of a full row are not shown; the cursor stays at its end.
+            if self.column + needed < self.width {
+                self.row.push_str(&shown);
+                self.column += needed;
+            }
+            return;
+        }
+        if is_space(before) || is_break(before, grapheme) {
+            self.last_break = Some(Break {
+                offset,
+                length: self.row.len(),
+                column: self.column,
+            });
+        }
+        // The cursor after the last column would be on the next row.
+        while self.column + needed > self.width - 1 && self.column > self.indent {
+            self.break_row();
+        }
+        self.note_cursor(offset);
+        self.row.push_str(&shown);
+        self.column += needed;
     }
-    if cursor >= text.len() {
-        place = (rows.len(), column);
+
+    /// Ends the current row before its last word, or here if it has one word only.
+    fn break_row(&mut self) {
+        let place = self.last_break.take();
+        let Some(place) = place.filter(|place| place.column > self.indent) else {
+            self.end_row();
+            return;
+        };
+        let word = self.row.split_off(place.length);
+        let columns = self.column - place.column;
+        let number = self.rows.len();
+        self.end_row();
+        self.row.push_str(&word);
+        self.column += columns;
+        if let Some((row, column)) = &mut self.place
+            && *row == number
+            && self.cursor >= place.offset
+        {
+            *row += 1;
+            *column = self.indent + column.saturating_sub(place.column);
+        }
     }
-    rows.push(row);
-    let height = height.max(1);
-    let first = (place.0 + 1).saturating_sub(height);
-    InputRows {
-        rows: rows.into_iter().skip(first).take(height).collect(),
-        cursor: (place.0 - first, place.1),
+
+    fn end_row(&mut self) {
+        let next = " ".repeat(self.indent);
+        self.rows.push(std::mem::replace(&mut self.row, next));
+        self.column = self.indent;
+        self.last_break = None;
+    }
+
+    fn note_cursor(&mut self, offset: usize) {
+        if offset == self.cursor {
+            self.place = Some((self.rows.len(), self.column));
+        }
+    }
+
+    /// Returns at most `height` rows around the cursor.
+    fn finish(mut self, end: usize, height: usize) -> InputRows {
+        if self.cursor >= end {
+            self.place = Some((self.rows.len(), self.column));
+        }
+        let (row, column) = self.place.unwrap_or((0, self.column));
+        self.rows.push(self.row);
+        let height = height.max(1);
+        let first = (row + 1).saturating_sub(height);
+        InputRows {
+            rows: self.rows.into_iter().skip(first).take(height).collect(),
+            cursor: (row - first, column.min(self.width - 1)),
+        }
     }
 }
 
@@ -103,6 +203,73 @@ mod tests {
             (vec!["> a".to_owned(), "  ".to_owned()], (1, 2))
         );
         assert_eq!(laid_out("", 0, 10, 9), (vec!["> ".to_owned()], (0, 2)));
+    }
+
+    #[test]
+    fn rows_break_between_words() {
+        let rows = |text: &str, width| laid_out(text, 0, width, 9).0;
+        for (text, width, expected) in [
+            ("one two three", 10, &["> one two ", "  three"][..]),
+            ("one two", 10, &["> one two"]),
+            ("one  two   x", 8, &["> one  ", "  two   ", "  x"]),
+            ("a longword b", 7, &["> a ", "  long", "  word", "  b"]),
+            ("  word", 7, &[">   ", "  word"]),
+            ("word 你好，世界。", 13, &["> word 你", "  好，世界。"]),
+            ("say 👩‍👩‍👧 👩‍👩‍👧", 9, &["> say 👩‍👩‍👧", "  👩‍👩‍👧"]),
+            ("a\tb cd", 10, &["> a   b ", "  cd"]),
+            ("one\ntwo three", 9, &["> one", "  two ", "  three"]),
+        ] {
+            let found: Vec<String> = rows(text, width);
+            let found: Vec<&str> = found.iter().map(|row| row.trim_end()).collect();
+            let expected: Vec<&str> = expected.iter().map(|row| row.trim_end()).collect();
+            assert_eq!(found, expected, "{text:?}");
+        }
+    }
+
+    /// The cursor is before its character in the rows, wherever it is.
+    #[test]
+    fn cursor_follows_its_word_to_the_next_row() {
+        let text = "one 二三 👩‍👩‍👧 longerword e\u{301}nd";
+        for width in 4..30 {
+            for (offset, grapheme) in text.grapheme_indices(true) {
+                let (rows, (row, column)) = laid_out(text, offset, width, usize::MAX);
+                assert!(column < width, "{width}");
+                if grapheme == " " {
+                    continue;
+                }
+                let mut at = 0;
+                let found = rows[row].graphemes(true).find(|found| {
+                    let begin = at;
+                    at += found.width();
+                    begin == column
+                });
+                assert_eq!(found, Some(grapheme), "{width} {offset} {rows:?}");
+            }
+            let (rows, cursor) = laid_out(text, text.len(), width, usize::MAX);
+            let last = rows.len() - 1;
+            assert_eq!(cursor, (last, rows[last].width()), "{width}");
+            assert!(
+                rows.iter().all(|row| row.width() <= width),
+                "{width} {rows:?}"
+            );
+            let shown: String = rows.concat().replace([' ', '>'], "");
+            assert_eq!(shown, text.replace(' ', ""), "{width}");
+        }
+    }
+
+    #[test]
+    fn spaces_at_the_end_of_a_row_keep_the_cursor_on_it() {
+        assert_eq!(laid_out("one", 3, 6, 9).1, (0, 5));
+        assert_eq!(
+            laid_out("one ", 4, 6, 9),
+            (vec!["> one".to_owned()], (0, 5))
+        );
+        assert_eq!(
+            laid_out("one   ", 6, 6, 9),
+            (vec!["> one".to_owned()], (0, 5))
+        );
+        let rows = vec!["> one".to_owned(), "  t".to_owned()];
+        assert_eq!(laid_out("one   t", 7, 6, 9), (rows, (1, 3)));
     }
 
     #[test]

@@ -42,12 +42,11 @@ impl PromptSession {
                 self.say(&text);
             }
             PromptAction::Last => {
-                let results = self.details.results();
-                self.print(&results);
+                self.show_results();
             }
             PromptAction::Diff => {
-                let changes = self.details.changes();
-                self.print(&changes);
+                let changes = self.details.changes(self.view.layout());
+                self.lines.push_str(&changes);
             }
             PromptAction::Copy => self.copy().await?,
             PromptAction::Edit => {

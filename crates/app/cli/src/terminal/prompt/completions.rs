@@ -1,10 +1,13 @@
-//! Words that Tab completes at the prompt: commands, conversations as their arguments, files after
-//! `@`, and names of skills after `$`.
+//! Words that Tab completes at the prompt: commands, conversations and subagents as their arguments,
+//! files after `@`, and names of skills after `$`.
 
 use std::path::{Path, PathBuf};
 
 use nanobot_runtime::types::SessionKey;
-use nanobot_runtime::{Runtime, SkillStatus, command_infos, conversation_keys, skills};
+use nanobot_runtime::{
+    Runtime, SkillStatus, Terminal, command_infos, conversation_keys, deleted_conversation_keys,
+    skills,
+};
 
 use super::attachments::{open_path, resolve};
 use super::commands::PROMPT_COMMANDS;
@@ -16,9 +19,6 @@ const MAX_ENTRIES: usize = 2_000;
 /// Maximum number of completions.
 const MAX_CANDIDATES: usize = 200;
 
-/// Commands whose argument is a conversation.
-const OF_CONVERSATIONS: [&str; 2] = ["/delete", "/sessions"];
-
 /// Knows the words that can be completed at a prompt.
 #[derive(Debug)]
 pub(super) struct WordSource {
@@ -29,7 +29,7 @@ pub(super) struct WordSource {
 
 impl WordSource {
     /// Returns the completions of the word at the end of `before`.
-    pub(super) async fn complete(&self, before: &str) -> Completions {
+    pub(super) async fn complete(&self, before: &str, terminal: &Terminal) -> Completions {
         if let Some(start) = open_path(before) {
             let path = before.get(start..).unwrap_or_default();
             let is_quoted = before.get(..start).is_some_and(|text| text.ends_with('"'));
@@ -43,21 +43,28 @@ impl WordSource {
             .and_then(|at| at.checked_add(before.get(at..)?.chars().next()?.len_utf8()))
             .unwrap_or(0);
         let (earlier, word) = before.split_at(start);
+        let command: Vec<&str> = earlier.split_whitespace().collect();
         let mut candidates = match word.strip_prefix('$') {
             Some(name) => self.skills(name),
             None if start == 0 && word.starts_with('/') => commands(word),
-            None if earlier.trim() == "/skill" => self.skills(word),
-            None if earlier.trim() == "/help" => helped(word),
-            None if earlier.trim() == "/export" => plain_files(word, &self.folder),
-            None if OF_CONVERSATIONS.contains(&earlier.trim()) => self.conversations(word).await,
-            None => Vec::new(),
+            None => match command.as_slice() {
+                ["/skill"] => self.skills(word),
+                ["/help"] => helped(word),
+                ["/export"] => plain_files(word, &self.folder),
+                ["/delete" | "/sessions"] => self.conversations(word).await,
+                ["/restore"] => self.deleted_conversations(word).await,
+                ["/agents"] if "stop".starts_with(word) => {
+                    vec![Candidate::word("stop", "Stop a subagent")]
+                }
+                ["/agents", "stop"] => subagents(word, terminal.subagents().await),
+                _ => Vec::new(),
+            },
         };
         candidates.truncate(MAX_CANDIDATES);
         Completions { start, candidates }
     }
 
-    /// Returns the keys of conversations that begin with a word. One of the terminal is also found
-    /// by its name alone.
+    /// Returns the keys of conversations that begin with a word.
     async fn conversations(&self, word: &str) -> Vec<Candidate> {
         let keys = match conversation_keys(self.runtime.config()).await {
             Ok(keys) => keys,
@@ -66,17 +73,25 @@ impl WordSource {
                 return Vec::new();
             }
         };
-        let keys = keys.iter().map(SessionKey::as_str);
-        let mut found: Vec<Candidate> = keys
-            .filter_map(|key| {
-                let name = key.strip_prefix("cli:").unwrap_or(key);
-                let name = if key.starts_with(word) { key } else { name };
-                let is_plain = sanitize(name) == name && !name.contains(char::is_whitespace);
-                (is_plain && name.starts_with(word)).then(|| Candidate::word(name, ""))
-            })
-            .collect();
-        found.sort_by(|a, b| a.text.cmp(&b.text));
-        found
+        sorted(keys.iter().filter_map(|key| named(key, word, "")))
+    }
+
+    /// Returns the keys of deleted conversations that begin with a word.
+    async fn deleted_conversations(&self, word: &str) -> Vec<Candidate> {
+        match deleted_conversation_keys(self.runtime.config()).await {
+            Ok(deleted) => sorted(deleted.iter().filter_map(|(key, at)| {
+                let at = at.with_timezone(&chrono::Local);
+                named(
+                    key,
+                    word,
+                    &format!("deleted {}", at.format("%Y-%m-%d %H:%M")),
+                )
+            })),
+            Err(error) => {
+                tracing::debug!(%error, "could not list the deleted conversations");
+                Vec::new()
+            }
+        }
     }
 
     /// Returns the names of usable skills that begin with a word.
@@ -104,6 +119,32 @@ impl WordSource {
     }
 }
 
+/// Returns a conversation whose key begins with a word. One of the terminal is also found by its
+/// name alone.
+fn named(key: &SessionKey, word: &str, about: &str) -> Option<Candidate> {
+    let key = key.as_str();
+    let name = key.strip_prefix("cli:").unwrap_or(key);
+    let name = if key.starts_with(word) { key } else { name };
+    let is_plain = sanitize(name) == name && !name.contains(char::is_whitespace);
+    (is_plain && name.starts_with(word)).then(|| Candidate::word(name, about))
+}
+
+fn sorted(found: impl Iterator<Item = Candidate>) -> Vec<Candidate> {
+    let mut found: Vec<Candidate> = found.collect();
+    found.sort_by(|a, b| a.text.cmp(&b.text));
+    found.dedup_by(|a, b| a.text == b.text);
+    found
+}
+
+/// Returns the ids of subagents that begin with a word.
+fn subagents(word: &str, subagents: Vec<(String, String)>) -> Vec<Candidate> {
+    let subagents = subagents.into_iter();
+    subagents
+        .filter(|(id, _)| id.starts_with(word))
+        .map(|(id, label)| Candidate::word(id, sanitize(&label)))
+        .collect()
+}
+
 fn commands(word: &str) -> Vec<Candidate> {
     let word = word.trim_start_matches('/').to_ascii_lowercase();
     let of_agent = command_infos();
@@ -119,13 +160,15 @@ fn commands(word: &str) -> Vec<Candidate> {
     candidates
 }
 
-/// Returns the names of the assistant's commands, which `/help` explains one by one.
+/// Returns the names of the assistant's commands, which `/help` explains one by one, with or without
+/// their slash.
 fn helped(word: &str) -> Vec<Candidate> {
+    let name = word.strip_prefix('/').unwrap_or(word);
+    let slash = if name.len() < word.len() { "/" } else { "" };
     let infos = command_infos();
+    let infos = infos.iter().filter(|info| info.name.starts_with(name));
     infos
-        .iter()
-        .filter(|info| info.name.starts_with(word))
-        .map(|info| Candidate::word(info.name, info.about))
+        .map(|info| Candidate::word(format!("{slash}{}", info.name), info.about))
         .collect()
 }
 
@@ -220,9 +263,20 @@ mod tests {
     }
 
     #[test]
+    fn subagents_are_completed_by_their_ids() {
+        let known = |id: &str, label: &str| (id.to_owned(), label.to_owned());
+        let known = vec![known("0a1b", "数 zahl\u{1b}[2J"), known("0c2d", "x")];
+        let found = subagents("0a", known.clone());
+        assert_eq!(found, [Candidate::word("0a1b", "数 zahl[2J")]);
+        assert_eq!(texts(subagents("", known)), ["0a1b", "0c2d"]);
+    }
+
+    #[test]
     fn commands_begin_with_a_slash() {
         assert_eq!(texts(commands("/la")), ["/last"]);
         assert!(texts(commands("/s")).len() > 2);
         assert_eq!(texts(helped("ret")), ["retry"]);
+        assert_eq!(texts(helped("/ret")), ["/retry"]);
+        assert_eq!(texts(helped("")).len(), command_infos().len());
     }
 }

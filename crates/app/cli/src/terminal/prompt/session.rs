@@ -204,7 +204,7 @@ impl PromptSession {
             Event::FocusGained | Event::FocusLost | Event::Mouse(_) => EditOutcome::Ignored,
         };
         if let EditOutcome::Complete(before) = &outcome {
-            let found = self.words.complete(before).await;
+            let found = self.words.complete(before, &self.terminal).await;
             outcome = self.editor.complete(found, self.status.is_some());
         }
         match self.apply(outcome) {
@@ -320,8 +320,7 @@ impl PromptSession {
                 }
             }
             EditOutcome::Details => {
-                let details = self.details.results();
-                self.print(&details);
+                self.show_results();
             }
             _ => {}
         }
@@ -444,7 +443,7 @@ impl PromptSession {
     fn show(&mut self, event: &TerminalEvent) {
         self.follow_turn();
         // The reply of a command, of an earlier turn, or from the middle of this one.
-        if let TerminalEvent::Reply { .. } = event {
+        if let TerminalEvent::Reply { job: None, .. } = event {
             self.commands = self.commands.saturating_sub(1);
         }
         if let Some(status) = &mut self.status {
@@ -479,9 +478,10 @@ impl PromptSession {
         self.lines.push_str(&format!("{rows}\n"));
     }
 
-    /// Prints whole lines as they are.
-    pub(super) fn print(&mut self, text: &str) {
-        self.lines.push_str(&nanobot_escape::visible(text));
+    /// Prints the tools of the last turn with their results.
+    pub(super) fn show_results(&mut self) {
+        let results = self.details.results(self.view.layout());
+        self.lines.push_str(&results);
     }
 
     fn draw(&mut self) -> std::io::Result<()> {

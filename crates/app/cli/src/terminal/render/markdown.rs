@@ -52,7 +52,7 @@ const DEEPEST: usize = 16;
 const MARKERS: usize = 128;
 
 /// Columns that stand for a tab in code.
-pub(super) const TAB: &str = "    ";
+pub(crate) const TAB: &str = "    ";
 
 /// Rule between blocks and between records.
 pub(super) const RULE: &str = "────────";

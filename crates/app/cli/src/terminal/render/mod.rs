@@ -13,6 +13,7 @@ mod text;
 mod wrap;
 
 pub(crate) use diff::diff;
+pub(crate) use markdown::TAB;
 pub(crate) use stream::{Style, TextStream};
 pub(crate) use style::{DIM, Layout, painted};
-pub(crate) use wrap::wrapped;
+pub(crate) use wrap::{ellipsized, fits, hanging, is_break, is_space, wrapped};

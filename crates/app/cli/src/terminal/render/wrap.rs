@@ -97,6 +97,48 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> String {
     rows.join("\n")
 }
 
+/// Returns text whose lines are broken between words; rows that continue a line begin with `indent`.
+/// A line that begins with spaces is continued under its first word, if that leaves half of the row.
+pub(crate) fn hanging(text: &str, indent: &str, columns: usize) -> String {
+    let mut rows = Vec::new();
+    for line in text.lines() {
+        let own = line.len() - line.trim_start_matches(' ').len();
+        let own = if own * 2 > columns { 0 } else { own };
+        let indent = format!("{}{indent}", " ".repeat(own));
+        let indent = match width(&indent) * 2 > columns {
+            true => "",
+            false => indent.as_str(),
+        };
+        let parts = by_words(line, columns);
+        let first = parts.into_iter().next().unwrap_or(0..0);
+        rows.push(line.get(first.clone()).unwrap_or_default().to_owned());
+        let rest = line.get(first.end..).unwrap_or_default().trim_start();
+        if rest.is_empty() {
+            continue;
+        }
+        let room = columns.saturating_sub(width(indent)).max(1);
+        let parts = by_words(rest, room).into_iter();
+        rows.extend(parts.filter_map(|row| Some(format!("{indent}{}", rest.get(row)?))));
+    }
+    rows.join("\n")
+}
+
+/// `true` if a line fits into a row.
+pub(crate) fn fits(line: &str, columns: usize) -> bool {
+    width(line) <= columns
+}
+
+/// Returns a row that ends with `…`, in at most `columns` columns.
+pub(crate) fn ellipsized(row: &str, columns: usize) -> String {
+    let room = columns.saturating_sub(1);
+    if room == 0 {
+        return "…".repeat(columns);
+    }
+    let first = by_columns(row, room).into_iter().next().unwrap_or(0..0);
+    let shown = row.get(first).unwrap_or_default();
+    format!("{}…", shown.trim_end())
+}
+
 struct WordWrapper {
     columns: usize,
     rows: Vec<Range<usize>>,
@@ -147,12 +189,13 @@ impl WordWrapper {
     }
 }
 
-fn is_space(cluster: &str) -> bool {
+/// `true` for a cluster after which a row may end.
+pub(crate) fn is_space(cluster: &str) -> bool {
     matches!(cluster, " " | "\t" | "\u{3000}")
 }
 
 /// `true` if a row may end between two clusters that are no spaces.
-fn is_break(before: &str, after: &str) -> bool {
+pub(crate) fn is_break(before: &str, after: &str) -> bool {
     let is_in = |set: &str, cluster: &str| cluster.chars().next().is_some_and(|c| set.contains(c));
     (before.width() > 1 || after.width() > 1)
         && !before.is_empty()
@@ -171,6 +214,40 @@ mod tests {
             wrapped("one two three\n\n你好世界", 8),
             "one two\nthree\n\n你好世界"
         );
+    }
+
+    #[test]
+    fn continued_rows_are_indented() {
+        let table = [
+            ("one two three", "  ", 9, "one two\n  three"),
+            ("    one two three", "", 12, "    one two\n    three"),
+            (
+                "你好世界 👩\u{200d}💻 再见",
+                "  ",
+                8,
+                "你好世界\n  👩\u{200d}💻 再\n  见",
+            ),
+            ("a\n\nb", "  ", 8, "a\n\nb"),
+            ("longword", "  ", 3, "lon\ngwo\nrd"),
+            ("", "  ", 3, ""),
+        ];
+        for (text, indent, columns, expected) in table {
+            assert_eq!(hanging(text, indent, columns), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn shortened_row_is_not_wider_than_the_screen() {
+        for (row, columns, expected) in [
+            ("one two", 9, "one two…"),
+            ("one two", 7, "one tw…"),
+            ("one two", 5, "one…"),
+            ("one two", 1, "…"),
+            ("one two", 0, ""),
+            ("你好👩\u{200d}💻", 6, "你好…"),
+        ] {
+            assert_eq!(ellipsized(row, columns), expected, "{row:?}");
+        }
     }
 
     fn rows(text: &str, columns: usize, wrap: fn(&str, usize) -> Vec<Range<usize>>) -> Vec<&str> {

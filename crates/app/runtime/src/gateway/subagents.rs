@@ -1,0 +1,23 @@
+//! The subagents of a running agent, for terminals.
+
+use std::sync::Arc;
+
+use nanobot_agent_core::Agent;
+use nanobot_control::{SubagentName, SubagentNames};
+use nanobot_types::SessionKey;
+
+/// Lists the subagents of an agent.
+#[derive(Debug)]
+pub(super) struct AgentSubagents(pub(super) Arc<Agent>);
+
+impl SubagentNames for AgentSubagents {
+    fn of_session(&self, session: &SessionKey) -> Vec<SubagentName> {
+        let subagents = self.0.subagents();
+        let infos = subagents.map(|subagents| subagents.of_session(session));
+        let names = infos.into_iter().flatten().map(|info| SubagentName {
+            id: info.id,
+            label: info.label,
+        });
+        names.collect()
+    }
+}
