@@ -5,11 +5,13 @@
 //! piece: the first words may turn out to accompany a tool call, and cannot be taken back. For the
 //! same reason a pipe gets these words with the reply; the reply alone is for `--quiet`.
 
-use nanobot_runtime::types::{FiredJob, TurnActivity};
+mod incoming;
+
+use nanobot_runtime::types::TurnActivity;
 use nanobot_runtime::{TerminalEvent, TerminalProgress};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::render::{DIM, Layout, Style, TextStream, diff, ellipsized, hanging, painted, wrapped};
+use super::render::{DIM, Layout, Style, TextStream, diff, painted, wrapped};
 use super::status::tool_line;
 use crate::output::Palette;
 
@@ -20,21 +22,6 @@ const CHANGE_INDENT: &str = "    ";
 const NOTE_MARK: &str = "  ↳ ";
 /// Beginning of its other rows.
 const NOTE_INDENT: &str = "    ";
-
-/// Beginning of a message from another terminal.
-const SAID: &str = "Another terminal: ";
-/// Maximum number of rows of such a message.
-const SAID_ROWS: usize = 3;
-
-/// Returns the heading of a job's result: `⏰ Job drink · Tue 2026-11-24 08:00`.
-fn job_heading(job: &FiredJob) -> String {
-    let at = job.at.format("%a %Y-%m-%d %H:%M");
-    let name = job.name.split_whitespace().collect::<Vec<_>>().join(" ");
-    match name.as_str() {
-        "" => format!("⏰ Job · {at}"),
-        name => format!("⏰ Job {name} · {at}"),
-    }
-}
 
 /// Text to print.
 #[derive(Debug, PartialEq, Eq)]
@@ -238,50 +225,6 @@ impl View {
         pieces
     }
 
-    /// Returns the result of a job under a heading of its own.
-    fn job_result(&mut self, text: &str, job: &FiredJob) -> Vec<ViewPiece> {
-        let mut pieces = self.end_run();
-        let heading = self.dim_rows(&job_heading(job), usize::MAX);
-        pieces.push(match self.heading {
-            Some(_) => ViewPiece::Reply(heading),
-            None => ViewPiece::Note(heading),
-        });
-        pieces.push(ViewPiece::Reply(self.render(text)));
-        self.is_under_heading = false;
-        pieces
-    }
-
-    /// Returns the beginning of a message from another terminal.
-    fn said(&mut self, text: &str, files: usize) -> Vec<ViewPiece> {
-        let files = match files {
-            0 => String::new(),
-            1 => " (1 file)".to_owned(),
-            several => format!(" ({several} files)"),
-        };
-        let text = format!("{SAID}{}{files}", text.trim());
-        let mut pieces = self.end_run();
-        pieces.push(ViewPiece::Note(self.dim_rows(&text, SAID_ROWS)));
-        self.is_under_heading = false;
-        pieces
-    }
-
-    /// Returns at most `most` dim rows of a text without control characters, broken between words.
-    /// Rows after the first are indented; the last one ends with `…` if there are more.
-    fn dim_rows(&self, text: &str, most: usize) -> String {
-        let width = self.layout.width.unwrap_or(usize::MAX);
-        let text: Vec<String> = text.lines().map(crate::output::sanitize).collect();
-        let text = hanging(&text.join("\n"), "  ", width);
-        let rows: Vec<&str> = text.lines().collect();
-        let shown = rows.iter().take(most).enumerate().map(|(index, row)| {
-            let row = match index + 1 == most && rows.len() > most {
-                true => ellipsized(row, width),
-                false => (*row).to_owned(),
-            };
-            format!("{}\n", self.dim(&row))
-        });
-        shown.collect()
-    }
-
     /// Returns the part of a reply that was not shown piece by piece: an added paragraph, or all of
     /// it.
     fn unshown<'a>(&self, text: &'a str) -> &'a str {
@@ -362,7 +305,7 @@ impl View {
 mod tests {
     use super::*;
 
-    fn shown(view: &mut View, events: &[TerminalEvent]) -> String {
+    pub(super) fn shown(view: &mut View, events: &[TerminalEvent]) -> String {
         let pieces = events.iter().flat_map(|event| view.show(event));
         pieces
             .map(|piece| match piece {
@@ -372,12 +315,12 @@ mod tests {
             .collect()
     }
 
-    const PLAIN: Layout = Layout {
+    pub(super) const PLAIN: Layout = Layout {
         width: None,
         palette: Palette::Plain,
     };
 
-    const ALL: TerminalProgress = TerminalProgress {
+    pub(super) const ALL: TerminalProgress = TerminalProgress {
         thoughts: true,
         tool_hints: true,
     };
@@ -468,7 +411,7 @@ mod tests {
         );
     }
 
-    fn delta(text: &str) -> TerminalEvent {
+    pub(super) fn delta(text: &str) -> TerminalEvent {
         TerminalEvent::Delta(text.to_owned())
     }
 
@@ -479,82 +422,6 @@ mod tests {
             ok: true,
             job: None,
         }
-    }
-
-    fn result_of_a_job(name: &str) -> TerminalEvent {
-        TerminalEvent::Reply {
-            text: "**喝水** 💧 and\n\n- walk".to_owned(),
-            streamed: false,
-            ok: true,
-            job: Some(FiredJob {
-                name: name.to_owned(),
-                at: "2026-11-25T08:00:07+01:00".parse().unwrap(),
-            }),
-        }
-    }
-
-    #[test]
-    fn result_of_a_job_has_a_heading_and_is_rendered() {
-        for (width, heading) in [
-            (80, "⏰ Job drink 水 and[2J walk · Wed 2026-11-25 08:00\n"),
-            (
-                24,
-                "⏰ Job drink 水 and[2J\n  walk · Wed 2026-11-25\n  08:00\n",
-            ),
-        ] {
-            let layout = Layout {
-                width: Some(width),
-                ..PLAIN
-            };
-            let mut view = View::terminal(Style::Markdown, layout, ALL);
-            let job = result_of_a_job("drink 水\nand\u{1b}[2J walk");
-            assert_eq!(
-                shown(&mut view, &[delta("Half"), job]),
-                format!("🐈 nanobot\nHalf\n{heading}喝水 💧 and\n\n• walk\n")
-            );
-        }
-        let mut view = View::terminal(Style::Lines, PLAIN, ALL);
-        assert_eq!(
-            shown(&mut view, &[result_of_a_job("")]),
-            "⏰ Job · Wed 2026-11-25 08:00\n**喝水** 💧 and\n\n- walk\n"
-        );
-        let mut pipe = View::whole(Style::Lines, ALL);
-        assert_eq!(
-            shown(&mut pipe, &[result_of_a_job("a")]),
-            "note:⏰ Job a · Wed 2026-11-25 08:00\n**喝水** 💧 and\n\n- walk\n"
-        );
-    }
-
-    #[test]
-    fn message_of_another_terminal_is_shown_in_part() {
-        let said = |text: &str, files| TerminalEvent::Said {
-            text: text.to_owned(),
-            files,
-        };
-        let layout = Layout {
-            width: Some(24),
-            ..PLAIN
-        };
-        let mut view = View::terminal(Style::Lines, layout, ALL);
-        for (event, expected) in [
-            (
-                said("你好\u{1b}[2J 👩\u{200d}💻", 0),
-                "Another terminal: 你好\n  [2J 👩\u{200d}💻\n",
-            ),
-            (said("look", 2), "Another terminal: look\n  (2 files)\n"),
-            (
-                said("one\ntwo\n\nthree", 0),
-                "Another terminal: one\ntwo\n…\n",
-            ),
-        ] {
-            assert_eq!(shown(&mut view, &[event]), format!("note:{expected}"));
-        }
-        let long = shown(&mut view, &[said(&"世界 ".repeat(100), 0)]);
-        assert_eq!(long.lines().count(), 3, "{long}");
-        assert!(
-            long.ends_with("…\n") && long.lines().all(|row| row.width() <= 29),
-            "{long}"
-        );
     }
 
     #[test]

@@ -19,6 +19,7 @@ use nanobot_types::{
     ChatMessage, MessageId, NoticeKind, OutboundKey, OutboundSlot, SessionKey, ToolCall, TraceId,
 };
 use serde::Deserialize;
+use uuid::Uuid;
 
 use super::split_session;
 
@@ -88,7 +89,8 @@ impl ShownEvents {
         }
     }
 
-    /// Reads what the session got since the last shown event, and records it as shown.
+    /// Reads what the session got since the last shown event, and records it as shown. Messages with
+    /// the ids `own` were sent here.
     ///
     /// # Errors
     /// Returns the error of the store.
@@ -96,6 +98,7 @@ impl ShownEvents {
         &mut self,
         store: &dyn SessionStore,
         session: &str,
+        own: &[TraceId],
     ) -> Result<Missed, SessionError> {
         let view = store
             .read(&key_of(session), ReadFrom::Seq(self.from))
@@ -106,7 +109,7 @@ impl ShownEvents {
         });
         let first = shown.map_or(0, |shown| shown.saturating_add(1));
         let mut missed = Missed {
-            events: self.events_of(view.records.get(first..).unwrap_or_default(), session),
+            events: self.events_of(view.records.get(first..).unwrap_or_default(), session, own),
             answered: view.answered.clone(),
         };
         missed
@@ -117,7 +120,12 @@ impl ShownEvents {
         Ok(missed)
     }
 
-    fn events_of(&mut self, records: &[Record], session: &str) -> Vec<TerminalEvent> {
+    fn events_of(
+        &mut self,
+        records: &[Record],
+        session: &str,
+        own: &[TraceId],
+    ) -> Vec<TerminalEvent> {
         let mut events = Vec::new();
         let mut turn = RecordedTurn::default();
         for record in records {
@@ -125,6 +133,7 @@ impl ShownEvents {
                 Entry::Message(entry) => turn.add(entry),
                 Entry::TurnEnded(end) => {
                     let turn = std::mem::take(&mut turn);
+                    self.add_said(&mut events, &turn, own);
                     if is_of_terminal(end, session) {
                         self.add_sent(&mut events, &turn, &end.turn, session);
                         self.add_reply(&mut events, end);
@@ -138,10 +147,20 @@ impl ShownEvents {
                 _ => {}
             }
         }
+        self.add_said(&mut events, &turn, own);
         if let Some(id) = turn.begun_by.clone() {
             self.add_sent(&mut events, &turn, &TraceId::from(id.as_str()), session);
         }
         events
+    }
+
+    /// Adds the messages of a turn that were sent at other terminals.
+    fn add_said(&mut self, events: &mut Vec<TerminalEvent>, turn: &RecordedTurn, own: &[TraceId]) {
+        for (id, text) in &turn.said {
+            if !own.contains(id) && self.admit_said(id.clone()) {
+                events.push(TerminalEvent::said(text, 0));
+            }
+        }
     }
 
     /// Adds the messages that the tools of a turn have sent to this terminal.
@@ -223,6 +242,8 @@ impl ShownEvents {
 struct RecordedTurn {
     /// Journal id of the first message.
     begun_by: Option<MessageId>,
+    /// Messages that persons sent at terminals.
+    said: Vec<(TraceId, String)>,
     /// Calls in order, if the turn was read from its beginning.
     calls: Vec<ToolCall>,
     /// Texts of the results.
@@ -232,8 +253,14 @@ struct RecordedTurn {
 impl RecordedTurn {
     fn add(&mut self, entry: &MessageEntry) {
         match &*entry.message {
-            ChatMessage::User(_) if self.begun_by.is_none() => {
-                self.begun_by.clone_from(&entry.inbound);
+            ChatMessage::User(user) => {
+                if let Some(id) = entry.inbound.as_ref().filter(|id| is_typed(id)) {
+                    let text = user.content.to_text();
+                    self.said.push((TraceId::from(id.as_str()), text));
+                }
+                if self.begun_by.is_none() {
+                    self.begun_by.clone_from(&entry.inbound);
+                }
             }
             ChatMessage::Assistant(assistant) if self.begun_by.is_some() => {
                 self.calls.extend(assistant.tool_calls.iter().cloned());
@@ -268,6 +295,17 @@ impl RecordedTurn {
             })
             .collect()
     }
+}
+
+/// `true` for the id of a message that a terminal sent, which has a random name; those of subagents
+/// and jobs have other names.
+fn is_typed(id: &MessageId) -> bool {
+    let mut parts = id.as_str().split('/');
+    let is_of_terminal = parts.next() == Some(TERMINAL_CHANNEL);
+    is_of_terminal
+        && parts
+            .next_back()
+            .is_some_and(|name| Uuid::try_parse(name).is_ok())
 }
 
 fn reply(text: String, ok: bool) -> TerminalEvent {
@@ -399,7 +437,7 @@ mod tests {
         )
         .await;
         let mut shown = ShownEvents::join(&store, SESSION).await.unwrap();
-        assert_eq!(shown.missed(&store, SESSION).await.unwrap().events, []);
+        assert_eq!(shown.missed(&store, SESSION, &[]).await.unwrap().events, []);
 
         // The second reply was shown, the third one was not.
         append(
@@ -413,10 +451,10 @@ mod tests {
             vec![asked("cli/direct/3", "c"), ended("cli/direct/3", Some("C"))],
         )
         .await;
-        let missed = shown.missed(&store, SESSION).await.unwrap();
+        let missed = shown.missed(&store, SESSION, &[]).await.unwrap();
         assert_eq!(missed.events, [whole("C"), end("cli/direct/3")]);
         assert!(missed.answered.contains(&"cli/direct/3".into()));
-        assert_eq!(shown.missed(&store, SESSION).await.unwrap().events, []);
+        assert_eq!(shown.missed(&store, SESSION, &[]).await.unwrap().events, []);
 
         // The gateway publishes it again, with its pieces.
         assert!(!shown.admit(&whole("C"), key("cli/direct/3", 0)));
@@ -428,6 +466,33 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn missed_messages_of_other_terminals_precede_their_replies() {
+        const THEIRS: &str = "cli/direct/67e55044-10b1-426f-9247-bb680e5fe0c8";
+        const OWN: &str = "cli/direct/a1a2a3a4-b1b2-c1c2-d1d2-d3d4d5d6d7d8";
+        let store = InMemoryStore::default();
+        let mut shown = ShownEvents::join(&store, SESSION).await.unwrap();
+        append(
+            &store,
+            vec![
+                asked(THEIRS, "你好 👩‍👩‍👧?"),
+                ended(THEIRS, Some("A")),
+                asked(OWN, "mine"),
+                ended(OWN, Some("B")),
+                asked("cli/direct/subagent-7-result", "[Subagent]"),
+            ],
+        )
+        .await;
+        let missed = shown.missed(&store, SESSION, &[OWN.into()]).await.unwrap();
+        let said = TerminalEvent::said("你好 👩‍👩‍👧?", 0);
+        assert_eq!(
+            missed.events,
+            [said.clone(), whole("A"), end(THEIRS), whole("B"), end(OWN)]
+        );
+        // Their terminal sends it again.
+        assert!(!shown.admit(&said, key(THEIRS, 0)));
+    }
+
+    #[tokio::test]
     async fn messages_of_tools_are_recognised_by_their_position() {
         let store = InMemoryStore::default();
         let mut shown = ShownEvents::join(&store, SESSION).await.unwrap();
@@ -435,18 +500,18 @@ mod tests {
         entries.extend(sending("here", SESSION));
         append(&store, entries).await;
         // The turn goes on.
-        let missed = shown.missed(&store, SESSION).await.unwrap();
+        let missed = shown.missed(&store, SESSION, &[]).await.unwrap();
         assert_eq!(missed.events, [whole("here")]);
         assert!(!shown.admit(&whole("here"), key("cli/direct/1", 2)));
         append(&store, vec![ended("cli/direct/1", None)]).await;
-        let missed = shown.missed(&store, SESSION).await.unwrap();
+        let missed = shown.missed(&store, SESSION, &[]).await.unwrap();
         assert_eq!(missed.events, [end("cli/direct/1")]);
 
         let mut entries = vec![asked("cli/direct/2", "b")];
         entries.extend(sending("elsewhere", "telegram:7"));
         entries.push(ended("cli/direct/2", Some("done")));
         append(&store, entries).await;
-        let missed = shown.missed(&store, SESSION).await.unwrap();
+        let missed = shown.missed(&store, SESSION, &[]).await.unwrap();
         assert_eq!(missed.events, [whole("done"), end("cli/direct/2")]);
     }
 
@@ -460,7 +525,7 @@ mod tests {
             let entries = vec![asked(id, "a"), ended(id, Some(text))];
             store.append(&key, head, entries).await.unwrap();
         }
-        let missed = shown.missed(&store, "telegram:7").await.unwrap();
+        let missed = shown.missed(&store, "telegram:7", &[]).await.unwrap();
         let replies: Vec<&TerminalEvent> = missed
             .events
             .iter()

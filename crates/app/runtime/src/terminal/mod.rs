@@ -299,8 +299,7 @@ impl Terminal {
     }
 
     /// `true` while a turn runs: that of the last message (commands other than `/retry` have none),
-    /// and at a prompt also one that another terminal, a job or a subagent began, from its first
-    /// step on.
+    /// and at a prompt also one that another terminal or a subagent began, from its first step on.
     #[must_use]
     pub fn is_working(&self) -> bool {
         self.turns.is_any()

@@ -174,9 +174,11 @@ async fn attempt(
     session_lock::refuse_if_held(config, session).await?;
     // From here on, events arrive; what came before is in the session.
     let mut conversation = client.watch(session).await?;
+    let own = state.unanswered.0.iter();
+    let own: Vec<_> = own.map(|message| message.turn().clone()).collect();
     let missed = state
         .shown
-        .missed(&*session_store(config)?, session)
+        .missed(&*session_store(config)?, session, &own)
         .await?;
     for event in &missed.events {
         state.unanswered.take_event(event, None);
