@@ -84,6 +84,46 @@ async fn survive_a_killed_gateway(size: (u16, u16)) {
     assert_eq!(model.violations(), Vec::<String>::new());
 }
 
+/// The gateway ends between the last word of a reply and its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn reply_whose_end_was_missed_is_not_repeated() {
+    for size in SIZES {
+        miss_the_end_of_a_reply(size).await;
+    }
+}
+
+async fn miss_the_end_of_a_reply(size: (u16, u16)) {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let model =
+        ModelServer::answering(
+            move |request| match request.last_user_text().contains("and now") {
+                true => Reply::text("Second reply."),
+                false => Reply::text("Whole 答え 👩‍👩‍👧.").holding(&held),
+            },
+        );
+    let model = model.await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let gateway = Running::start(&home).await;
+    let mut screen = Screen::open_with(&home, &["agent"], size, &[]);
+    screen.wait_for_row("You:");
+    screen.type_in("first question\r");
+    screen.wait_for_row("Whole 答え 👩‍👩‍👧.");
+    gateway.signal(Signal::SIGTERM);
+    screen.wait_until(|rows| has(rows, "The gateway is gone; reconnecting"));
+    gate.open();
+    assert_eq!(gateway.end().await.1, Some(0));
+
+    let gateway = Running::start(&home).await;
+    screen.wait_until(|rows| has(rows, "The gateway is back."));
+    screen.type_in("and now?\r");
+    let rows = screen.wait_until(|rows| has(rows, "Second reply."));
+    assert_eq!(count(&rows, "Whole 答え 👩‍👩‍👧."), 1, "{rows:?}");
+    screen.type_in(CONTROL_D);
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+    drop(gateway);
+}
+
 /// The turn ends while the prompt is not connected: its reply is in the session only.
 #[tokio::test(flavor = "multi_thread")]
 async fn reply_of_an_ending_gateway_is_shown_once() {

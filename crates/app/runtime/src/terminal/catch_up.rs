@@ -2,7 +2,8 @@
 //!
 //! Decision: a gateway discards replies to a terminal that is not connected, and publishes those
 //! again that it had not settled when it was killed. So the missed replies are read from the
-//! session, and every reply is recognised by its idempotency key: none is lost or shown twice. A
+//! session, and every reply is recognised by its idempotency key: none is lost or shown twice. A reply
+//! whose last word was streamed before the connection ended is not shown again. A
 //! turn that ended before the last shown one was shown, too, because the turns of a session run one
 //! after the other.
 
@@ -22,6 +23,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::split_session;
+use super::streamed::StreamedText;
 
 /// Maximum number of remembered keys.
 const MAX_KEYS: usize = 1024;
@@ -35,6 +37,10 @@ pub(super) struct ShownEvents {
     keys: VecDeque<OutboundKey>,
     /// Turns of shown messages of other terminals, the newest last.
     said: VecDeque<TraceId>,
+    /// The reply that is being streamed.
+    streamed: StreamedText,
+    /// The reply that was being streamed when the connection ended.
+    interrupted: StreamedText,
     /// End of the session when the terminal joined it.
     from: Seq,
 }
@@ -71,7 +77,12 @@ impl ShownEvents {
             return true;
         }
         let Some(key) = key else { return true };
+        self.streamed.observe(event, &key);
         match event {
+            TerminalEvent::Reply { text, .. } if self.is_whole_on_screen(&key, text) => {
+                self.record(key);
+                false
+            }
             TerminalEvent::Reply { .. } => {
                 // Notices of progress have one key for several messages.
                 let is_repeatable =
@@ -103,6 +114,7 @@ impl ShownEvents {
         let view = store
             .read(&key_of(session), ReadFrom::Seq(self.from))
             .await?;
+        self.interrupted = std::mem::take(&mut self.streamed);
         let shown = view.records.iter().rposition(|record| match &record.entry {
             Entry::TurnEnded(end) => self.is_shown(end),
             _ => false,
@@ -213,6 +225,11 @@ impl ShownEvents {
     fn has_reply(&self, turn: &TraceId) -> bool {
         self.keys
             .contains(&OutboundKey::new(turn.clone(), OutboundSlot::Reply))
+    }
+
+    /// Returns `true` if all words of a reply were shown before the connection ended.
+    fn is_whole_on_screen(&self, key: &OutboundKey, text: &str) -> bool {
+        key.is_reply() && self.interrupted.is_reply(&key.turn, text)
     }
 
     fn admit_said(&mut self, turn: TraceId) -> bool {

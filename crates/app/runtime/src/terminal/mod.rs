@@ -15,6 +15,7 @@ mod progress;
 mod reconnect;
 mod restart;
 mod session_lock;
+mod streamed;
 mod subagents;
 mod turns;
 
