@@ -307,6 +307,25 @@ async fn paste_of_several_lines_is_one_message() {
     }
 }
 
+/// A terminal without bracketed pastes, or a program, sends more keys at once than one read takes.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_arrive_at_once_are_all_read() {
+    let typed = "键 and keys ".repeat(200);
+    for size in SIZES {
+        let model = ModelServer::answering(|_| Reply::text("Gelesen."));
+        let model = model.await.unwrap();
+        let home = Home::with_model(&model.base_url());
+        let mut screen = Screen::open_with(&home, &["agent"], size, &[]);
+        wait_for_prompt(&mut screen);
+        screen.type_in(&format!("{typed}.\r"));
+        screen.wait_until(|rows| has(rows, "Gelesen."));
+        let asked = model.requests()[0].last_user_text();
+        assert!(asked.starts_with(&format!("{typed}.")), "{asked}");
+        wait_for_prompt(&mut screen);
+        leave(screen);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn last_turn_is_listed_copied_and_undone() {
     /// The base64 form of `Fertig 完了 👩‍👩‍👧.`
