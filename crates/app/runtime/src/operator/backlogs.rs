@@ -98,7 +98,9 @@ impl Backlogs {
     /// Returns what starts the summaries.
     pub(crate) fn remedy(&self) -> String {
         let first = self.largest.first();
+        // A client may choose the name of its chat, and people copy the command into a shell.
         let session = first.map_or_else(String::new, |first| one_line(&first.session));
+        let session = session.replace('\'', r"'\''");
         format!(
             "To summarise them, send /summarize in the chat, or run `nanobot agent -s '{session}' -m /summarize`. \
              With `/summarize stop` they stay as they are."
@@ -202,9 +204,17 @@ mod tests {
         let backlogs = Backlogs::of(&sessions);
         assert_eq!(
             backlogs.largest[0].to_string(),
-            "websocket:ab c: 100 messages, about 10 requests with 10000 tokens; the model failed (no key)"
+            "websocket:a[31mb c: 100 messages, about 10 requests with 10000 tokens; the model failed (no[2J key)"
         );
         let remedy = backlogs.remedy();
         assert!(!remedy.contains(['\u{1b}', '\n']), "{remedy}");
+    }
+
+    #[test]
+    fn name_of_a_session_is_one_word_of_the_command() {
+        let backlogs = Backlogs::of(&[session("websocket:'; reboot; '", "awaited", 100)]);
+        let remedy = backlogs.remedy();
+        let command = r"nanobot agent -s 'websocket:'\''; reboot; '\''' -m /summarize";
+        assert!(remedy.contains(command), "{remedy}");
     }
 }
