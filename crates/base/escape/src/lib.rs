@@ -32,6 +32,14 @@ pub fn sanitize(text: &str) -> String {
     shown
 }
 
+/// Returns text as one word of a POSIX shell, in single quotes and on one line, for commands that are
+/// suggested to a person: names may come from strangers, and people copy commands.
+#[must_use]
+pub fn shell_word(text: &str) -> String {
+    let line = sanitize(text).replace(['\n', '\t'], " ");
+    format!("'{}'", line.replace('\'', r"'\''"))
+}
+
 /// Escapes hidden characters and keeps control characters. For text that contains our own terminal
 /// styles, and for logs, whose writer has already escaped control characters.
 #[must_use]
@@ -102,6 +110,19 @@ fn escape(character: char, notation: Notation, into: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_text_is_one_word_of_a_shell() {
+        for (text, expected) in [
+            ("telegram:40", "'telegram:40'"),
+            ("'; reboot; '", r"''\''; reboot; '\'''"),
+            ("a\n$(b)\t`c`", "'a $(b) `c`'"),
+            ("\u{1b}[2J\u{202e}x", "'[2J\\u{202e}x'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(text), expected, "{text:?}");
+        }
+    }
 
     #[test]
     fn escapes_hidden_characters() {

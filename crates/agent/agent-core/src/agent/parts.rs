@@ -1,4 +1,4 @@
-//! What an agent is made of, and what a turn of it takes and gives.
+//! The components and settings of an agent, and the request and report of a turn.
 
 use std::path::PathBuf;
 use std::sync::Arc;

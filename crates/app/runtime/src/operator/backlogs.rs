@@ -6,6 +6,7 @@
 use std::fmt;
 
 use nanobot_agent_core::WaitingMessages;
+use nanobot_escape::{sanitize, shell_word};
 use nanobot_session::SessionInfo;
 use serde::Serialize;
 
@@ -98,11 +99,9 @@ impl Backlogs {
     /// Returns what starts the summaries.
     pub(crate) fn remedy(&self) -> String {
         let first = self.largest.first();
-        // A client may choose the name of its chat, and people copy the command into a shell.
-        let session = first.map_or_else(String::new, |first| one_line(&first.session));
-        let session = session.replace('\'', r"'\''");
+        let session = first.map_or_else(String::new, |first| shell_word(&first.session));
         format!(
-            "To summarise them, send /summarize in the chat, or run `nanobot agent -s '{session}' -m /summarize`. \
+            "To summarise them, send /summarize in the chat, or run `nanobot agent -s {session} -m /summarize`. \
              With `/summarize stop` they stay as they are."
         )
     }
@@ -143,7 +142,7 @@ impl fmt::Display for SessionBacklog {
 
 /// Returns a text of strangers as one line without control characters.
 fn one_line(text: &str) -> String {
-    nanobot_escape::sanitize(text).replace(['\n', '\t'], " ")
+    sanitize(text).replace(['\n', '\t'], " ")
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Commands about the conversation and the assistant as a whole.
 
 use async_trait::async_trait;
+use nanobot_escape::shell_word;
 use nanobot_types::CommandInfo;
 
 use super::{ANY_TEXT, Command, CommandContext, CommandReply, CommandTiming};
@@ -64,7 +65,8 @@ impl Command for Branch {
         };
         let answer = format!(
             "This conversation goes on here. A copy of it is {copy}: go on with that at a terminal by\n\
-             `nanobot agent -s '{copy}'`"
+             `nanobot agent -s {}`",
+            shell_word(copy.as_str())
         );
         Ok(answer.into())
     }

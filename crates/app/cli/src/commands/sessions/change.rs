@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use clap::Subcommand;
 use nanobot_config::Config;
+use nanobot_escape::shell_word;
 use nanobot_runtime::session::{DeletedSession, SessionStore};
 use nanobot_runtime::types::SessionKey;
 use nanobot_runtime::{MAKE_ROOM, SessionEditError, UndoneExchange, session_editor, session_store};
@@ -82,8 +83,9 @@ pub(super) fn change(
         SessionChange::Fork { key, at, to } => {
             let copy = block_on(fork(config, &key, at, to))?;
             output::line(&format!(
-                "Copied to {0}. Go on with it: nanobot agent -s '{0}'",
-                output::sanitize(&copy)
+                "Copied to {}. Go on with it: nanobot agent -s {}",
+                output::sanitize(&copy),
+                shell_word(&copy)
             ))?;
         }
         SessionChange::Rewind { key, to } => {
@@ -138,7 +140,7 @@ fn undone_text(undone: &UndoneExchange, key: &str) -> String {
         let effects = undone.effects.join(", ");
         text.push_str(&format!("Not undone, what tools did: {effects}.\n"));
     }
-    text + &format!("`nanobot sessions redo {key}` restores it.\n")
+    text + &format!("`nanobot sessions redo {}` restores it.\n", shell_word(key))
 }
 
 fn delete(
@@ -171,7 +173,8 @@ fn delete(
         deleted.map_err(|error| edit_failed(&error))
     })?;
     output::line(&format!(
-        "Deleted {key}. `nanobot sessions restore '{key}'` restores it."
+        "Deleted {key}. `nanobot sessions restore {}` restores it.",
+        shell_word(info.key.as_str())
     ))?;
     Ok(())
 }
