@@ -308,10 +308,9 @@ impl Config {
     }
 
     /// Copies the configuration file as it was read to `<name>.bak-<time>` in the same folder (of
-    /// its target, if it is a link),
-    /// readable by its owner only and durable when this returns. The newest backup is returned
-    /// instead if it has the same content. Returns `None` if there is no file. A save makes this
-    /// copy itself; other callers use it before they write elsewhere in a
+    /// its target, if it is a link), readable by its owner only and durable when this returns. The
+    /// newest backup is returned instead if it has the same content. Returns `None` if there is no
+    /// file. A save makes this copy itself; other callers use it before they write elsewhere in a
     /// user's home.
     ///
     /// # Errors

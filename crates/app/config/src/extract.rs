@@ -238,15 +238,9 @@ pub(crate) fn check_classes(
             | (Value::Object(_), Value::Object(_))
     );
     if same {
-        return match (value, config.described().at(path.parts())) {
-            (Value::Number(_), Some(shape)) => {
-                let checked = shape.facts().check(value, is_secret(path.parts()));
-                checked.map_err(|reason| ConfigError::Unacceptable {
-                    key: path.to_string(),
-                    origin: config.origin_of(path),
-                    reason,
-                })
-            }
+        // Only bounds of numbers need the descriptions of keys, which are made when first used.
+        return match value {
+            Value::Number(_) => check_bounds(config, path, value),
             _ => Ok(()),
         };
     }
@@ -255,5 +249,17 @@ pub(crate) fn check_classes(
         origin: config.origin_of(path),
         found: describe::json(value, is_secret(path.parts())),
         wanted: describe::wanted_like(&default).to_owned(),
+    })
+}
+
+fn check_bounds(config: &Config, path: &KeyPath, value: &Value) -> Result<(), ConfigError> {
+    let Some(shape) = config.described().at(path.parts()) else {
+        return Ok(());
+    };
+    let checked = shape.facts().check(value, is_secret(path.parts()));
+    checked.map_err(|reason| ConfigError::Unacceptable {
+        key: path.to_string(),
+        origin: config.origin_of(path),
+        reason,
     })
 }

@@ -5,13 +5,12 @@
 //! it does not know.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use nanobot_disk::{Durability, FileDraft, LocalDisk, replace_file};
 use serde_json::{Value, json};
 
 use crate::document::{Member, Node, TextPosition};
-use crate::facts::KeyFacts;
 use crate::json_schema::TITLE;
 use crate::{Config, ConfigDraft, ConfigError, file};
 
@@ -24,13 +23,13 @@ const SCHEMA_FILE: &str = "config.schema.json";
 /// Value of the key in a file beside the schema.
 const SCHEMA_REFERENCE: &str = "./config.schema.json";
 
-/// Returns meaning and type of the key.
-pub(crate) fn schema_key_facts() -> KeyFacts {
-    KeyFacts::parse(&json!({
+/// Returns the JSON Schema of the key.
+pub(crate) fn schema_key() -> Value {
+    json!({
         "description": "JSON Schema of this file, for editors; nanobot itself does not read it. \
                         `nanobot config schema --write` writes `config.schema.json`.",
         "type": "string"
-    }))
+    })
 }
 
 impl ConfigDraft {
@@ -100,21 +99,25 @@ impl Config {
     /// # Errors
     /// Returns the errors of [`Config::write_schema`].
     pub fn refresh_schema(&self) -> Result<Option<PathBuf>, ConfigError> {
-        let is_there = || is_ours(&self.paths().config_file.with_file_name(SCHEMA_FILE));
-        if !self.names_schema() && !is_there() {
+        let is_there = self
+            .paths()
+            .config_file
+            .with_file_name(SCHEMA_FILE)
+            .exists();
+        if !self.names_schema() && !is_there {
             return Ok(None);
         }
-        let (file, is_new) = self.write_schema()?;
-        Ok(is_new.then_some(file))
+        match self.write_schema() {
+            Ok((file, is_new)) => Ok(is_new.then_some(file)),
+            // The file of another program is a problem only where the configuration names it.
+            Err(ConfigError::NotOurs { .. }) if !self.names_schema() => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn schema_text(&self) -> String {
         format!("{:#}\n", self.json_schema())
     }
-}
-
-fn is_ours(file: &Path) -> bool {
-    matches!(file::read(file), Ok(Some(bytes)) if is_schema_of_config(&bytes))
 }
 
 /// `true` for a schema that some version of this program wrote.
