@@ -2,10 +2,10 @@
 //!
 //! Decision: a gateway discards replies to a terminal that is not connected, and publishes those
 //! again that it had not settled when it was killed. So the missed replies are read from the
-//! session, and every reply is recognised by its idempotency key: none is lost or shown twice. A reply
-//! whose last word was streamed before the connection ended is not shown again. A
-//! turn that ended before the last shown one was shown, too, because the turns of a session run one
-//! after the other.
+//! session, and every reply is recognised by its idempotency key: none is lost or shown twice. A
+//! reply whose last word was streamed before the connection ended is not shown again. A turn that
+//! ended before the last shown one was shown, too, because the turns of a session run one after the
+//! other.
 
 use std::collections::VecDeque;
 
@@ -37,10 +37,8 @@ pub(super) struct ShownEvents {
     keys: VecDeque<OutboundKey>,
     /// Turns of shown messages of other terminals, the newest last.
     said: VecDeque<TraceId>,
-    /// The reply that is being streamed.
+    /// The reply that is being streamed, or was when the connection ended.
     streamed: StreamedText,
-    /// The reply that was being streamed when the connection ended.
-    interrupted: StreamedText,
     /// End of the session when the terminal joined it.
     from: Seq,
 }
@@ -79,7 +77,7 @@ impl ShownEvents {
         let Some(key) = key else { return true };
         self.streamed.observe(event, &key);
         match event {
-            TerminalEvent::Reply { text, .. } if self.is_whole_on_screen(&key, text) => {
+            TerminalEvent::Reply { text, .. } if self.streamed.was_all_of(&key, text) => {
                 self.record(key);
                 false
             }
@@ -114,7 +112,7 @@ impl ShownEvents {
         let view = store
             .read(&key_of(session), ReadFrom::Seq(self.from))
             .await?;
-        self.interrupted = std::mem::take(&mut self.streamed);
+        self.streamed.interrupt();
         let shown = view.records.iter().rposition(|record| match &record.entry {
             Entry::TurnEnded(end) => self.is_shown(end),
             _ => false,
@@ -225,11 +223,6 @@ impl ShownEvents {
     fn has_reply(&self, turn: &TraceId) -> bool {
         self.keys
             .contains(&OutboundKey::new(turn.clone(), OutboundSlot::Reply))
-    }
-
-    /// Returns `true` if all words of a reply were shown before the connection ended.
-    fn is_whole_on_screen(&self, key: &OutboundKey, text: &str) -> bool {
-        key.is_reply() && self.interrupted.is_reply(&key.turn, text)
     }
 
     fn admit_said(&mut self, turn: TraceId) -> bool {
