@@ -113,8 +113,8 @@ impl ControlClient {
     }
 
     /// Joins one of the gateway's sessions and receives its events from the beginning, with the
-    /// messages of other terminals. A gateway
-    /// that is too old for this sends them after the first message.
+    /// messages of other terminals. A gateway that is too old for this sends them after the first
+    /// message.
     ///
     /// # Errors
     /// Returns [`ControlError::Unreachable`] if no gateway listens any more,

@@ -125,12 +125,7 @@ impl PeerConnection {
                 filter,
                 limit,
             } => match ledger.list(queue, filter, limit.min(MAX_LISTED)).await {
-                Ok(entries) => {
-                    for entry in entries {
-                        write(writer, &ControlResponse::Entry(Box::new(entry))).await?;
-                    }
-                    ControlResponse::Done
-                }
+                Ok(entries) => write_entries(writer, entries).await?,
                 Err(error) => failed(error),
             },
             ControlRequest::InboxShow { entry } => match ledger.show(&entry).await {
@@ -191,25 +186,32 @@ impl PeerConnection {
                 text,
                 id,
                 media,
-            } => match self.attachments(media).await {
-                Ok(media) => {
-                    let message = InboundMessage {
-                        media,
-                        ..terminal_message(&session, &text, id)
-                    };
-                    match self.accept_message(session, message).await {
-                        Ok(()) => return Ok(()),
-                        Err(error) => refused(&error),
-                    }
+            } => {
+                let message = terminal_message(&session, &text, id);
+                match self.say(session, message, media).await {
+                    Ok(()) => return Ok(()),
+                    Err(refusal) => refusal,
                 }
-                Err(error) => refused(&error),
-            },
+            }
             ControlRequest::Watch { session, messages } => match self.watch(session, messages) {
                 Ok(()) => ControlResponse::Done,
                 Err(error) => refused(&error),
             },
         };
         write(writer, &answer).await
+    }
+
+    /// Accepts a message with its attachments. The error is the answer.
+    async fn say(
+        &mut self,
+        session: String,
+        message: InboundMessage,
+        media: Vec<PathBuf>,
+    ) -> Result<(), ControlResponse> {
+        let media = self.attachments(media).await.map_err(|e| refused(&e))?;
+        let message = InboundMessage { media, ..message };
+        let accepted = self.accept_message(session, message).await;
+        accepted.map_err(|error| refused(&error))
     }
 
     async fn test_channel(
@@ -333,6 +335,17 @@ impl PeerConnection {
 
 /// Writes a response. A client that does not read it in time is disconnected, because pending
 /// responses use memory.
+/// Writes entries of the ledger, and returns the answer that completes the list.
+async fn write_entries(
+    writer: &mut (impl AsyncWrite + Unpin),
+    entries: Vec<LedgerEntry>,
+) -> io::Result<ControlResponse> {
+    for entry in entries {
+        write(writer, &ControlResponse::Entry(Box::new(entry))).await?;
+    }
+    Ok(ControlResponse::Done)
+}
+
 async fn write<W: AsyncWrite + Unpin>(writer: &mut W, answer: &ControlResponse) -> io::Result<()> {
     let timed_out = |_| io::Error::new(io::ErrorKind::TimedOut, "the client does not read");
     tokio::time::timeout(WRITE_TIMEOUT, lines::write(writer, answer))

@@ -89,7 +89,8 @@ pub use nanobot_channels::{
     AccessNotice, AccessRules, PairingError, PairingStore, Pairings, PendingPairing, Person, Weight,
 };
 pub use nanobot_control::{
-    ChannelState, GatewayInfo, SessionEditError, SessionEditor, TerminalEvent, UndoneExchange,
+    ChannelState, GatewayInfo, SessionEditError, SessionEditor, SubagentName, TerminalEvent,
+    UndoneExchange,
 };
 pub use nanobot_cron as jobs;
 pub use nanobot_memory as memory;

@@ -11,7 +11,7 @@ mod pairing;
 pub(crate) mod restart;
 pub(crate) mod retention;
 pub(crate) mod session_editor;
-mod subagents;
+pub(crate) mod subagents;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,6 +33,7 @@ use nanobot_server::{HealthServer, ServerConfig};
 use nanobot_state::{HomeLock, SqliteBus, StateDb};
 use nanobot_tools::ToolsConfig;
 use nanobot_watch::FileWatch;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -46,7 +47,7 @@ use crate::assembly::access::HomeAccess;
 use crate::assembly::assistant::Assistant;
 use crate::assembly::channels::{build_all, configured_channels};
 use crate::assembly::cron::{JobScheduling, UnseenJobResults};
-use crate::assembly::extensions::Extensions;
+use crate::assembly::extensions::{Extensions, Observation};
 use crate::assembly::model;
 use crate::assembly::path_rules::outbox_folder;
 use crate::assembly::path_rules::path_rules;
@@ -103,8 +104,8 @@ pub struct Gateway {
 
 impl Gateway {
     /// Locks the home, opens the ledger, builds the agent, checks the configuration, binds the health
-    /// endpoint and builds the channels. Nothing is received yet. `secrets` are those of `runtime`; new ones are added when
-    /// the configuration is reloaded.
+    /// endpoint and builds the channels. Nothing is received yet. `secrets` are those of `runtime`;
+    /// new ones are added when the configuration is reloaded.
     ///
     /// # Errors
     /// Returns [`RuntimeError::State`] if another gateway has the home, and the error of any part
@@ -261,7 +262,7 @@ impl Gateway {
             bus: bus.clone(),
             ledger: ledger.clone(),
             channels: health.clone(),
-            session_editor: Arc::new(AgentSessionEditor::new(&self.assistant.agent)),
+            session_editor: Arc::new(AgentSessionEditor(self.assistant.agent.clone())),
             subagents: Arc::new(AgentSubagents(self.assistant.agent.clone())),
             events: self.events,
             ending: ShutdownTokens {
@@ -332,14 +333,7 @@ impl Gateway {
         );
         stop_channels(manager).await;
         end.cancel();
-        serving
-            .await
-            .unwrap_or_else(|error| tracing::error!(%error, "the health endpoint failed"));
-        tasks.close();
-        let ending = async { tokio::join!(observation.finish(), tasks.wait()) };
-        if tokio::time::timeout(END_GRACE, ending).await.is_err() {
-            tracing::warn!("a task did not end in time; abandoning it");
-        }
+        end_tasks(serving, observation, &tasks).await;
         self.bus.close().await;
         outcome?;
         Ok(if requested.is_cancelled() {
@@ -386,6 +380,18 @@ async fn stop_channels(manager: ChannelManager) {
         tracing::warn!("some replies were not sent; they are kept for the next start");
     }
     manager.stop().await;
+}
+
+/// Waits for the health endpoint, and for the other tasks up to the grace period.
+async fn end_tasks(serving: JoinHandle<()>, observation: Observation, tasks: &TaskTracker) {
+    serving
+        .await
+        .unwrap_or_else(|error| tracing::error!(%error, "the health endpoint failed"));
+    tasks.close();
+    let ending = async { tokio::join!(observation.finish(), tasks.wait()) };
+    if tokio::time::timeout(END_GRACE, ending).await.is_err() {
+        tracing::warn!("a task did not end in time; abandoning it");
+    }
 }
 
 /// Cancels everything else when the agent loop ends.

@@ -12,18 +12,7 @@ use crate::error::{chain, is_disk_failure};
 
 /// Changes conversations while the agent works on others.
 #[derive(Debug)]
-pub(crate) struct AgentSessionEditor {
-    pub(crate) agent: Arc<Agent>,
-}
-
-impl AgentSessionEditor {
-    /// Returns an editor of the conversations of `agent`.
-    pub(crate) fn new(agent: &Arc<Agent>) -> Self {
-        Self {
-            agent: agent.clone(),
-        }
-    }
-}
+pub(super) struct AgentSessionEditor(pub(super) Arc<Agent>);
 
 #[async_trait]
 impl SessionEditor for AgentSessionEditor {
@@ -35,11 +24,11 @@ impl SessionEditor for AgentSessionEditor {
         at: Option<u64>,
         to: Option<&str>,
     ) -> Result<String, SessionEditError> {
-        fork(&**self.agent.sessions(), session, at, to).await
+        fork(&**self.0.sessions(), session, at, to).await
     }
 
     async fn rewind(&self, session: &str, to: u64) -> Result<(), SessionEditError> {
-        match self.agent.rewind(&session.into(), Seq(to)).await {
+        match self.0.rewind(&session.into(), Seq(to)).await {
             Ok(Some(_)) => Ok(()),
             Ok(None) => Err(SessionEditError::AtWork {
                 session: session.to_owned(),
@@ -49,18 +38,18 @@ impl SessionEditor for AgentSessionEditor {
     }
 
     async fn rename(&self, session: &str, name: Option<&str>) -> Result<(), SessionEditError> {
-        rename(&**self.agent.sessions(), session, name).await
+        rename(&**self.0.sessions(), session, name).await
     }
 
     async fn delete(&self, session: &str) -> Result<(), SessionEditError> {
         let key = SessionKey::from(session);
-        let subagents = self.agent.subagents();
+        let subagents = self.0.subagents();
         if subagents.is_some_and(|subagents| !subagents.of_session(&key).is_empty()) {
             let session = session.to_owned();
             return Err(SessionEditError::Subagents { session });
         }
         let reserved = self.reserve(&key)?;
-        match self.agent.delete_session(&reserved, &key).await {
+        match self.0.delete_session(&reserved, &key).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(unknown(session)),
             Err(error) => Err(agent_error(&error)),
@@ -69,25 +58,25 @@ impl SessionEditor for AgentSessionEditor {
 
     async fn restore(&self, session: &str) -> Result<(), SessionEditError> {
         let _reserved = self.reserve(&session.into())?;
-        restore(&**self.agent.sessions(), session).await
+        restore(&**self.0.sessions(), session).await
     }
 
     async fn undo(&self, session: &str) -> Result<UndoneExchange, SessionEditError> {
         let key = SessionKey::from(session);
         let reserved = self.reserve(&key)?;
-        let undone = self.agent.undo(&reserved, &key).await;
+        let undone = self.0.undo(&reserved, &key).await;
         undone_exchange(session, undone.map_err(|error| agent_error(&error))?)
     }
 
     async fn redo(&self, session: &str) -> Result<(), SessionEditError> {
         let _reserved = self.reserve(&session.into())?;
-        redo(&**self.agent.sessions(), session).await
+        redo(&**self.0.sessions(), session).await
     }
 }
 
 impl AgentSessionEditor {
     fn reserve(&self, session: &SessionKey) -> Result<SessionReservation, SessionEditError> {
-        self.agent
+        self.0
             .reserve(session)
             .ok_or_else(|| SessionEditError::AtWork {
                 session: session.to_string(),

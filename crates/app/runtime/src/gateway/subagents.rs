@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nanobot_agent_core::Agent;
+use nanobot_agent_core::{Agent, SubagentInfo};
 use nanobot_control::{SubagentName, SubagentNames};
 use nanobot_types::SessionKey;
 
@@ -14,10 +14,14 @@ impl SubagentNames for AgentSubagents {
     fn of_session(&self, session: &SessionKey) -> Vec<SubagentName> {
         let subagents = self.0.subagents();
         let infos = subagents.map(|subagents| subagents.of_session(session));
-        let names = infos.into_iter().flatten().map(|info| SubagentName {
-            id: info.id,
-            label: info.label,
-        });
-        names.collect()
+        infos.into_iter().flatten().map(name_of).collect()
+    }
+}
+
+/// Returns a subagent as terminals name it.
+pub(crate) fn name_of(info: SubagentInfo) -> SubagentName {
+    SubagentName {
+        id: info.id,
+        label: info.label,
     }
 }

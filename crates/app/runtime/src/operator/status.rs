@@ -323,16 +323,7 @@ impl fmt::Display for Status {
             writeln!(f, "Channel {channel}")?;
         }
         writeln!(f, "Sessions: {}", self.sessions)?;
-        if !self.backlogs.is_empty() {
-            writeln!(f, "Not summarised: {}", self.backlogs)?;
-            for session in &self.backlogs.largest {
-                writeln!(f, "  {session}")?;
-            }
-            if let Some(more) = self.backlogs.unlisted() {
-                writeln!(f, "  {more}")?;
-            }
-            writeln!(f, "  {}", self.backlogs.remedy())?;
-        }
+        self.write_backlogs(f)?;
         match &self.messages {
             Some(MessageCounts {
                 pending,
@@ -346,20 +337,7 @@ impl fmt::Display for Status {
             }
             None => writeln!(f, "Messages: unknown (the ledger does not answer)")?,
         }
-        let Schedule {
-            jobs,
-            next,
-            heartbeat_s,
-        } = &self.schedule;
-        match (jobs, next) {
-            (None, _) => writeln!(f, "Jobs: unknown (`nanobot doctor` says why)")?,
-            (Some(jobs), None) => writeln!(f, "Jobs: {jobs}")?,
-            (Some(jobs), Some(next)) => writeln!(f, "Jobs: {jobs}, the next at {next}")?,
-        }
-        match heartbeat_s {
-            Some(seconds) => writeln!(f, "Heartbeat: every {}", format_interval(*seconds))?,
-            None => writeln!(f, "Heartbeat: off")?,
-        }
+        self.write_schedule(f)?;
         let Storage {
             state_db,
             media,
@@ -376,6 +354,39 @@ impl fmt::Display for Status {
             write!(f, "\nWarning: {warning}")?;
         }
         Ok(())
+    }
+}
+
+impl Status {
+    fn write_backlogs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.backlogs.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "Not summarised: {}", self.backlogs)?;
+        for session in &self.backlogs.largest {
+            writeln!(f, "  {session}")?;
+        }
+        if let Some(more) = self.backlogs.unlisted() {
+            writeln!(f, "  {more}")?;
+        }
+        writeln!(f, "  {}", self.backlogs.remedy())
+    }
+
+    fn write_schedule(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Schedule {
+            jobs,
+            next,
+            heartbeat_s,
+        } = &self.schedule;
+        match (jobs, next) {
+            (None, _) => writeln!(f, "Jobs: unknown (`nanobot doctor` says why)")?,
+            (Some(jobs), None) => writeln!(f, "Jobs: {jobs}")?,
+            (Some(jobs), Some(next)) => writeln!(f, "Jobs: {jobs}, the next at {next}")?,
+        }
+        match heartbeat_s {
+            Some(seconds) => writeln!(f, "Heartbeat: every {}", format_interval(*seconds)),
+            None => writeln!(f, "Heartbeat: off"),
+        }
     }
 }
 

@@ -4,26 +4,17 @@ use nanobot_control::{ControlClient, ControlError, SubagentName};
 
 use super::{Terminal, TerminalPeer};
 use crate::control_socket;
+use crate::gateway::subagents::name_of;
 
 impl Terminal {
-    /// Returns the ids of the unfinished subagents of this conversation with their labels; none if
-    /// the gateway does not say.
-    pub async fn subagents(&self) -> Vec<(String, String)> {
+    /// Returns the unfinished subagents of this conversation; none if the gateway does not say.
+    pub async fn subagents(&self) -> Vec<SubagentName> {
         match &self.peer {
-            TerminalPeer::Own(own) => {
-                let infos = own.subagents().into_iter();
-                infos.map(|info| (info.id, info.label)).collect()
-            }
-            TerminalPeer::Gateway(_) => match self.subagents_of_gateway().await {
-                Ok(names) => {
-                    let names = names.into_iter();
-                    names.map(|name| (name.id, name.label)).collect()
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "could not list the subagents");
-                    Vec::new()
-                }
-            },
+            TerminalPeer::Own(own) => own.subagents().into_iter().map(name_of).collect(),
+            TerminalPeer::Gateway(_) => self.subagents_of_gateway().await.unwrap_or_else(|error| {
+                tracing::debug!(%error, "could not list the subagents");
+                Vec::new()
+            }),
             TerminalPeer::Nobody => Vec::new(),
         }
     }

@@ -203,15 +203,15 @@ fn to_strings(to_strings: &[&str]) -> Vec<String> {
     to_strings.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// Service manager for whose services a file is printed.
+/// A service manager, which determines the form of the printed file.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ServiceManager {
     Systemd,
     Launchd,
 }
 
-/// Prints the systemd unit or the launchd agent of a program at `executable` that uses the default
-/// home of whoever runs it.
+/// Prints the systemd unit or the launchd agent of a program at `executable`, which uses the default
+/// home of its user.
 ///
 /// # Errors
 /// Returns an error if the path is not absolute.

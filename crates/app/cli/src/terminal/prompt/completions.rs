@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use nanobot_runtime::types::SessionKey;
 use nanobot_runtime::{
-    Runtime, SkillStatus, Terminal, command_infos, conversation_keys, deleted_conversation_keys,
-    skills,
+    Runtime, SkillStatus, SubagentName, Terminal, command_infos, conversation_keys,
+    deleted_conversation_keys, skills,
 };
 
 use super::attachments::{open_path, resolve};
@@ -137,11 +137,11 @@ fn sorted(found: impl Iterator<Item = Candidate>) -> Vec<Candidate> {
 }
 
 /// Returns the ids of subagents that begin with a word.
-fn subagents(word: &str, subagents: Vec<(String, String)>) -> Vec<Candidate> {
-    let subagents = subagents.into_iter();
-    subagents
-        .filter(|(id, _)| id.starts_with(word))
-        .map(|(id, label)| Candidate::word(id, sanitize(&label)))
+fn subagents(word: &str, subagents: Vec<SubagentName>) -> Vec<Candidate> {
+    let found = subagents.into_iter();
+    let found = found.filter(|subagent| subagent.id.starts_with(word));
+    found
+        .map(|subagent| Candidate::word(subagent.id, sanitize(&subagent.label)))
         .collect()
 }
 
@@ -264,7 +264,10 @@ mod tests {
 
     #[test]
     fn subagents_are_completed_by_their_ids() {
-        let known = |id: &str, label: &str| (id.to_owned(), label.to_owned());
+        let known = |id: &str, label: &str| SubagentName {
+            id: id.to_owned(),
+            label: label.to_owned(),
+        };
         let known = vec![known("0a1b", "数 zahl\u{1b}[2J"), known("0c2d", "x")];
         let found = subagents("0a", known.clone());
         assert_eq!(found, [Candidate::word("0a1b", "数 zahl[2J")]);

@@ -1,4 +1,4 @@
-//! What comes from elsewhere: results of jobs, and messages of other terminals.
+//! Results of jobs and messages of other terminals, which are no part of the exchange at this one.
 
 use nanobot_runtime::types::FiredJob;
 
