@@ -171,3 +171,20 @@ async fn status_and_doctor_name_messages_that_wait() {
     assert_eq!(backlogs["largest"].as_array().unwrap().len(), 5);
     assert_eq!(backlogs["largest"][0]["session"], "telegram:30");
 }
+
+#[tokio::test]
+async fn summary_that_fails_is_a_failed_command() {
+    // The model never calls the tool for summaries.
+    let model = ModelServer::answering(|_| Reply::text("Noted."));
+    let model = model.await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let lines = "a message\n".repeat(6) + "/compact\n";
+    let run = home
+        .run_with_input(&["agent", "--lines"], lines.as_bytes())
+        .await;
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    assert_says(
+        &run.stdout,
+        &["could not be summarised", "Nothing was changed."],
+    );
+}

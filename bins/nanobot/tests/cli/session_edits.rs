@@ -251,7 +251,10 @@ async fn change_conversation(home: &Home) {
     };
     assert_says(
         &run(&["undo", "direct"]).await,
-        &["Undone: “two?” and what followed.", "sessions redo 'direct'"],
+        &[
+            "Undone: “two?” and what followed.",
+            "sessions redo 'direct'",
+        ],
     );
     assert!(!run(&["show", "direct"]).await.contains("two?"));
     run(&["redo", "direct"]).await;

@@ -93,10 +93,14 @@ impl Command for Compact {
         match context.cancel.run_until_cancelled(compacting).await {
             Some(report) => {
                 let report = report?;
-                match report.question {
-                    Some(_) => context.asking_reply(report.to_string()).await,
-                    None => Ok(report.to_string().into()),
+                let text = report.to_string();
+                if report.question.is_some() {
+                    return context.asking_reply(text).await;
                 }
+                Ok(match report.error {
+                    Some(_) => CommandReply::refusal(text),
+                    None => text.into(),
+                })
             }
             None => Ok("Stopped; the conversation stays as it is.".into()),
         }
