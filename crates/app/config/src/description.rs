@@ -31,7 +31,7 @@ impl fmt::Debug for Description {
 }
 
 /// The descriptions of all sections, and the keys with them once they were needed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Descriptions {
     sources: Vec<Description>,
     described: OnceLock<KeyShape>,

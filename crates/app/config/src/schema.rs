@@ -1,4 +1,4 @@
-//! The names and defaults of keys, but not their types.
+//! The names, defaults and descriptions of keys, but not the types of sections.
 //!
 //! The owner of a section registers its serialized defaults (`Default` of the section's struct);
 //! the keys of the defaults are the known keys. This gives the rule for spelling:
