@@ -5,13 +5,8 @@ use nix::sys::signal::Signal;
 
 use crate::gateway::Running;
 use crate::prompt::Screen;
-use crate::screen::{CONTROL_C, CONTROL_D, SIZES, has};
+use crate::screen::{CONTROL_C, CONTROL_D, SIZES, count, has};
 use crate::support::{Home, until};
-
-/// Returns the number of rows with a text.
-fn count(rows: &[String], part: &str) -> usize {
-    rows.iter().filter(|row| row.contains(part)).count()
-}
 
 /// A model that answers each message with one text. Of the first answer, only the beginning is sent
 /// until the gate is open.

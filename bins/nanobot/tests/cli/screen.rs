@@ -20,6 +20,17 @@ pub(crate) fn has(rows: &[String], part: &str) -> bool {
     rows.iter().any(|row| row.contains(part))
 }
 
+/// Returns the number of rows with a text.
+pub(crate) fn count(rows: &[String], part: &str) -> usize {
+    rows.iter().filter(|row| row.contains(part)).count()
+}
+
+/// Leaves a prompt.
+pub(crate) fn leave(mut screen: Screen) {
+    screen.type_in(CONTROL_D);
+    assert_eq!(screen.end(), Some(0), "{}", screen.text);
+}
+
 /// Waits until the prompt is empty and nothing runs.
 pub(crate) fn wait_for_prompt(screen: &mut Screen) -> Vec<String> {
     screen.wait_until(|rows| {

@@ -4,18 +4,8 @@ use nanobot_testkit::{ModelServer, Reply};
 
 use crate::gateway::Running;
 use crate::prompt::Screen;
-use crate::screen::{CONTROL_D, SIZES, has, wait_for_prompt};
+use crate::screen::{SIZES, count, has, leave, wait_for_prompt};
 use crate::support::Home;
-
-/// Returns the number of rows with a text.
-fn count(rows: &[String], part: &str) -> usize {
-    rows.iter().filter(|row| row.contains(part)).count()
-}
-
-fn leave(mut screen: Screen) {
-    screen.type_in(CONTROL_D);
-    assert_eq!(screen.end(), Some(0), "{}", screen.text);
-}
 
 async fn model() -> ModelServer {
     let model = ModelServer::answering(|request| {

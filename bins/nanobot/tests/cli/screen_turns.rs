@@ -10,13 +10,8 @@ use serde_json::json;
 
 use crate::gateway::Running;
 use crate::prompt::Screen;
-use crate::screen::{CONTROL_C, CONTROL_D, CONTROL_G, SIZES, has, wait_for_prompt};
+use crate::screen::{CONTROL_C, CONTROL_G, SIZES, count, has, leave, wait_for_prompt};
 use crate::support::Home;
-
-/// Returns the number of rows with a text.
-fn count(rows: &[String], part: &str) -> usize {
-    rows.iter().filter(|row| row.contains(part)).count()
-}
 
 /// Returns the text of the newest message of a request.
 fn said(request: &ModelRequest) -> String {
@@ -24,11 +19,6 @@ fn said(request: &ModelRequest) -> String {
         .messages()
         .last()
         .map_or_else(String::new, |message| message["content"].to_string())
-}
-
-fn leave(mut screen: Screen) {
-    screen.type_in(CONTROL_D);
-    assert_eq!(screen.end(), Some(0), "{}", screen.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]
