@@ -25,7 +25,7 @@ const ANSWERS: [(&str, &str); 18] = [
     ("/memory", "MEMORY.md"),
     ("/skill", "skill-creator"),
     ("/agents", "subagent"),
-    ("/branch", "nanobot agent -s"),
+    ("/branch", "A copy of it is "),
     ("/pending", "settled"),
     ("/stop", "No active task to stop."),
     ("/start", "Hi, I am nanobot."),

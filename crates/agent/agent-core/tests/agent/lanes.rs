@@ -297,7 +297,7 @@ async fn branch_copies_the_conversation_after_the_running_turn() {
     assert_eq!(running.reply().await, "done");
     let answer = running.reply().await;
     assert!(
-        answer.contains("`nanobot agent -s 'telegram:1:branch:1'`"),
+        answer.contains("`/sessions telegram:1:branch:1`"),
         "{answer}"
     );
     assert_eq!(

@@ -1,7 +1,6 @@
 //! Commands about the conversation and the assistant as a whole.
 
 use async_trait::async_trait;
-use nanobot_escape::shell_word;
 use nanobot_types::CommandInfo;
 
 use super::{ANY_TEXT, Command, CommandContext, CommandReply, CommandTiming};
@@ -63,10 +62,10 @@ impl Command for Branch {
         let Some(copy) = context.agent().branch(context.session).await? else {
             return Ok(CommandReply::refusal("There is nothing to copy yet."));
         };
+        // No shell command: the name of a chat may come from a stranger.
         let answer = format!(
             "This conversation goes on here. A copy of it is {copy}: go on with that at a terminal by\n\
-             `nanobot agent -s {}`",
-            shell_word(copy.as_str())
+             `/sessions {copy}` in `nanobot agent`"
         );
         Ok(answer.into())
     }
