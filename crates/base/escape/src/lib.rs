@@ -32,12 +32,17 @@ pub fn sanitize(text: &str) -> String {
     shown
 }
 
+/// Sanitizes text for display in one line: line feeds and tabs become spaces, too.
+#[must_use]
+pub fn sanitize_line(text: &str) -> String {
+    sanitize(text).replace(['\n', '\t'], " ")
+}
+
 /// Returns text as one word of a POSIX shell, in single quotes and on one line, for commands that are
 /// suggested to a person: names may come from strangers, and people copy commands.
 #[must_use]
 pub fn shell_word(text: &str) -> String {
-    let line = sanitize(text).replace(['\n', '\t'], " ");
-    format!("'{}'", line.replace('\'', r"'\''"))
+    format!("'{}'", sanitize_line(text).replace('\'', r"'\''"))
 }
 
 /// Escapes hidden characters and keeps control characters. For text that contains our own terminal

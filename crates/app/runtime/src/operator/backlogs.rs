@@ -6,7 +6,7 @@
 use std::fmt;
 
 use nanobot_agent_core::WaitingMessages;
-use nanobot_escape::{sanitize, shell_word};
+use nanobot_escape::{sanitize_line, shell_word};
 use nanobot_session::SessionInfo;
 use serde::Serialize;
 
@@ -124,7 +124,7 @@ impl fmt::Display for Backlogs {
 
 impl fmt::Display for SessionBacklog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let session = one_line(&self.session);
+        let session = sanitize_line(&self.session);
         write!(
             f,
             "{session}: {} messages, about {} requests with {} tokens",
@@ -132,17 +132,12 @@ impl fmt::Display for SessionBacklog {
         )?;
         match &self.trouble {
             Some(trouble) => {
-                let short: String = one_line(trouble).chars().take(MAX_TROUBLE).collect();
+                let short: String = sanitize_line(trouble).chars().take(MAX_TROUBLE).collect();
                 write!(f, "; the model failed ({short})")
             }
             None => Ok(()),
         }
     }
-}
-
-/// Returns a text of strangers as one line without control characters.
-fn one_line(text: &str) -> String {
-    sanitize(text).replace(['\n', '\t'], " ")
 }
 
 #[cfg(test)]

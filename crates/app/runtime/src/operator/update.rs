@@ -115,13 +115,9 @@ fn parse(body: &[u8], current: &str) -> Result<Release, UpdateError> {
 fn version(text: &str) -> Result<Version, UpdateError> {
     let text: String = text.trim().chars().take(MAX_VERSION).collect();
     Version::parse(text.strip_prefix('v').unwrap_or(&text)).map_err(|source| UpdateError::Version {
-        text: one_line(&text),
+        text: nanobot_escape::sanitize_line(&text),
         source,
     })
-}
-
-fn one_line(text: &str) -> String {
-    nanobot_escape::sanitize(text).replace(['\n', '\t'], " ")
 }
 
 /// Returns an address that is safe to show: no other scheme, and nothing that had to be removed.

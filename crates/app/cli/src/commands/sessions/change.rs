@@ -241,7 +241,8 @@ async fn rewind(config: &Config, name: &str, to: u64) -> Result<(), CommandFailu
 /// Returns the failure of a change, with what to try.
 pub(crate) fn edit_failed(error: &SessionEditError) -> CommandFailure {
     let remedy = match error {
-        SessionEditError::OutOfReach { first: 1.., .. } => {
+        SessionEditError::OutOfReach { first: 1.., .. }
+        | SessionEditError::NothingToUndo { .. } => {
             "What lies before is summarised or was left by /new; `nanobot sessions fork KEY --at N` copies from there."
         }
         SessionEditError::OutOfReach { .. } => {
@@ -257,9 +258,6 @@ pub(crate) fn edit_failed(error: &SessionEditError) -> CommandFailure {
             "Wait for them, or end them with /stop in that conversation; then try again."
         }
         SessionEditError::Unknown { .. } => "`nanobot sessions list` shows their names.",
-        SessionEditError::NothingToUndo { .. } => {
-            "What lies before is summarised or was left by /new; `nanobot sessions fork KEY --at N` copies from there."
-        }
         SessionEditError::NothingToRestore { .. } => {
             "Only what was undone last can be restored, and only until the next message."
         }
