@@ -37,6 +37,7 @@ pub(crate) fn serve(options: &ServeOptions) -> Result<ExitCode, CommandFailure> 
     let config = runtime.config();
     warn_of_findings(config);
     warn_of_skills(&runtime);
+    warn_of_sandbox(&runtime);
     if let Some(warning) = nanobot_runtime::tighten(config) {
         output::note(&format!("Warning: {warning}"));
     }
@@ -139,6 +140,13 @@ fn finish(ended: GatewayEnd) -> Result<ServeOutcome, CommandFailure> {
 pub(crate) fn warn_of_skills(runtime: &Runtime) {
     for line in nanobot_runtime::unagreed_skills(runtime) {
         output::note(&output::sanitize(&format!("Warning: {line}")));
+    }
+}
+
+/// Warns that commands run without a sandbox, if the operator switched it off.
+pub(crate) fn warn_of_sandbox(runtime: &Runtime) {
+    if let Some(warning) = nanobot_runtime::sandbox_warning(runtime) {
+        output::note(&format!("Warning: {warning}"));
     }
 }
 

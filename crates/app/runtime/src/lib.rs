@@ -48,6 +48,7 @@ pub use assembly::prompts::last_miss;
 pub use assembly::provider_sections::shell_variables;
 pub use assembly::rotating_file::{LogSettings, RotatingFile};
 pub use assembly::runtime::{Runtime, RuntimeBuilder};
+pub use assembly::sandbox::sandbox_warning;
 pub use assembly::secrets::{RedactedWriter, secrets};
 pub use assembly::settings::{AgentDefaults, LifecycleNotices, RetentionSettings};
 pub use assembly::shipped::shipped_platforms;

@@ -6,8 +6,7 @@
 //! the only way to open the file, so that the checked file is the opened one.
 //!
 //! Neither knows HTTP, tools or configuration files, and neither confines a child process: that is
-//! the task of an operating-system sandbox.
-//! the work of an operating-system sandbox.
+//! the task of an operating-system sandbox, for which [`PathPolicy::confinement`] states the rules.
 
 mod address;
 mod beneath;
@@ -24,7 +23,7 @@ pub use crate::{
     address::{canonical, is_metadata, is_public},
     beneath::{BeneathEntry, ResolvedPath},
     denied::{PathDenied, UrlDenied},
-    path::{CREDENTIAL_PATHS, PathPolicy, PathRules},
+    path::{CREDENTIAL_PATHS, Confinement, PathPolicy, PathRules, RootAccess},
     resolver::{Resolver, SystemResolver},
     url::{CheckedUrl, MAX_REDIRECTS, UrlGuard},
 };

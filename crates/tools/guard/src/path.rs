@@ -13,6 +13,7 @@
 //! started by a tool is not bound by this policy; see the sandbox.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -99,6 +100,31 @@ pub struct PathPolicy {
     rules: Arc<PathRules>,
     /// Folder that relative paths are resolved against, if not the workspace.
     base: Option<Arc<Path>>,
+}
+
+/// Access of processes to a root and everything beneath it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RootAccess {
+    /// It can be read and written.
+    Write,
+    /// It can be read.
+    Read,
+    /// It can be read, and must stay at its path.
+    Protected,
+    /// It can be neither read nor written.
+    Closed,
+}
+
+/// What processes that tools start may access: the rules of a policy for a sandbox.
+#[derive(Debug, Clone)]
+pub struct Confinement {
+    /// `true` if nothing but the roots is open. Otherwise everything is, except closed roots, and
+    /// read-only ones for writing.
+    pub is_restricted: bool,
+    /// The home folder.
+    pub home: Option<PathBuf>,
+    /// The roots, absolute and without links.
+    pub roots: BTreeMap<PathBuf, RootAccess>,
 }
 
 /// The resolved roots of one kind.
@@ -273,6 +299,58 @@ impl PathPolicy {
             return Err(PathDenied::Protected { path: path() });
         }
         Ok(ResolvedPath::new(entry, self.clone()))
+    }
+
+    /// Returns the roots for a sandbox of processes, resolved as they are now. Of two roots the
+    /// deeper one decides; of two for one path, the stricter one.
+    ///
+    /// Roots that can only be read by full names are left out: a process could list them.
+    #[must_use]
+    pub fn confinement(&self) -> Confinement {
+        let closures = self.closures();
+        let secret = self.roots(&self.rules.secret_paths);
+        let mut roots = BTreeMap::new();
+        let mut add = |rules: &[PathBuf], access: RootAccess| {
+            for root in rules.iter().filter(|root| !root.as_os_str().is_empty()) {
+                let Ok(resolved) = resolve(&self.written(root)) else {
+                    continue;
+                };
+                let path = resolved.path;
+                let is_open = access != RootAccess::Closed;
+                if is_open && (secret.denies(&path) || closures.close(&path)) {
+                    continue;
+                }
+                // To protect a path does not open it.
+                let opens = access != RootAccess::Protected || !self.rules.restrict;
+                if !opens && !path.ancestors().any(|above| roots.contains_key(above)) {
+                    continue;
+                }
+                let entry = roots.entry(path).or_insert(access);
+                *entry = access.max(*entry);
+            }
+        };
+        add(
+            std::slice::from_ref(&self.rules.workspace),
+            RootAccess::Write,
+        );
+        add(&self.rules.allowed_paths, RootAccess::Write);
+        let listed: Vec<PathBuf> = self
+            .rules
+            .read_only_roots
+            .iter()
+            .filter(|root| !self.rules.unlisted_roots.contains(root))
+            .cloned()
+            .collect();
+        add(&listed, RootAccess::Read);
+        add(&self.rules.unlisted_roots, RootAccess::Closed);
+        add(&self.rules.protected_paths, RootAccess::Protected);
+        add(&self.rules.secret_paths, RootAccess::Closed);
+        add(&self.rules.closed_roots, RootAccess::Closed);
+        Confinement {
+            is_restricted: self.rules.restrict,
+            home: self.rules.home.clone(),
+            roots,
+        }
     }
 
     fn open_to_reading(&self, given: &Path, resolved: &Path) -> Result<(), PathDenied> {

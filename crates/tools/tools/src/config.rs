@@ -124,6 +124,10 @@ pub struct ExecConfig {
     pub allow_patterns: Vec<String>,
     /// Regular expressions that refuse a stage, in addition to the built-in ones.
     pub deny_patterns: Vec<String>,
+    /// What commands may access.
+    pub sandbox: SandboxProfile,
+    /// `tools.exec.limits`.
+    pub limits: ExecLimits,
 }
 
 impl Default for ExecConfig {
@@ -136,6 +140,62 @@ impl Default for ExecConfig {
             allowed_env_keys: Vec::new(),
             allow_patterns: Vec::new(),
             deny_patterns: Vec::new(),
+            sandbox: SandboxProfile::default(),
+            limits: ExecLimits::default(),
+        }
+    }
+}
+
+/// `tools.exec.sandbox`: what commands may access. The kernel enforces it; protected and secret
+/// paths are closed in every profile but `off`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SandboxProfile {
+    /// `workspace` if tools are confined to the workspace, otherwise `open`. `bwrap`, of the Python
+    /// program, means the same.
+    #[default]
+    #[serde(rename = "", alias = "bwrap", alias = "auto")]
+    Automatic,
+    /// They write in the workspace, read programs of the system, and have no network.
+    Workspace,
+    /// The same with the network, services of this computer and of its network included.
+    Network,
+    /// Everything that this user may access, and the network.
+    Open,
+    /// There is no sandbox, and nothing is closed.
+    Off,
+}
+
+impl SandboxProfile {
+    /// Returns the profile for tools that are confined to the workspace, or not.
+    #[must_use]
+    pub fn resolved(self, restricted: bool) -> Self {
+        match self {
+            Self::Automatic if restricted => Self::Workspace,
+            Self::Automatic => Self::Open,
+            other => other,
+        }
+    }
+}
+
+/// `tools.exec.limits`: limits of commands in a sandbox; 0 is no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ExecLimits {
+    /// Memory of one process (heap and private mappings), in MiB.
+    pub memory_mb: u64,
+    /// Processes and threads of one command at a time.
+    pub processes: u64,
+    /// Size of one written file, in MiB.
+    pub file_size_mb: u64,
+}
+
+impl Default for ExecLimits {
+    fn default() -> Self {
+        Self {
+            memory_mb: 4096,
+            processes: 1024,
+            file_size_mb: 4096,
         }
     }
 }

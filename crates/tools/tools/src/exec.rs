@@ -3,21 +3,16 @@
 //! The guard checks a command, which is then started in its own process group with a minimal
 //! environment. Its output is bounded while it is read. The group is killed when the command ends,
 //! times out or is stopped, so that it leaves no process running. A [`CommandRunner`] creates the
-//! process, and can do so in a sandbox.
+//! process: in a sandbox, unless the operator switched it off.
 
 mod environment;
 mod guard;
 mod output;
 mod process;
+mod runner;
 mod shell;
 
-use std::{
-    fmt, io,
-    path::{Path, PathBuf},
-    process::Command,
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use nanobot_guard::{PathDenied, PathPolicy, UrlGuard};
 use nanobot_tool::ToolContext;
@@ -25,6 +20,7 @@ use nanobot_types::{Effect, Severity, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+pub use self::runner::{CommandRequest, CommandRunner, DirectRunner, SandboxRunner};
 use self::{
     guard::CommandGuard,
     output::RenderedOutput,
@@ -33,7 +29,7 @@ use self::{
 use crate::{
     ToolsError,
     config::ExecConfig,
-    operation::{Operation, answer},
+    operation::{Operation, answer, blocking},
 };
 
 /// Maximum timeout in seconds, unless the configuration sets no limit at all.
@@ -41,45 +37,6 @@ const MAX_TIMEOUT: u64 = 600;
 /// Characters reserved in a result for the text around the output: truncation notes, the reason for
 /// stopping, a hint.
 const AROUND: usize = 200;
-
-/// Creates the process for a script. The tool adds the environment, pipes and a process group.
-pub trait CommandRunner: Send + Sync + fmt::Debug {
-    /// Returns a process that runs `script` with the system's shell in `directory`, possibly in a
-    /// sandbox.
-    ///
-    /// # Errors
-    /// Returns an error if this runner cannot run commands as it promises. The model reads the
-    /// reason.
-    fn command(&self, script: &str, directory: &Path) -> io::Result<Command>;
-}
-
-/// Runs commands with the rights of this process, without a sandbox.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct DirectRunner;
-
-impl CommandRunner for DirectRunner {
-    fn command(&self, script: &str, directory: &Path) -> io::Result<Command> {
-        let mut command = shell_command(script);
-        command.current_dir(directory);
-        Ok(command)
-    }
-}
-
-#[cfg(not(windows))]
-fn shell_command(script: &str) -> Command {
-    let mut command = Command::new("/bin/sh");
-    command.arg("-c").arg(script);
-    command
-}
-
-#[cfg(windows)]
-fn shell_command(script: &str) -> Command {
-    use std::os::windows::process::CommandExt as _;
-    let mut command = Command::new("cmd");
-    // `cmd` parses its own quoting, so the script is passed as is.
-    command.arg("/C").raw_arg(script);
-    command
-}
 
 pub(crate) struct Exec {
     config: ExecConfig,
@@ -124,19 +81,30 @@ impl Exec {
         if let Err(refusal) = self.guard.check(&arguments.command, &directory).await? {
             return Err(format!("Command blocked by safety guard ({refusal})"));
         }
-        let mut command = self
-            .runner
-            .command(&arguments.command, &directory)
-            .map_err(|error| format!("cannot run commands: {error}"))?;
-        command.env_clear().envs(environment::minimal(&self.config));
         let seconds = arguments
             .timeout
             .map_or(self.config.timeout, |given| given.max(1));
         let limit = (seconds > 0).then(|| Duration::from_secs(seconds.min(MAX_TIMEOUT)));
+        let request = CommandRequest {
+            script: arguments.command.clone(),
+            directory,
+            environment: environment::minimal(&self.config),
+            limit,
+        };
+        let runner = Arc::clone(&self.runner);
+        let command = blocking(move || Ok(runner.command(&request)))
+            .await?
+            .map_err(|error| format!("cannot run commands: {error}"))?;
         let finished = process::run(command, limit, &context.cancel)
             .await
             .map_err(|error| format!("cannot start the command: {error}"))?;
-        Ok(result(&finished, context.max_result_chars))
+        let mut result = result(&finished, context.max_result_chars);
+        if !result.success
+            && let Some(hint) = self.runner.hint(&result.output)
+        {
+            result.output.push_str(&format!("\n[{hint}]"));
+        }
+        Ok(result)
     }
 }
 

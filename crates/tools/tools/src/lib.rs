@@ -3,8 +3,7 @@
 //! Every tool asks a guard before it acts: file tools ask the
 //! [`PathPolicy`](nanobot_guard::PathPolicy), web tools the [`UrlGuard`](nanobot_guard::UrlGuard),
 //! and the shell tool both, after parsing the command. That parsing is advice to the model and not
-//! a security boundary, so processes are started by a [`CommandRunner`], which can be an
-//! operating-system sandbox.
+//! a security boundary: that is the operating-system sandbox of [`SandboxRunner`].
 //!
 //! Schemas are written by hand and kept short, because every request pays for them. Tools about
 //! conversations (`message`, `spawn`, `cron`) are part of the agent and not in this crate.
@@ -20,13 +19,15 @@ mod operation;
 mod text;
 mod web;
 
+pub use nanobot_sandbox::{Mechanism, SandboxError};
+
 pub use crate::{
     builtin::builtin,
     config::{
-        ApiKey, ExecConfig, FetchConfig, FileConfig, SearchConfig, SearchEndpoints, ToolsConfig,
-        WebConfig,
+        ApiKey, ExecConfig, ExecLimits, FetchConfig, FileConfig, SandboxProfile, SearchConfig,
+        SearchEndpoints, ToolsConfig, WebConfig,
     },
     error::ToolsError,
-    exec::{CommandRunner, DirectRunner},
+    exec::{CommandRequest, CommandRunner, DirectRunner, SandboxRunner},
     web::{DownloadError, DownloadLimits, HttpClients},
 };

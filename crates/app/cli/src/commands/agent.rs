@@ -188,6 +188,7 @@ fn talk(
     }
     if format != OutputFormat::Quiet {
         serve::warn_of_skills(&runtime);
+        serve::warn_of_sandbox(&runtime);
     }
     if arguments.shows_logs() {
         logs::to_stderr(&nanobot_runtime::secrets(config), logs::Detail::Full);

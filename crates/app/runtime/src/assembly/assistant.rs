@@ -18,7 +18,7 @@ use nanobot_memory::MarkdownStore;
 use nanobot_provider::ProviderRouter;
 use nanobot_redact::Secrets;
 use nanobot_tool::{Registry, Tool, Typed};
-use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
+use nanobot_tools::{HttpClients, ToolsConfig, builtin};
 
 use crate::assembly::audit::AuditLog;
 use crate::assembly::budget;
@@ -27,6 +27,7 @@ use crate::assembly::memory;
 use crate::assembly::model;
 use crate::assembly::path_rules::{outbox_folder, path_rules, results_folder};
 use crate::assembly::prompts::prompt_notes;
+use crate::assembly::sandbox::CommandSandbox;
 use crate::assembly::settings::AgentDefaults;
 use crate::assembly::skills;
 use crate::{ModelChoice, Runtime, RuntimeError, memory_store, session_store};
@@ -43,6 +44,8 @@ pub(crate) struct Assistant {
     pub(crate) router: Arc<ProviderRouter>,
     /// Files that were created in the workspace.
     pub(crate) created: Vec<PathBuf>,
+    /// What starts the commands of tools.
+    pub(crate) sandbox: CommandSandbox,
 }
 
 impl Assistant {
@@ -114,6 +117,7 @@ impl Assistant {
             model,
             router,
             created,
+            sandbox: tools.sandbox,
         })
     }
 }
@@ -199,6 +203,7 @@ pub(crate) struct Tools {
     tools: Vec<Arc<dyn Tool>>,
     /// Memory and session search, and the tool that sets reminders.
     lookups: Vec<Arc<dyn Tool>>,
+    sandbox: CommandSandbox,
     policy: Arc<PathPolicy>,
     audit: Arc<AuditLog>,
     secrets: Secrets,
@@ -222,13 +227,15 @@ impl Tools {
             Arc::new(tools.url_guard()?),
             reader,
         ));
-        let mut tools = builtin(&tools, &policy, &http, Arc::new(DirectRunner))?;
+        let sandbox = CommandSandbox::of(&tools, &policy);
+        let mut tools = builtin(&tools, &policy, &http, sandbox.runner())?;
         tools.extend(runtime.extensions().tools.iter().cloned());
         let mut lookups = memory::tools(config)?;
         lookups.extend(JobScheduling::of(config)?.tool(memory::audiences(config)?, host));
         Ok(Self {
             tools,
             lookups,
+            sandbox,
             policy,
             audit: Arc::new(AuditLog::of(config, secrets.clone())?),
             secrets: secrets.clone(),

@@ -20,6 +20,7 @@ pub(crate) mod provider_sections;
 mod redacting_notes;
 pub(crate) mod rotating_file;
 pub(crate) mod runtime;
+pub(crate) mod sandbox;
 pub(crate) mod secrets;
 pub(crate) mod settings;
 pub(crate) mod shipped;

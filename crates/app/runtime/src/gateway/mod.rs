@@ -135,6 +135,8 @@ impl Gateway {
             secrets.clone(),
             JobHost::Gateway,
         )?;
+        let sandbox = assistant.sandbox.clone();
+        tokio::task::spawn_blocking(move || sandbox.check_and_log());
         let about = GatewayInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),

@@ -10,7 +10,7 @@ use nanobot_control::{ControlClient, GatewayInfo};
 use nanobot_cron::{Jobs, format_time};
 use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_server::ServerConfig;
-use nanobot_tools::ToolsConfig;
+use nanobot_tools::{SandboxProfile, ToolsConfig};
 use serde::Serialize;
 
 use super::backlogs::Backlogs;
@@ -18,6 +18,7 @@ use super::channel_status::{RunningChannels, reports};
 use crate::assembly::cron::JobScheduling;
 use crate::assembly::model;
 use crate::assembly::provider_sections::{self, ProviderStatus};
+use crate::assembly::sandbox;
 use crate::assembly::without_effect::settings_without_effect;
 use crate::error::chain;
 use crate::gateway::retention::size_of;
@@ -162,6 +163,9 @@ impl Status {
                 "tools.restrictToWorkspace is false: tools may read and write files everywhere"
                     .to_owned(),
             );
+        }
+        if tools.exec.enable && tools.exec.sandbox == SandboxProfile::Off {
+            warnings.push(sandbox::OFF.to_owned());
         }
         Ok(Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),

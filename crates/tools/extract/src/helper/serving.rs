@@ -24,6 +24,11 @@ const STACK: usize = 64 << 20;
 /// Serves requests from standard input until it is closed.
 pub(super) fn serve(parse: Parser) -> ExitCode {
     limits::close_inherited();
+    if let Err(reason) = nanobot_sandbox::confine_reader() {
+        // Without standard error there is no place to report it; documents are not read then.
+        drop(reason);
+        return ExitCode::FAILURE;
+    }
     let (requests, work) = sync_channel(1);
     if thread::Builder::new()
         .stack_size(STACK)

@@ -117,7 +117,7 @@ fn repository(folder: &Path) {
 struct NoRunner;
 
 impl nanobot_tools::CommandRunner for NoRunner {
-    fn command(&self, _script: &str, _directory: &Path) -> std::io::Result<Command> {
+    fn command(&self, _request: &nanobot_tools::CommandRequest) -> std::io::Result<Command> {
         Err(std::io::Error::other("passed the guard"))
     }
 }

@@ -6,14 +6,17 @@ use std::time::{Duration, SystemTime};
 use nanobot_config::Config;
 use nanobot_tools::ToolsConfig;
 
-use super::{FindingLevel, FindingList};
+use super::FindingList;
+use crate::Runtime;
+use crate::assembly::sandbox::{CommandSandbox, OFF};
 
 /// Time by which files may be newer than the clock: another computer may have written them.
 const CLOCK_TOLERANCE: Duration = Duration::from_hours(1);
 
-pub(super) fn examine(list: &mut FindingList, config: &Config) {
-    clock(list, config);
-    tools(list, config);
+pub(super) async fn examine(list: &mut FindingList, runtime: &Runtime) {
+    clock(list, runtime.config());
+    tools(list, runtime.config());
+    sandbox(list, runtime).await;
 }
 
 /// Reports a clock that is earlier than the newest file: it was set back or never set, and
@@ -76,12 +79,27 @@ fn tools(list: &mut FindingList, config: &Config) {
             "Set it to true, unless the assistant is meant to work on the whole computer.",
         );
     }
-    let what = "commands run without a sandbox of the operating system: what they may do is guarded, not walled off";
-    let remedy = "Run the gateway as a user of its own, or in the container image.";
-    list.note(
-        FindingLevel::Note,
-        "tools.sandbox",
-        what,
-        Some(remedy.to_owned()),
-    );
+}
+
+/// Reports whether the sandbox of commands holds, by trying it.
+async fn sandbox(list: &mut FindingList, runtime: &Runtime) {
+    const ID: &str = "tools.sandbox";
+    let Ok(sandbox) = CommandSandbox::of_runtime(runtime) else {
+        return;
+    };
+    if matches!(sandbox, CommandSandbox::Off) {
+        let remedy = "Remove the key, or run the gateway as a user of its own or in a container.";
+        return list.warn(ID, OFF, remedy);
+    }
+    let described = tokio::task::spawn_blocking(move || sandbox.describe()).await;
+    match described.unwrap_or_else(|error| Err(error.to_string())) {
+        Ok(Some(what)) => list.good(ID, what),
+        Ok(None) => {}
+        Err(why) => list.warn(
+            ID,
+            format!("commands are refused, because they cannot be confined: {why}"),
+            "Install bubblewrap (on Debian and Ubuntu: apt install bubblewrap) and allow user \
+             namespaces, or set tools.exec.sandbox to \"off\" to run commands without a sandbox.",
+        ),
+    }
 }

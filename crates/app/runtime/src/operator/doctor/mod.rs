@@ -95,7 +95,7 @@ pub async fn examine(program: &RuntimeBuilder, doctor: DoctorOptions) -> Diagnos
     channels::examine(&mut list, &runtime).await;
     gateway::examine(&mut list, config, gateway).await;
     gateway::examine_ports(&mut list, &runtime);
-    machine::examine(&mut list, config);
+    machine::examine(&mut list, &runtime).await;
     Diagnosis {
         findings: list.findings,
     }

@@ -1,0 +1,103 @@
+//! The safety suite: attacks and harmless commands, through the real tools and the real sandbox.
+//!
+//! Prints one line for each promise, with its numbers, and exits with 1 if one does not hold. Run
+//! it as an unprivileged user: some attacks are stopped by nothing else for root.
+
+mod command;
+mod fixture;
+mod overhead;
+
+use std::{
+    env,
+    io::{self, Write as _},
+    path::PathBuf,
+    process::{Command, ExitCode},
+};
+
+use anyhow::Context as _;
+use clap::Parser;
+use nanobot_tools::Mechanism;
+
+use crate::{command::Outcome, fixture::Setting};
+
+/// Run attacks and harmless commands through the sandbox and count what had an effect.
+#[derive(Debug, Parser)]
+#[command(name = "nanobot-safety-suite")]
+struct SuiteArguments {
+    /// Run only the row with this id, and show its result
+    #[arg(long, value_name = "ID")]
+    only: Option<String>,
+    /// Folder of the commands' files; set by the suite itself
+    #[arg(long, value_name = "DIR", hide = true)]
+    root: Option<PathBuf>,
+    /// Confine commands by Landlock, as where bubblewrap cannot be used
+    #[arg(long)]
+    landlock: bool,
+    /// Number of commands for the measurement of the overhead
+    #[arg(long, default_value_t = 50)]
+    runs: usize,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    if let Some(code) = nanobot_sandbox::enter() {
+        return Ok(code);
+    }
+    let arguments = SuiteArguments::parse();
+    match &arguments.root {
+        Some(root) => suite(
+            &arguments,
+            &Setting {
+                root: root.clone(),
+                mechanism: arguments.landlock.then_some(Mechanism::Landlock),
+            },
+        ),
+        None => with_own_environment(),
+    }
+}
+
+/// Starts the suite again with the environment of an assistant whose secrets must not leak. A
+/// process cannot change its own environment safely.
+fn with_own_environment() -> anyhow::Result<ExitCode> {
+    // Not below /tmp, which no profile shows to commands.
+    let folder = tempfile::Builder::new()
+        .prefix("nanobot-safety-")
+        .tempdir_in("/var/tmp")?;
+    let root = folder.path().join("root");
+    let status = Command::new(env::current_exe()?)
+        .args(env::args_os().skip(1))
+        .arg("--root")
+        .arg(&root)
+        .env("HOME", root.join("home"))
+        .env("FAKE_API_KEY", fixture::ENVIRONMENT_CANARY)
+        .status()
+        .context("the suite cannot start itself")?;
+    Ok(ExitCode::from(u8::from(!status.success())))
+}
+
+fn suite(arguments: &SuiteArguments, setting: &Setting) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let mut output = io::stdout().lock();
+    let rows = command::rows(arguments.only.as_deref())?;
+    let mut outcome = Outcome::default();
+    for row in &rows {
+        let result = runtime.block_on(command::check(row, setting))?;
+        if arguments.only.is_some() {
+            writeln!(output, "{result:?}")?;
+        }
+        outcome.add(row, result);
+    }
+    for failure in &outcome.failures {
+        writeln!(output, "FAILED {failure}")?;
+    }
+    for line in outcome.summary() {
+        writeln!(output, "{line}")?;
+    }
+    if arguments.only.is_none() {
+        let overhead = overhead::measure(setting, arguments.runs)?;
+        writeln!(output, "{overhead}")?;
+    }
+    Ok(ExitCode::from(u8::from(!outcome.holds())))
+}

@@ -1,0 +1,248 @@
+//! Creates the processes of commands.
+
+use std::{
+    ffi::OsString,
+    fmt, io,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use nanobot_guard::{PathPolicy, RootAccess};
+use nanobot_sandbox::{
+    Access, Base, Limits, Mechanism, Sandbox, SandboxError, SandboxedCommand, View,
+};
+
+use crate::config::{ExecConfig, ExecLimits, SandboxProfile};
+
+/// A command that is to be started.
+#[derive(Debug, Clone)]
+pub struct CommandRequest {
+    /// Script for the system's shell.
+    pub script: String,
+    /// Folder that it starts in.
+    pub directory: PathBuf,
+    /// All variables of its environment.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Time after which it is killed.
+    pub limit: Option<Duration>,
+}
+
+/// Creates the process for a command. The tool adds pipes and a process group.
+pub trait CommandRunner: Send + Sync + fmt::Debug {
+    /// Returns a process that runs the script with the system's shell, possibly in a sandbox. This
+    /// may access the disk and start processes.
+    ///
+    /// # Errors
+    /// Returns an error if this runner cannot run commands as it promises. The model reads the
+    /// reason.
+    fn command(&self, request: &CommandRequest) -> io::Result<Command>;
+
+    /// Explains a failed command to the model if the output shows that this runner made it fail.
+    fn hint(&self, output: &str) -> Option<String> {
+        let _ = output;
+        None
+    }
+}
+
+/// Runs commands with the rights of this process, without a sandbox.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DirectRunner;
+
+impl CommandRunner for DirectRunner {
+    fn command(&self, request: &CommandRequest) -> io::Result<Command> {
+        let mut command = shell_command(&request.script);
+        command
+            .current_dir(&request.directory)
+            .env_clear()
+            .envs(request.environment.iter().cloned());
+        Ok(command)
+    }
+}
+
+#[cfg(not(windows))]
+fn shell_command(script: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(script);
+    command
+}
+
+#[cfg(windows)]
+fn shell_command(script: &str) -> Command {
+    use std::os::windows::process::CommandExt as _;
+    let mut command = Command::new("cmd");
+    // `cmd` parses its own quoting, so the script is passed as is.
+    command.arg("/C").raw_arg(script);
+    command
+}
+
+/// Runs commands in the sandbox of this system, which is found and probed before the first one.
+#[derive(Debug)]
+pub struct SandboxRunner {
+    policy: Arc<PathPolicy>,
+    profile: SandboxProfile,
+    limits: ExecLimits,
+    launcher: Option<PathBuf>,
+    mechanism: Option<Mechanism>,
+    sandbox: OnceLock<Result<Sandbox, Arc<SandboxError>>>,
+}
+
+impl SandboxRunner {
+    /// Creates a runner for commands under `policy`, with this program as their launcher: its
+    /// `main` has to call [`nanobot_sandbox::enter`] first, otherwise every command is refused.
+    /// Nothing is started yet.
+    #[must_use]
+    pub fn new(config: &ExecConfig, policy: Arc<PathPolicy>) -> Self {
+        Self {
+            profile: config.sandbox.resolved(policy.is_restricted()),
+            limits: config.limits,
+            policy,
+            launcher: None,
+            mechanism: None,
+            sandbox: OnceLock::new(),
+        }
+    }
+
+    /// Uses another program as the launcher; its `main` calls [`nanobot_sandbox::enter`] first.
+    #[must_use]
+    pub fn with_launcher(self, launcher: PathBuf) -> Self {
+        Self {
+            launcher: Some(launcher),
+            ..self
+        }
+    }
+
+    /// Uses this mechanism rather than the best one of this system.
+    #[must_use]
+    pub fn with_mechanism(self, mechanism: Mechanism) -> Self {
+        Self {
+            mechanism: Some(mechanism),
+            ..self
+        }
+    }
+
+    /// Finds the sandbox and probes it, once. This starts processes. Returns the mechanism.
+    ///
+    /// # Errors
+    /// Returns the reason why commands are refused.
+    pub fn check(&self) -> Result<&Mechanism, Arc<SandboxError>> {
+        self.sandbox().map(Sandbox::mechanism)
+    }
+
+    /// Returns the profile of the commands.
+    #[must_use]
+    pub fn profile(&self) -> SandboxProfile {
+        self.profile
+    }
+
+    fn sandbox(&self) -> Result<&Sandbox, Arc<SandboxError>> {
+        self.sandbox
+            .get_or_init(|| self.find().map_err(Arc::new))
+            .as_ref()
+            .map_err(Arc::clone)
+    }
+
+    fn find(&self) -> Result<Sandbox, SandboxError> {
+        let launcher = match &self.launcher {
+            Some(launcher) => launcher.clone(),
+            None => nanobot_sandbox::this_program()?,
+        };
+        let sandbox = match &self.mechanism {
+            Some(mechanism) => Sandbox::new(mechanism.clone(), launcher)?,
+            None => Sandbox::find(launcher)?,
+        };
+        let view = self.view();
+        sandbox.probe(&view, &closed_folder(&view))?;
+        Ok(sandbox)
+    }
+
+    fn view(&self) -> View {
+        let confinement = self.policy.confinement();
+        let base = match self.profile {
+            SandboxProfile::Open => Base::Everything,
+            _ => Base::System,
+        };
+        let mut view = View::new(base, confinement.home);
+        if self.profile != SandboxProfile::Workspace {
+            view = view.with_network();
+        }
+        for (path, access) in confinement.roots {
+            let access = match access {
+                RootAccess::Write => Access::ReadWrite,
+                RootAccess::Read | RootAccess::Protected => Access::ReadOnly,
+                RootAccess::Closed => Access::Hidden,
+            };
+            view.set(path, access);
+        }
+        view
+    }
+
+    fn limits(&self, limit: Option<Duration>) -> Limits {
+        let bytes = |megabytes: u64| (megabytes > 0).then(|| megabytes.saturating_mul(1 << 20));
+        Limits {
+            memory: bytes(self.limits.memory_mb),
+            processes: (self.limits.processes > 0).then_some(self.limits.processes),
+            file_size: bytes(self.limits.file_size_mb),
+            cpu_seconds: limit.map(|limit| limit.as_secs().max(1)),
+        }
+    }
+}
+
+/// Returns a folder of this user that commands cannot see, for the probe.
+fn closed_folder(view: &View) -> PathBuf {
+    let is_usable = |path: &Path| path.is_dir() && tempfile::tempdir_in(path).is_ok();
+    view.hidden()
+        .find(|path| is_usable(path))
+        .map_or_else(std::env::temp_dir, Path::to_owned)
+}
+
+impl CommandRunner for SandboxRunner {
+    fn command(&self, request: &CommandRequest) -> io::Result<Command> {
+        let sandbox = self.sandbox().map_err(|error| {
+            io::Error::other(format!(
+                "{error}. The operator can install what is missing, or set tools.exec.sandbox to \
+                 \"off\" to run commands with all rights of this user"
+            ))
+        })?;
+        let directory = request.directory.canonicalize()?;
+        let command = SandboxedCommand {
+            script: &request.script,
+            directory: &directory,
+            environment: request.environment.clone(),
+            limits: self.limits(request.limit),
+        };
+        sandbox
+            .command(&self.view(), command)
+            .map_err(io::Error::other)
+    }
+
+    fn hint(&self, output: &str) -> Option<String> {
+        let says = |words: &[&str]| words.iter().any(|word| output.contains(word));
+        if self.profile == SandboxProfile::Workspace && says(&NO_NETWORK) {
+            return Some(
+                "Commands have no network (tools.exec.sandbox). Use web_fetch for pages; the \
+                 operator can set \"network\"."
+                    .to_owned(),
+            );
+        }
+        let confined = self.profile != SandboxProfile::Open && says(&CONFINED);
+        confined.then(|| {
+            "Commands write only inside the workspace, and not to protected files \
+             (tools.exec.sandbox)."
+                .to_owned()
+        })
+    }
+}
+
+/// Texts of programs that have no network.
+const NO_NETWORK: [&str; 5] = [
+    "Could not resolve",
+    "Name or service not known",
+    "Temporary failure in name resolution",
+    "Network is unreachable",
+    "getaddrinfo",
+];
+
+/// Texts of programs that write outside of the sandbox.
+const CONFINED: [&str; 2] = ["Read-only file system", "Operation not permitted"];
