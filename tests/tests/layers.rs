@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
 /// Crates for development, in addition to the fakes: they may use any crate.
-const DEVELOPMENT: [&str; 6] = [
+const DEVELOPMENT: [&str; 7] = [
     "testkit",
     "crash-suite",
+    "safety-suite",
     "examples",
     "own-assistant",
     "tests",
@@ -25,7 +26,7 @@ const THIRD_PARTY_CHANNELS: [(&str, &[&str]); 2] = [
 /// alone, one that takes our tools and providers too, and a channel.
 const MOST_CRATES: [(&str, usize); 3] = [
     ("nanobot-agent-core", 80),
-    ("nanobot-sdk", 150),
+    ("nanobot-sdk", 155),
     ("nanobot-channel", 30),
 ];
 

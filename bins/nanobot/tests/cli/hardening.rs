@@ -57,20 +57,20 @@ async fn connection_flood_blocks_neither_socket_nor_shutdown() {
 }
 
 #[tokio::test]
-async fn unsupported_sandbox_warns_at_every_start() {
+async fn a_sandbox_that_is_off_warns_at_every_start() {
     let model = ModelServer::answering(|_| Reply::text("ok")).await.unwrap();
     let home = Home::new();
     home.configure(&json!({
         "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
         "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
-        "tools": {"exec": {"sandbox": "bwrap"}},
+        "tools": {"exec": {"sandbox": "off"}},
         "gateway": {"token": "short"},
     }));
     for _ in 0..2 {
         let asked = home.run(&["agent", "-m", "hello"]).await;
         assert_says(
             &asked.stderr,
-            &["warning: ", "tools.exec.sandbox", "no such protection"],
+            &["Warning: ", "tools.exec.sandbox is \"off\""],
         );
         let gateway = Running::start(&home).await;
         gateway.signal(Signal::SIGTERM);
@@ -79,9 +79,8 @@ async fn unsupported_sandbox_warns_at_every_start() {
         assert_says(
             &rest,
             &[
-                "warning: ",
-                "tools.exec.sandbox",
-                "no such protection",
+                "Warning: ",
+                "tools.exec.sandbox is \"off\"",
                 "gateway.token is shorter than 16",
             ],
         );

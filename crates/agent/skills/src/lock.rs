@@ -62,6 +62,10 @@ impl LockFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(SkillsError::io("read", &path)(error)),
         };
+        // Something empty may stand there while a command runs, so that it cannot write consent.
+        if bytes.is_empty() {
+            return Ok(Self::default());
+        }
         serde_json::from_slice(&bytes).map_err(|source| SkillsError::Lock { path, source })
     }
 

@@ -159,17 +159,6 @@ impl Node {
         }
     }
 
-    /// Returns `true` for `false`, which disables a key.
-    pub(crate) fn is_false(&self) -> bool {
-        matches!(
-            self,
-            Self::Scalar {
-                value: Value::Bool(false),
-                ..
-            }
-        )
-    }
-
     /// Returns `true` for `""`, which is a value for a few keys.
     pub(crate) fn is_empty_text(&self) -> bool {
         matches!(self, Self::Scalar { value, .. } if value.as_str() == Some(""))

@@ -11,8 +11,6 @@ pub enum ConfigSeverity {
     Note,
     /// Shown at every start: something probably does not work as the user expects.
     Warning,
-    /// Shown at every start: a protection that the user relies on is missing.
-    Fault,
 }
 
 /// A remark about a configuration. `Display` writes a full sentence with the position.
@@ -35,13 +33,6 @@ pub enum ConfigFinding {
     },
     /// A key of the Python program that this version accepts and keeps but does not read.
     NotRead {
-        /// Full path.
-        key: String,
-        /// Position of the key.
-        origin: ValueOrigin,
-    },
-    /// A key that enables a protection which this version does not have.
-    Unprotected {
         /// Full path.
         key: String,
         /// Position of the key.
@@ -97,7 +88,6 @@ impl ConfigFinding {
             | Self::UnknownKey { .. }
             | Self::Repeated { .. }
             | Self::Outdated { .. } => ConfigSeverity::Warning,
-            Self::Unprotected { .. } => ConfigSeverity::Fault,
             Self::Superseded { successor_set, .. } if !successor_set => ConfigSeverity::Warning,
             Self::NotRead { .. } | Self::Migrated { .. } | Self::Superseded { .. } => {
                 ConfigSeverity::Note
@@ -130,12 +120,6 @@ impl fmt::Display for ConfigFinding {
                 write!(
                     formatter,
                     "{origin}: `{key}` is kept but not read by this version"
-                )
-            }
-            Self::Unprotected { key, origin } => {
-                write!(
-                    formatter,
-                    "{origin}: `{key}` is set, but this version has no such protection: it works without"
                 )
             }
             Self::Migrated { from, to, origin } => {

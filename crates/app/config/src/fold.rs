@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 use crate::document::{Member, Node, TextPosition};
 use crate::key::{KeyPath, camel};
 use crate::schema::{KeyLookup, KeyShape};
-use crate::upstream::PROTECTIONS;
 use crate::{ConfigError, ConfigFinding, ValueOrigin};
 
 /// Gives every key of the document its canonical name; entries of maps are added to `shape`.
@@ -161,11 +160,7 @@ fn review_below(
             }
             Some(child) if child.is_later() => {
                 let key = path.child(&member.name).to_string();
-                let protects = PROTECTIONS.contains(&key.as_str()) && !member.value.is_false();
-                findings.push(match protects {
-                    true => ConfigFinding::Unprotected { key, origin },
-                    false => ConfigFinding::NotRead { key, origin },
-                });
+                findings.push(ConfigFinding::NotRead { key, origin });
             }
             Some(child) => {
                 review_below(

@@ -129,9 +129,7 @@ impl ImportReport {
                     origin: crate::ValueOrigin::File { .. },
                     ..
                 } => report.kept.push(key.clone()),
-                ConfigFinding::NotRead { key, .. }
-                | ConfigFinding::Unprotected { key, .. }
-                | ConfigFinding::Superseded { key, .. } => {
+                ConfigFinding::NotRead { key, .. } | ConfigFinding::Superseded { key, .. } => {
                     report.ignored.push(key.clone());
                 }
                 ConfigFinding::Migrated { from, to, .. } => {

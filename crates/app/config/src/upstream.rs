@@ -250,18 +250,6 @@ pub(crate) const MEANINGS: &[(&str, &str)] = &[
         "Has no effect in the Python program either: both use the bot token.",
     ),
     (
-        "tools.exec.sandbox",
-        "Sandbox for shell commands in the Python program. This version has none; if the key is set, every start warns of that.",
-    ),
-    (
-        "tools.exec.sandboxRoBinds",
-        "Folders that the Python program's sandbox may read.",
-    ),
-    (
-        "tools.exec.sandboxRwBinds",
-        "Folders that the Python program's sandbox may write to.",
-    ),
-    (
         "tools.cliApps",
         "Command-line programs that the Python program installs and runs.",
     ),
@@ -290,9 +278,6 @@ pub(crate) const MEANINGS: &[(&str, &str)] = &[
         "MCP servers of the Python program, by name. This version starts and calls none, so the model does not get their tools.",
     ),
 ];
-
-/// Keys of [`NOT_READ`] that enable a protection. They are reported at every start.
-pub(crate) const PROTECTIONS: &[&str] = &["tools.exec.sandbox"];
 
 /// Paths of user data inside sections of the Python program.
 pub(crate) const VERBATIM: &[&str] = &[

@@ -114,7 +114,7 @@ async fn without_guard(fixture: &Fixture, command: &str) -> anyhow::Result<Strin
         limit: None,
     };
     let mut process = runner.command(&request)?;
-    let output = tokio::task::spawn_blocking(move || process.stdin(Stdio::null()).output());
+    let output = tokio::task::spawn_blocking(move || process.process.stdin(Stdio::null()).output());
     let output = output.await??;
     let text = [output.stdout, output.stderr].concat();
     Ok(String::from_utf8_lossy(&text).into_owned())

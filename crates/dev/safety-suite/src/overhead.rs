@@ -32,7 +32,7 @@ pub(crate) fn measure(setting: &Setting, runs: usize) -> anyhow::Result<String> 
 fn time(runner: &dyn CommandRunner, request: &CommandRequest) -> anyhow::Result<Duration> {
     let begun = Instant::now();
     let mut command = runner.command(request)?;
-    command.stdin(Stdio::null()).output()?;
+    command.process.stdin(Stdio::null()).output()?;
     Ok(begun.elapsed())
 }
 

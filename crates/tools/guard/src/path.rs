@@ -237,6 +237,13 @@ impl PathPolicy {
         self.rules.home.as_deref()
     }
 
+    /// Returns a path of a configuration as an absolute one: `~` is the home folder, and a relative
+    /// path is in the workspace.
+    #[must_use]
+    pub fn expanded(&self, path: &Path) -> PathBuf {
+        self.written(path)
+    }
+
     /// Returns `true` if tools are confined to the open roots.
     #[must_use]
     pub fn is_restricted(&self) -> bool {

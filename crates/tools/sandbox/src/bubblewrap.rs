@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     system,
-    view::{Access, Base, Mount, View},
+    view::{Base, Mount, PathAccess, View},
 };
 
 /// Places of the program. It is not searched for in `PATH`, which may name folders that a tool can
@@ -73,7 +73,7 @@ pub(crate) fn arguments(view: &View, launcher: &Path, directory: &Path) -> Vec<O
 }
 
 fn is_hidden_folder(mount: &Mount) -> bool {
-    mount.access == Access::Hidden && mount.path.is_dir()
+    mount.access == PathAccess::Hidden && mount.path.is_dir()
 }
 
 #[derive(Default)]
@@ -95,19 +95,19 @@ impl Arguments {
     fn mounted(&mut self, Mount { path, access }: &Mount) {
         match access {
             // A link of the system is there already.
-            Access::ReadOnly if path.is_symlink() => {}
-            Access::ReadOnly => self.mount("--ro-bind", path, path),
-            Access::ReadWrite => self.mount("--bind", path, path),
-            Access::Private => {
+            PathAccess::ReadOnly if path.is_symlink() => {}
+            PathAccess::ReadOnly => self.mount("--ro-bind", path, path),
+            PathAccess::ReadWrite => self.mount("--bind", path, path),
+            PathAccess::Private => {
                 self.options(&["--perms", "1777", "--size", PRIVATE_SIZE]);
                 self.path("--tmpfs", path);
             }
-            Access::Hidden if path.is_dir() => {
+            PathAccess::Hidden if path.is_dir() => {
                 // An open folder may lie inside, so it can be passed through.
                 self.options(&["--perms", "0111", "--size", "65536"]);
                 self.path("--tmpfs", path);
             }
-            Access::Hidden => self.mount("--ro-bind", Path::new("/dev/null"), path),
+            PathAccess::Hidden => self.mount("--ro-bind", Path::new("/dev/null"), path),
         }
     }
 }

@@ -15,7 +15,7 @@ use landlock::{
     RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope, path_beneath_rules,
 };
 
-use crate::view::{Access, Base, View};
+use crate::view::{Base, PathAccess, View};
 
 /// The version that confines everything a view speaks of: files (1), renaming (2), truncation (3),
 /// TCP (4), devices (5), signals and abstract sockets (6). Linux 6.12.
@@ -108,7 +108,7 @@ impl Rules {
         let mut entries = view.with_system();
         // Only what is listed above is open in them.
         for folder in ["/proc", "/dev"] {
-            entries.insert(folder.into(), Access::Hidden);
+            entries.insert(folder.into(), PathAccess::Hidden);
         }
         let mut rules = Self::default();
         if view.base() == Base::Everything {
@@ -116,10 +116,10 @@ impl Rules {
         }
         for (path, access) in &entries {
             match access {
-                Access::ReadOnly => rules.grant(path, Rights::Read, &entries)?,
-                Access::ReadWrite => rules.grant(path, Rights::Write, &entries)?,
+                PathAccess::ReadOnly => rules.grant(path, Rights::Read, &entries)?,
+                PathAccess::ReadWrite => rules.grant(path, Rights::Write, &entries)?,
                 // There is no private folder, only `TMPDIR`.
-                Access::Private | Access::Hidden => {}
+                PathAccess::Private | PathAccess::Hidden => {}
             }
         }
         Ok(rules)
@@ -130,20 +130,20 @@ impl Rules {
         &mut self,
         path: &Path,
         rights: Rights,
-        entries: &BTreeMap<PathBuf, Access>,
+        entries: &BTreeMap<PathBuf, PathAccess>,
     ) -> Result<(), String> {
         let inside = entries
             .iter()
             .filter(|(entry, _)| entry.starts_with(path) && *entry != path);
         let stricter = inside
             .map(|(_, access)| *access)
-            .filter(|access| rights == Rights::Write || *access >= Access::Private)
-            .filter(|access| *access != Access::ReadWrite)
+            .filter(|access| rights == Rights::Write || *access >= PathAccess::Private)
+            .filter(|access| *access != PathAccess::ReadWrite)
             .max();
         let Some(strictest) = stricter else {
             return self.add(path, rights);
         };
-        if strictest == Access::ReadOnly {
+        if strictest == PathAccess::ReadOnly {
             self.add(path, Rights::Read)?;
         }
         let Ok(children) = path.read_dir() else {

@@ -32,8 +32,10 @@ mod landlock_rules;
 mod launcher;
 mod limits;
 mod mechanism;
+mod placeholder;
 mod probe;
 mod reader;
+mod scratch;
 #[cfg(target_os = "linux")]
 mod seccomp;
 mod system;
@@ -43,7 +45,8 @@ pub use crate::{
     error::SandboxError,
     launcher::{enter, this_program},
     limits::Limits,
-    mechanism::{Mechanism, Sandbox, SandboxedCommand},
+    mechanism::{ConfinedProcess, Mechanism, Sandbox, SandboxedCommand},
+    placeholder::Placeholders,
     reader::confine_reader,
-    view::{Access, Base, View},
+    view::{Base, PathAccess, View},
 };

@@ -7,12 +7,12 @@ use std::{
     sync::Arc,
 };
 
-use tempfile::TempDir;
-
 use crate::{
     Limits, SandboxError,
     launcher::{ARGUMENT, Plan, Task},
+    placeholder::Placeholders,
     probe,
+    scratch::ScratchFolder,
     view::View,
 };
 #[cfg(target_os = "linux")]
@@ -34,7 +34,7 @@ pub struct Sandbox {
     mechanism: Mechanism,
     launcher: PathBuf,
     /// Temporary files of commands, where they have no private `/tmp`.
-    scratch: Option<Arc<TempDir>>,
+    scratch: Option<Arc<ScratchFolder>>,
 }
 
 /// A command to confine.
@@ -48,6 +48,15 @@ pub struct SandboxedCommand<'a> {
     pub environment: Vec<(OsString, OsString)>,
     /// Resource limits.
     pub limits: Limits,
+}
+
+/// A process that is to be started.
+#[derive(Debug)]
+pub struct ConfinedProcess {
+    /// The process.
+    pub process: Command,
+    /// What it needs until it has ended.
+    pub placeholders: Placeholders,
 }
 
 impl Sandbox {
@@ -95,8 +104,8 @@ impl Sandbox {
         let scratch = match mechanism {
             Mechanism::Bubblewrap(_) => None,
             Mechanism::Landlock => {
-                let folder = tempfile::Builder::new().prefix("nanobot-").tempdir()?;
-                Some(Arc::new(folder))
+                let parent = std::env::temp_dir();
+                Some(Arc::new(ScratchFolder::create_in(&parent, "nanobot-")?))
             }
         };
         Ok(Self {
@@ -112,7 +121,8 @@ impl Sandbox {
         &self.mechanism
     }
 
-    /// Returns a process that runs `command` and sees `view`.
+    /// Returns a process that runs `command` and sees `view`. Protected paths of the view that do not
+    /// exist get placeholders as long as the result lives.
     ///
     /// # Errors
     /// Returns [`SandboxError::View`] if the command cannot start in its folder.
@@ -120,13 +130,17 @@ impl Sandbox {
         &self,
         view: &View,
         command: SandboxedCommand<'_>,
-    ) -> Result<Command, SandboxError> {
-        if view.access(command.directory) > crate::Access::ReadOnly {
+    ) -> Result<ConfinedProcess, SandboxError> {
+        if view.access(command.directory) > crate::PathAccess::ReadOnly {
             return Err(SandboxError::View {
                 path: command.directory.to_owned(),
                 reason: "commands cannot see this folder".to_owned(),
             });
         }
+        let placeholders = match self.mechanism {
+            Mechanism::Bubblewrap(_) => Placeholders::at(view.missing()),
+            Mechanism::Landlock => Placeholders::default(),
+        };
         let mut process = self.process(
             view,
             command.directory,
@@ -138,7 +152,10 @@ impl Sandbox {
             .env_clear()
             .envs(environment)
             .env("TMPDIR", self.temporary());
-        Ok(process)
+        Ok(ConfinedProcess {
+            process,
+            placeholders,
+        })
     }
 
     /// Starts a process that tries to write outside of `view`, read a secret, connect and see other

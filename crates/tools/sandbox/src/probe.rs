@@ -13,7 +13,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{SandboxError, view::View};
+use crate::{SandboxError, scratch::ScratchFolder, view::View};
 
 /// Timeout of the whole probe.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -65,9 +65,7 @@ pub(crate) fn run(
     closed: &Path,
     start: impl FnOnce(Attempts) -> Result<Command, SandboxError>,
 ) -> Result<(), SandboxError> {
-    let folder = tempfile::Builder::new()
-        .prefix(".sandbox-probe-")
-        .tempdir_in(closed)?;
+    let folder = ScratchFolder::create_in(closed, ".sandbox-probe-")?;
     let listener = TcpListener::bind(("127.0.0.1", 0))?;
     listener.set_nonblocking(true)?;
     let secret = folder.path().join("secret");

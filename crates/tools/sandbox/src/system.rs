@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::view::{Access, Base};
+use crate::view::{Base, PathAccess};
 
 /// Programs and settings of the system. Debian keeps alternatives below `/etc`, NixOS and Guix keep
 /// programs in `/nix` and `/gnu`.
@@ -62,24 +62,28 @@ const TOOLCHAINS: [&str; 24] = [
 ];
 
 /// Returns what every command may access, with base, home folder and network as given.
-pub(crate) fn entries(base: Base, home: Option<&Path>, network: bool) -> Vec<(PathBuf, Access)> {
-    let mut entries: Vec<(PathBuf, Access)> = PRIVATE
+pub(crate) fn entries(
+    base: Base,
+    home: Option<&Path>,
+    network: bool,
+) -> Vec<(PathBuf, PathAccess)> {
+    let mut entries: Vec<(PathBuf, PathAccess)> = PRIVATE
         .iter()
-        .map(|path| (path.into(), Access::Private))
+        .map(|path| (path.into(), PathAccess::Private))
         .collect();
-    entries.extend(SYSTEM_SECRETS.map(|path| (path.into(), Access::Hidden)));
+    entries.extend(SYSTEM_SECRETS.map(|path| (path.into(), PathAccess::Hidden)));
     if network {
-        entries.extend(resolver_file().map(|path| (path, Access::ReadOnly)));
+        entries.extend(resolver_file().map(|path| (path, PathAccess::ReadOnly)));
     }
     if base == Base::Everything {
         return entries;
     }
-    entries.extend(SYSTEM.map(|path| (path.into(), Access::ReadOnly)));
-    entries.push(("/var/tmp".into(), Access::Private));
+    entries.extend(SYSTEM.map(|path| (path.into(), PathAccess::ReadOnly)));
+    entries.push(("/var/tmp".into(), PathAccess::Private));
     if let Some(home) = home {
-        entries.push((home.to_owned(), Access::Private));
-        entries.extend(TOOLCHAINS.map(|path| (home.join(path), Access::ReadOnly)));
-        entries.extend(own_programs(home).map(|path| (path, Access::ReadOnly)));
+        entries.push((home.to_owned(), PathAccess::Private));
+        entries.extend(TOOLCHAINS.map(|path| (home.join(path), PathAccess::ReadOnly)));
+        entries.extend(own_programs(home).map(|path| (path, PathAccess::ReadOnly)));
     }
     entries
 }

@@ -7,11 +7,11 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::system;
+use crate::{placeholder, system};
 
 /// Access of a command to a path and everything beneath it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Access {
+pub enum PathAccess {
     /// It can be read and written.
     ReadWrite,
     /// It can be read. It cannot be written, removed or renamed.
@@ -40,14 +40,14 @@ pub struct View {
     base: Base,
     network: bool,
     home: Option<PathBuf>,
-    entries: BTreeMap<PathBuf, Access>,
+    entries: BTreeMap<PathBuf, PathAccess>,
 }
 
 /// A path of the file system and the access to it, as the mechanism has to enforce it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mount {
     pub(crate) path: PathBuf,
-    pub(crate) access: Access,
+    pub(crate) access: PathAccess,
 }
 
 impl View {
@@ -74,11 +74,25 @@ impl View {
 
     /// Sets the access to `path`, which has to be absolute and without links; other paths are
     /// ignored.
-    pub fn set(&mut self, path: impl Into<PathBuf>, access: Access) {
+    pub fn set(&mut self, path: impl Into<PathBuf>, access: PathAccess) {
         let path = path.into();
         if path.is_absolute() {
             let entry = self.entries.entry(path).or_insert(access);
             *entry = access.max(*entry);
+        }
+    }
+
+    /// Opens an existing path, with its links resolved. What is closed stays closed: an entry for the
+    /// path or for one above it that hides it, or that is stricter for the same path.
+    pub fn open(&mut self, path: &Path, access: PathAccess) {
+        let Ok(path) = path.canonicalize() else {
+            return;
+        };
+        let is_hidden = path
+            .ancestors()
+            .any(|path| self.entries.get(path) == Some(&PathAccess::Hidden));
+        if !is_hidden {
+            self.set(path, access);
         }
     }
 
@@ -96,12 +110,12 @@ impl View {
 
     /// Returns the access to a path, which has to be absolute and without links.
     #[must_use]
-    pub fn access(&self, path: &Path) -> Access {
+    pub fn access(&self, path: &Path) -> PathAccess {
         let mounts = self.with_system();
         let deepest = path.ancestors().find_map(|path| mounts.get(path).copied());
         deepest.unwrap_or(match self.base {
-            Base::Everything => Access::ReadWrite,
-            Base::System => Access::Hidden,
+            Base::Everything => PathAccess::ReadWrite,
+            Base::System => PathAccess::Hidden,
         })
     }
 
@@ -109,18 +123,38 @@ impl View {
     pub fn hidden(&self) -> impl Iterator<Item = &Path> {
         self.entries
             .iter()
-            .filter(|(_, access)| **access == Access::Hidden)
+            .filter(|(_, access)| **access == PathAccess::Hidden)
             .map(|(path, _)| path.as_path())
+    }
+
+    /// Returns the protected and hidden paths that do not exist, in folders that are open for writing.
+    pub(crate) fn missing(&self) -> Vec<PathBuf> {
+        let is_open = |path: &Path| {
+            let above = path.ancestors().skip(1);
+            let deepest = above.filter_map(|path| self.entries.get(path)).next();
+            deepest == Some(&PathAccess::ReadWrite)
+        };
+        self.entries
+            .iter()
+            .filter(|(path, access)| {
+                matches!(access, PathAccess::ReadOnly | PathAccess::Hidden)
+                    && is_open(path)
+                    && (placeholder::is_in_use(path) || path.symlink_metadata().is_err())
+            })
+            .map(|(path, _)| path.clone())
+            .collect()
     }
 
     /// Returns what has to be mounted, in this order: each path after its parents. Paths that do
     /// not exist are left out.
     pub(crate) fn mounts(&self) -> Vec<Mount> {
         let mut entries = self.with_system();
-        entries.retain(|path, access| *access == Access::Private || path.exists());
+        entries.retain(|path, access| {
+            *access == PathAccess::Private || path.exists() || placeholder::is_in_use(path)
+        });
         let pins = self.pins(&entries);
         for pin in pins {
-            entries.entry(pin).or_insert(Access::ReadWrite);
+            entries.entry(pin).or_insert(PathAccess::ReadWrite);
         }
         let mut mounts: Vec<Mount> = entries
             .into_iter()
@@ -131,10 +165,10 @@ impl View {
     }
 
     /// Returns the entries, with those of the system where no entry of the view closes them.
-    pub(crate) fn with_system(&self) -> BTreeMap<PathBuf, Access> {
+    pub(crate) fn with_system(&self) -> BTreeMap<PathBuf, PathAccess> {
         let is_closed = |path: &Path| {
             path.ancestors()
-                .any(|path| self.entries.get(path) == Some(&Access::Hidden))
+                .any(|path| self.entries.get(path) == Some(&PathAccess::Hidden))
         };
         let mut entries = self.entries.clone();
         for (path, access) in system::entries(self.base, self.home.as_deref(), self.network) {
@@ -147,18 +181,18 @@ impl View {
 
     /// Returns the writable folders that lie above a closed or protected path. As a mount of its
     /// own, a folder cannot be renamed, and what is in it stays at its path.
-    fn pins(&self, entries: &BTreeMap<PathBuf, Access>) -> Vec<PathBuf> {
+    fn pins(&self, entries: &BTreeMap<PathBuf, PathAccess>) -> Vec<PathBuf> {
         let root_is_writable = self.base == Base::Everything;
         let mut pins = Vec::new();
         for (path, access) in entries {
-            if *access == Access::ReadWrite {
+            if *access == PathAccess::ReadWrite {
                 continue;
             }
             let mut above = Vec::new();
             let mut is_writable = root_is_writable;
             for parent in path.ancestors().skip(1) {
                 if let Some(access) = entries.get(parent) {
-                    is_writable = *access == Access::ReadWrite;
+                    is_writable = *access == PathAccess::ReadWrite;
                     break;
                 }
                 above.push(parent);

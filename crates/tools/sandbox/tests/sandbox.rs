@@ -3,7 +3,7 @@
 #![cfg(target_os = "linux")]
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
+    clippy::print_stderr,
     reason = "tests stop at the first surprise"
 )]
 
@@ -15,7 +15,8 @@ use std::{
 };
 
 use nanobot_sandbox::{
-    Access, Base, Limits, Mechanism, Sandbox, SandboxError, SandboxedCommand, View,
+    Base, ConfinedProcess, Limits, Mechanism, PathAccess, Sandbox, SandboxError, SandboxedCommand,
+    View,
 };
 use tempfile::TempDir;
 
@@ -55,19 +56,25 @@ impl Place {
     fn view(&self, base: Base) -> View {
         let mut view = View::new(base, None);
         for (name, access) in [
-            ("ws", Access::ReadWrite),
-            ("ws/policy/deep/rule", Access::ReadOnly),
-            ("ws/secret", Access::Hidden),
-            ("ws/secret/open", Access::ReadWrite),
-            ("library", Access::ReadOnly),
-            ("other", Access::Hidden),
+            ("ws", PathAccess::ReadWrite),
+            ("ws/policy/deep/rule", PathAccess::ReadOnly),
+            ("ws/secret", PathAccess::Hidden),
+            ("ws/secret/open", PathAccess::ReadWrite),
+            ("library", PathAccess::ReadOnly),
+            ("other", PathAccess::Hidden),
         ] {
             view.set(self.path(name), access);
         }
         view
     }
 
-    fn command(&self, sandbox: &Sandbox, view: &View, limits: Limits, script: &str) -> Command {
+    fn command(
+        &self,
+        sandbox: &Sandbox,
+        view: &View,
+        limits: Limits,
+        script: &str,
+    ) -> ConfinedProcess {
         let directory = self.path("ws");
         let command = SandboxedCommand {
             script,
@@ -80,7 +87,7 @@ impl Place {
 
     fn run(&self, sandbox: &Sandbox, view: &View, script: &str) -> Output {
         let mut command = self.command(sandbox, view, Limits::default(), script);
-        command.stdin(Stdio::null()).output().unwrap()
+        command.process.stdin(Stdio::null()).output().unwrap()
     }
 }
 
@@ -178,6 +185,39 @@ fn a_command_has_no_effect_elsewhere() {
 }
 
 #[test]
+fn a_missing_protected_path_cannot_be_created() {
+    for sandbox in sandboxes() {
+        let place = Place::new();
+        let mut view = place.view(Base::System);
+        view.set(place.path("ws/lock.json"), PathAccess::ReadOnly);
+        view.set(place.path("ws/versions"), PathAccess::ReadOnly);
+        let script = "echo x > lock.json; mkdir -p versions; echo x > versions/1; mv lock.json z; rm lock.json; exit 3";
+        let outputs = [(); 2].map(|()| place.run(&sandbox, &view, script));
+        for output in outputs {
+            assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+        }
+        for name in ["ws/lock.json", "ws/versions", "ws/z"] {
+            assert!(!place.path(name).exists(), "{name} ({sandbox:?})");
+        }
+    }
+}
+
+#[test]
+fn a_placeholder_that_was_filled_stays() {
+    let Some(sandbox) = bubblewrap() else { return };
+    let place = Place::new();
+    let mut view = place.view(Base::System);
+    view.set(place.path("ws/lock.json"), PathAccess::ReadOnly);
+    let first = place.command(&sandbox, &view, Limits::default(), "true");
+    let second = place.command(&sandbox, &view, Limits::default(), "true");
+    drop(first);
+    assert_eq!(place.read("ws/lock.json"), "");
+    fs::write(place.path("ws/lock.json"), "{}").unwrap();
+    drop(second);
+    assert_eq!(place.read("ws/lock.json"), "{}");
+}
+
+#[test]
 fn temporary_files_of_a_command_are_its_own() {
     let Some(sandbox) = bubblewrap() else { return };
     let place = Place::new();
@@ -206,7 +246,7 @@ fn limits_end_a_command() {
         };
         let run = |script: &str| {
             let mut command = place.command(&sandbox, &view, limits, script);
-            command.stdin(Stdio::null()).output().unwrap()
+            command.process.stdin(Stdio::null()).output().unwrap()
         };
         assert!(run("head -c 100000 /dev/zero > notes").status.success());
         let output = run("head -c 2000000 /dev/zero > notes");

@@ -126,6 +126,12 @@ pub struct ExecConfig {
     pub deny_patterns: Vec<String>,
     /// What commands may access.
     pub sandbox: SandboxProfile,
+    /// Further paths that commands in the sandbox may read; `~` is the home folder. Secret paths stay
+    /// closed.
+    pub sandbox_ro_binds: Vec<PathBuf>,
+    /// Further paths that commands in the sandbox may read and write. Secret paths stay closed, and
+    /// protected ones read-only.
+    pub sandbox_rw_binds: Vec<PathBuf>,
     /// `tools.exec.limits`.
     pub limits: ExecLimits,
 }
@@ -141,6 +147,8 @@ impl Default for ExecConfig {
             allow_patterns: Vec::new(),
             deny_patterns: Vec::new(),
             sandbox: SandboxProfile::default(),
+            sandbox_ro_binds: Vec::new(),
+            sandbox_rw_binds: Vec::new(),
             limits: ExecLimits::default(),
         }
     }

@@ -20,7 +20,9 @@ use nanobot_types::{Effect, Severity, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub use self::runner::{CommandRequest, CommandRunner, DirectRunner, SandboxRunner};
+pub use self::runner::{
+    CommandRequest, CommandRunner, DirectRunner, PreparedCommand, SandboxRunner,
+};
 use self::{
     guard::CommandGuard,
     output::RenderedOutput,
@@ -95,9 +97,10 @@ impl Exec {
         let command = blocking(move || Ok(runner.command(&request)))
             .await?
             .map_err(|error| format!("cannot run commands: {error}"))?;
-        let finished = process::run(command, limit, &context.cancel)
+        let finished = process::run(command.process, limit, &context.cancel)
             .await
             .map_err(|error| format!("cannot start the command: {error}"))?;
+        drop(command.needs);
         let mut result = result(&finished, context.max_result_chars);
         if !result.success
             && let Some(hint) = self.runner.hint(&result.output)

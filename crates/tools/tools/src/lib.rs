@@ -28,6 +28,6 @@ pub use crate::{
         SearchEndpoints, ToolsConfig, WebConfig,
     },
     error::ToolsError,
-    exec::{CommandRequest, CommandRunner, DirectRunner, SandboxRunner},
+    exec::{CommandRequest, CommandRunner, DirectRunner, PreparedCommand, SandboxRunner},
     web::{DownloadError, DownloadLimits, HttpClients},
 };

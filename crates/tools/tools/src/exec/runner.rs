@@ -1,6 +1,7 @@
 //! Creates the processes of commands.
 
 use std::{
+    any::Any,
     ffi::OsString,
     fmt, io,
     path::{Path, PathBuf},
@@ -11,10 +12,10 @@ use std::{
 
 use nanobot_guard::{PathPolicy, RootAccess};
 use nanobot_sandbox::{
-    Access, Base, Limits, Mechanism, Sandbox, SandboxError, SandboxedCommand, View,
+    Base, Limits, Mechanism, PathAccess, Sandbox, SandboxError, SandboxedCommand, View,
 };
 
-use crate::config::{ExecConfig, ExecLimits, SandboxProfile};
+use crate::config::{ExecConfig, SandboxProfile};
 
 /// A command that is to be started.
 #[derive(Debug, Clone)]
@@ -29,6 +30,24 @@ pub struct CommandRequest {
     pub limit: Option<Duration>,
 }
 
+/// A process that is to be started, and what it needs.
+#[derive(Debug)]
+pub struct PreparedCommand {
+    /// The process.
+    pub process: Command,
+    /// Something that has to exist while the process runs.
+    pub needs: Option<Box<dyn Any + Send>>,
+}
+
+impl From<Command> for PreparedCommand {
+    fn from(process: Command) -> Self {
+        Self {
+            process,
+            needs: None,
+        }
+    }
+}
+
 /// Creates the process for a command. The tool adds pipes and a process group.
 pub trait CommandRunner: Send + Sync + fmt::Debug {
     /// Returns a process that runs the script with the system's shell, possibly in a sandbox. This
@@ -37,7 +56,7 @@ pub trait CommandRunner: Send + Sync + fmt::Debug {
     /// # Errors
     /// Returns an error if this runner cannot run commands as it promises. The model reads the
     /// reason.
-    fn command(&self, request: &CommandRequest) -> io::Result<Command>;
+    fn command(&self, request: &CommandRequest) -> io::Result<PreparedCommand>;
 
     /// Explains a failed command to the model if the output shows that this runner made it fail.
     fn hint(&self, output: &str) -> Option<String> {
@@ -51,13 +70,13 @@ pub trait CommandRunner: Send + Sync + fmt::Debug {
 pub struct DirectRunner;
 
 impl CommandRunner for DirectRunner {
-    fn command(&self, request: &CommandRequest) -> io::Result<Command> {
+    fn command(&self, request: &CommandRequest) -> io::Result<PreparedCommand> {
         let mut command = shell_command(&request.script);
         command
             .current_dir(&request.directory)
             .env_clear()
             .envs(request.environment.iter().cloned());
-        Ok(command)
+        Ok(command.into())
     }
 }
 
@@ -82,7 +101,7 @@ fn shell_command(script: &str) -> Command {
 pub struct SandboxRunner {
     policy: Arc<PathPolicy>,
     profile: SandboxProfile,
-    limits: ExecLimits,
+    config: ExecConfig,
     launcher: Option<PathBuf>,
     mechanism: Option<Mechanism>,
     sandbox: OnceLock<Result<Sandbox, Arc<SandboxError>>>,
@@ -96,7 +115,7 @@ impl SandboxRunner {
     pub fn new(config: &ExecConfig, policy: Arc<PathPolicy>) -> Self {
         Self {
             profile: config.sandbox.resolved(policy.is_restricted()),
-            limits: config.limits,
+            config: config.clone(),
             policy,
             launcher: None,
             mechanism: None,
@@ -169,21 +188,31 @@ impl SandboxRunner {
         }
         for (path, access) in confinement.roots {
             let access = match access {
-                RootAccess::Write => Access::ReadWrite,
-                RootAccess::Read | RootAccess::Protected => Access::ReadOnly,
-                RootAccess::Closed => Access::Hidden,
+                RootAccess::Write => PathAccess::ReadWrite,
+                RootAccess::Read | RootAccess::Protected => PathAccess::ReadOnly,
+                RootAccess::Closed => PathAccess::Hidden,
             };
             view.set(path, access);
+        }
+        let binds = [
+            (&self.config.sandbox_ro_binds, PathAccess::ReadOnly),
+            (&self.config.sandbox_rw_binds, PathAccess::ReadWrite),
+        ];
+        for (paths, access) in binds {
+            for path in paths {
+                view.open(&self.policy.expanded(path), access);
+            }
         }
         view
     }
 
     fn limits(&self, limit: Option<Duration>) -> Limits {
+        let limits = self.config.limits;
         let bytes = |megabytes: u64| (megabytes > 0).then(|| megabytes.saturating_mul(1 << 20));
         Limits {
-            memory: bytes(self.limits.memory_mb),
-            processes: (self.limits.processes > 0).then_some(self.limits.processes),
-            file_size: bytes(self.limits.file_size_mb),
+            memory: bytes(limits.memory_mb),
+            processes: (limits.processes > 0).then_some(limits.processes),
+            file_size: bytes(limits.file_size_mb),
             cpu_seconds: limit.map(|limit| limit.as_secs().max(1)),
         }
     }
@@ -191,14 +220,13 @@ impl SandboxRunner {
 
 /// Returns a folder of this user that commands cannot see, for the probe.
 fn closed_folder(view: &View) -> PathBuf {
-    let is_usable = |path: &Path| path.is_dir() && tempfile::tempdir_in(path).is_ok();
     view.hidden()
-        .find(|path| is_usable(path))
+        .find(|path| path.is_dir())
         .map_or_else(std::env::temp_dir, Path::to_owned)
 }
 
 impl CommandRunner for SandboxRunner {
-    fn command(&self, request: &CommandRequest) -> io::Result<Command> {
+    fn command(&self, request: &CommandRequest) -> io::Result<PreparedCommand> {
         let sandbox = self.sandbox().map_err(|error| {
             io::Error::other(format!(
                 "{error}. The operator can install what is missing, or set tools.exec.sandbox to \
@@ -212,9 +240,13 @@ impl CommandRunner for SandboxRunner {
             environment: request.environment.clone(),
             limits: self.limits(request.limit),
         };
-        sandbox
+        let confined = sandbox
             .command(&self.view(), command)
-            .map_err(io::Error::other)
+            .map_err(io::Error::other)?;
+        Ok(PreparedCommand {
+            process: confined.process,
+            needs: Some(Box::new(confined.placeholders)),
+        })
     }
 
     fn hint(&self, output: &str) -> Option<String> {

@@ -117,7 +117,10 @@ fn repository(folder: &Path) {
 struct NoRunner;
 
 impl nanobot_tools::CommandRunner for NoRunner {
-    fn command(&self, _request: &nanobot_tools::CommandRequest) -> std::io::Result<Command> {
+    fn command(
+        &self,
+        _request: &nanobot_tools::CommandRequest,
+    ) -> std::io::Result<nanobot_tools::PreparedCommand> {
         Err(std::io::Error::other("passed the guard"))
     }
 }

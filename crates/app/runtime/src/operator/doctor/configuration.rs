@@ -49,11 +49,6 @@ pub(super) fn examine(list: &mut FindingList, config: &Config) {
                     "Correct or remove the key; `nanobot config show` lists those there are.";
                 list.warn("config.keys", finding.to_string(), remedy);
             }
-            Weight::Fault => {
-                let remedy = "Remove the key and decide whether to go on without: run the gateway as a user of its own, \
-                              or in the container image.";
-                list.fault("config.protection", finding.to_string(), remedy);
-            }
             Weight::Note => {
                 list.note(FindingLevel::Note, "config.keys", finding.to_string(), None);
             }
