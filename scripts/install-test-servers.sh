@@ -1,15 +1,15 @@
 #!/bin/sh
-# Installs the mail servers for e-mail tests: dovecot from Debian, and aiosmtpd from PyPI into
-# .cache/. Idempotent and non-interactive. Needs root or sudo to install missing packages.
+# Installs what tests need: bubblewrap for commands in a sandbox, and the mail servers for e-mail:
+# dovecot from Debian, and aiosmtpd from PyPI into .cache/. Idempotent and non-interactive. Needs root or sudo to install missing packages.
 set -eu
 cd "$(dirname "$0")/.."
 venv=.cache/mail-venv
-if ! command -v dovecot >/dev/null || [ ! -x /usr/lib/dovecot/lmtp ] || [ ! -x /usr/lib/dovecot/imap ] || ! command -v openssl >/dev/null; then
+if ! command -v bwrap >/dev/null || ! command -v dovecot >/dev/null || [ ! -x /usr/lib/dovecot/lmtp ] || [ ! -x /usr/lib/dovecot/imap ] || ! command -v openssl >/dev/null; then
     as_root=
     [ "$(id -u)" = 0 ] || as_root=sudo
     $as_root apt-get update -qq
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-        dovecot-imapd dovecot-lmtpd openssl >/dev/null
+        bubblewrap dovecot-imapd dovecot-lmtpd openssl >/dev/null
 fi
 if [ ! -x "$venv/bin/python" ]; then
     python3 -m venv "$venv"

@@ -53,6 +53,8 @@ mod quarantine;
 mod reconnect;
 mod replay;
 mod request_size;
+#[cfg(target_os = "linux")]
+mod sandbox;
 #[cfg(unix)]
 mod screen;
 #[cfg(unix)]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -96,6 +97,9 @@ impl Home {
             .env("HOME", self.directory.path())
             .env("TERM", "xterm")
             .current_dir(self.directory.path());
+        if !has_sandbox() {
+            command.env("NANOBOT_TOOLS__EXEC__SANDBOX", "off");
+        }
         command
     }
 
@@ -160,4 +164,20 @@ pub(crate) fn assert_says(text: &str, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "{part:?} is missing in:\n{text}");
     }
+}
+
+/// Returns `true` if this computer has a sandbox for commands. Without one, commands run unconfined
+/// in tests, and tests of the sandbox are skipped, unless `NANOBOT_REQUIRE_TEST_SERVERS` is set.
+pub(crate) fn has_sandbox() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let program = env!("CARGO_BIN_EXE_nanobot").into();
+        let Err(error) = nanobot_sandbox::Sandbox::find(program) else {
+            return true;
+        };
+        let is_required = std::env::var_os("NANOBOT_REQUIRE_TEST_SERVERS").is_some();
+        assert!(!is_required, "{error}");
+        eprintln!("SKIPPED: {error}");
+        false
+    })
 }

@@ -58,6 +58,8 @@ pub(crate) struct RowResult {
     effect_without_guard: Option<String>,
     /// It was run without the guard.
     ran_without_guard: bool,
+    /// Whether the attack had an effect in a plain shell, if it was run in one.
+    had_effect_in_plain_shell: Option<bool>,
     /// A harmless command that did not run as in a plain shell.
     difference: Option<String>,
 }
@@ -73,7 +75,7 @@ pub(crate) async fn check(row: &Row, setting: &Setting) -> anyhow::Result<RowRes
     let output = registry.run(&call, &context).await.output;
     let mut result = RowResult {
         was_refused: output.starts_with(REFUSAL),
-        effect: effect(row, &fixture, &output)?,
+        effect: effect(row, &fixture, &output).await?,
         ..RowResult::default()
     };
     if row.is_attack() {
@@ -82,23 +84,37 @@ pub(crate) async fn check(row: &Row, setting: &Setting) -> anyhow::Result<RowRes
             let fixture = Fixture::new(setting, is_strict)?;
             let output = without_guard(&fixture, &command).await?;
             result.ran_without_guard = true;
-            result.effect_without_guard = effect(row, &fixture, &output)?;
+            result.effect_without_guard = effect(row, &fixture, &output).await?;
+        }
+        if row.proven && setting.has_control {
+            let fixture = Fixture::new(setting, is_strict)?;
+            let (output, _) = plain_shell(&fixture, &command)?;
+            result.had_effect_in_plain_shell =
+                Some(effect(row, &fixture, &output).await?.is_some());
         }
         return Ok(result);
     }
     let sandboxed = exit_code(&output);
     let fixture = Fixture::new(setting, is_strict)?;
-    let plain = Command::new("/bin/sh")
-        .arg("-c")
-        .arg(&command)
-        .current_dir(fixture.path("ws"))
-        .output()?
-        .status
-        .code();
+    let (_, plain) = plain_shell(&fixture, &command)?;
     result.difference = (sandboxed.is_none() || sandboxed != plain).then(|| {
         format!("exit code {sandboxed:?}, in a plain shell {plain:?}; output: {output:.300}")
     });
     Ok(result)
+}
+
+/// Runs a command without guard and sandbox, in the environment of the assistant. Returns its output
+/// and exit code.
+fn plain_shell(fixture: &Fixture, command: &str) -> anyhow::Result<(String, Option<i32>)> {
+    let output = Command::new("/bin/sh")
+        .arg("-c")
+        .arg(command)
+        .current_dir(fixture.path("ws"))
+        .stdin(Stdio::null())
+        .output()?;
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    Ok((text, output.status.code()))
 }
 
 /// Runs a command in the sandbox although the guard would refuse it.
@@ -121,7 +137,7 @@ async fn without_guard(fixture: &Fixture, command: &str) -> anyhow::Result<Strin
 }
 
 /// Returns what the command did that it may not.
-fn effect(row: &Row, fixture: &Fixture, output: &str) -> anyhow::Result<Option<String>> {
+async fn effect(row: &Row, fixture: &Fixture, output: &str) -> anyhow::Result<Option<String>> {
     let outside = (row.profile == "strict").then_some(OUTSIDE_CANARY);
     let leaked = SECRETS
         .into_iter()
@@ -133,7 +149,7 @@ fn effect(row: &Row, fixture: &Fixture, output: &str) -> anyhow::Result<Option<S
     if let Some(change) = fixture.changed()? {
         return Ok(Some(change));
     }
-    if let Some(survivor) = fixture.survivor()? {
+    if let Some(survivor) = fixture.survivor().await? {
         return Ok(Some(survivor));
     }
     let fill = fixture.path("ws/fill.bin");
@@ -156,6 +172,8 @@ pub(crate) struct Outcome {
     refused: usize,
     without_guard: usize,
     effects_without_guard: usize,
+    controls: usize,
+    effects_in_plain_shell: usize,
     harmless: usize,
     ran: usize,
     pub(crate) failures: Vec<String>,
@@ -189,6 +207,10 @@ impl Outcome {
             self.effects += 1;
             fail(effect);
         }
+        if let Some(had_effect) = result.had_effect_in_plain_shell {
+            self.controls += 1;
+            self.effects_in_plain_shell += usize::from(had_effect);
+        }
         self.without_guard += usize::from(result.ran_without_guard);
         if let Some(effect) = result.effect_without_guard {
             self.effects_without_guard += 1;
@@ -197,8 +219,8 @@ impl Outcome {
     }
 
     /// Returns one line for each promise.
-    pub(crate) fn summary(&self) -> [String; 4] {
-        [
+    pub(crate) fn summary(&self) -> Vec<String> {
+        let mut lines = vec![
             format!(
                 "commands: {} of {} attacks had an effect",
                 self.effects, self.attacks
@@ -215,14 +237,25 @@ impl Outcome {
                 "commands: {} of {} harmless ones ran as in a plain shell",
                 self.ran, self.harmless
             ),
-        ]
+        ];
+        if self.controls > 0 {
+            lines.push(format!(
+                "commands: {} of {} proven attacks had an effect in a plain shell",
+                self.effects_in_plain_shell, self.controls
+            ));
+        }
+        lines
     }
 
-    /// Returns `true` if all promises hold: no effect, all refusals, 98 % of harmless commands.
-    pub(crate) fn holds(&self) -> bool {
+    /// Returns `true` if all promises hold: no effect, all refusals, and 98 % of harmless commands,
+    /// or 80 % under Landlock, where none can create a file beside a protected one. Of the control,
+    /// 90 % have to be seen: an attack may need bash.
+    pub(crate) fn holds(&self, landlock: bool) -> bool {
+        let harmless = if landlock { 80 } else { 98 };
         self.effects == 0
             && self.effects_without_guard == 0
             && self.refused == self.must_refuse
-            && self.ran * 100 >= self.harmless * 98
+            && self.ran * 100 >= self.harmless * harmless
+            && self.effects_in_plain_shell * 100 >= self.controls * 90
     }
 }

@@ -2,11 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fs, io,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::{Context as _, ensure};
@@ -35,6 +36,8 @@ pub(crate) struct Setting {
     pub(crate) root: PathBuf,
     /// The mechanism; `None` for the best one of this system.
     pub(crate) mechanism: Option<Mechanism>,
+    /// Proven attacks are run in a plain shell, too.
+    pub(crate) has_control: bool,
 }
 
 /// The folder of one row.
@@ -186,8 +189,18 @@ impl Fixture {
         Ok(added.map(|path| format!("{} was created", path.display())))
     }
 
-    /// Returns a process that works in the workspace.
-    pub(crate) fn survivor(&self) -> anyhow::Result<Option<String>> {
+    /// Returns a process that works in the workspace. Killed ones have a moment to disappear.
+    pub(crate) async fn survivor(&self) -> anyhow::Result<Option<String>> {
+        for _ in 0..100 {
+            if self.process_in_workspace()?.is_none() {
+                return Ok(None);
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        self.process_in_workspace()
+    }
+
+    fn process_in_workspace(&self) -> anyhow::Result<Option<String>> {
         let workspace = self.path("ws");
         for entry in fs::read_dir("/proc")?.filter_map(Result::ok) {
             if fs::read_link(entry.path().join("cwd")).is_ok_and(|folder| folder == workspace) {
@@ -212,6 +225,8 @@ impl Fixture {
             ["init", "-q", "-b", "main"].as_slice(),
             &["config", "user.name", "t"],
             &["config", "user.email", "t@example.com"],
+            // It would go on in the background.
+            &["config", "maintenance.auto", "false"],
             &["add", "notes.txt"],
             &["commit", "-q", "-m", "first"],
         ] {
@@ -226,14 +241,24 @@ impl Fixture {
     }
 }
 
-/// Adds all files at and below `path`.
+/// Adds all files at and below `path`. What a process removes meanwhile is missing in the result.
 fn collect(path: &Path, files: &mut Files) -> anyhow::Result<()> {
-    if path.is_dir() {
-        for entry in fs::read_dir(path)? {
+    let content = if path.is_symlink() {
+        fs::read_link(path).map(|target| target.as_os_str().as_encoded_bytes().to_vec())
+    } else if path.is_dir() {
+        for entry in fs::read_dir(path).into_iter().flatten() {
             collect(&entry?.path(), files)?;
         }
-    } else if path.is_symlink() || path.exists() {
-        files.insert(path.to_owned(), fs::read(path)?);
+        return Ok(());
+    } else {
+        fs::read(path)
+    };
+    match content {
+        Ok(content) => {
+            files.insert(path.to_owned(), content);
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error.into()),
     }
     Ok(())
 }

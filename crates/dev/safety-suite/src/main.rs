@@ -33,6 +33,9 @@ struct SuiteArguments {
     /// Confine commands by Landlock, as where bubblewrap cannot be used
     #[arg(long)]
     landlock: bool,
+    /// Also run the proven attacks in a plain shell, to show that their effects are seen
+    #[arg(long)]
+    control: bool,
     /// Number of commands for the measurement of the overhead
     #[arg(long, default_value_t = 50)]
     runs: usize,
@@ -49,6 +52,7 @@ fn main() -> anyhow::Result<ExitCode> {
             &Setting {
                 root: root.clone(),
                 mechanism: arguments.landlock.then_some(Mechanism::Landlock),
+                has_control: arguments.control,
             },
         ),
         None => with_own_environment(),
@@ -99,5 +103,5 @@ fn suite(arguments: &SuiteArguments, setting: &Setting) -> anyhow::Result<ExitCo
         let overhead = overhead::measure(setting, arguments.runs)?;
         writeln!(output, "{overhead}")?;
     }
-    Ok(ExitCode::from(u8::from(!outcome.holds())))
+    Ok(ExitCode::from(u8::from(!outcome.holds(arguments.landlock))))
 }
