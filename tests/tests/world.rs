@@ -144,6 +144,7 @@ impl World {
         let registry = Registry::new();
         for tool in builtin(&config, &policy, &http, Arc::new(DirectRunner))
             .unwrap()
+            .listed
             .into_iter()
             .chain([message])
         {

@@ -7,9 +7,14 @@ use nanobot_sdk::extract::{self, HelperProcess};
 use nanobot_sdk::guard::PathPolicy;
 use nanobot_sdk::prelude::*;
 use nanobot_sdk::providers::Demo;
-use nanobot_sdk::tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
+use nanobot_sdk::sandbox;
+use nanobot_sdk::tools::{HttpClients, SandboxRunner, ToolsConfig, builtin};
 
 fn main() -> anyhow::Result<ExitCode> {
+    // Commands are started by this program, again as a launcher in their sandbox.
+    if let Some(code) = sandbox::enter() {
+        return Ok(code);
+    }
     // Web pages are parsed by this program in a second process, as its own helper.
     if let Some(code) = extract::enter(extract::read_plain) {
         return Ok(code);
@@ -27,7 +32,8 @@ async fn run() -> anyhow::Result<ExitCode> {
     let guard = Arc::new(config.url_guard()?);
     let http = Arc::new(HttpClients::new(&config.web, guard, reader));
     let paths = Arc::new(PathPolicy::new(config.path_rules(&workspace)));
-    for tool in builtin(&config, &paths, &http, Arc::new(DirectRunner))? {
+    let runner = Arc::new(SandboxRunner::new(&config.exec, paths.clone()));
+    for tool in builtin(&config, &paths, &http, runner)?.listed {
         registry.register(tool)?;
     }
     let demo = Arc::new(Demo::new("demo".into()));

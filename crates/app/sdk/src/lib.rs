@@ -31,6 +31,7 @@ pub use nanobot_guard as guard;
 pub use nanobot_memory as memory;
 pub use nanobot_provider as provider;
 pub use nanobot_providers as providers;
+pub use nanobot_sandbox as sandbox;
 pub use nanobot_session as session;
 pub use nanobot_skill as skill;
 pub use nanobot_tool as tool;

@@ -137,7 +137,7 @@ impl Fixture {
         let reader = Arc::new(nanobot_testkit::InProcess);
         let http = Arc::new(HttpClients::new(&config.web, guard, reader));
         let registry = Registry::new();
-        for tool in builtin(config, policy, &http, runner)? {
+        for tool in builtin(config, policy, &http, runner)?.listed {
             registry.register(tool)?;
         }
         Ok(registry)

@@ -8,13 +8,30 @@ use nanobot_tool::Tool;
 use crate::{
     ToolsError,
     config::ToolsConfig,
-    exec::{CommandRunner, Exec},
+    exec::{CommandRunner, CommandSessions, Exec, ListExecSessions, WriteStdin},
     files::{EditFile, ListDir, ReadFile, WriteFile},
     operation::tool,
     web::{HttpClients, WebFetch, WebSearch},
 };
 
-/// Builds the tools that `config` enables, in the order in which a request lists them. Does no I/O:
+/// The tools of this crate.
+#[derive(Debug, Default)]
+pub struct BuiltInTools {
+    /// Those that every request lists, in this order.
+    pub listed: Vec<Arc<dyn Tool>>,
+    /// Those that requests do not list until the model searches for them.
+    pub on_demand: Vec<Arc<dyn Tool>>,
+}
+
+impl BuiltInTools {
+    /// Returns all tools.
+    #[must_use]
+    pub fn all(self) -> Vec<Arc<dyn Tool>> {
+        [self.listed, self.on_demand].concat()
+    }
+}
+
+/// Builds the tools that `config` enables. Does no I/O:
 /// HTTP clients are created by `http` when they are first needed, and commands are started by
 /// `runner`.
 ///
@@ -25,8 +42,9 @@ pub fn builtin(
     policy: &Arc<PathPolicy>,
     http: &Arc<HttpClients>,
     runner: Arc<dyn CommandRunner>,
-) -> Result<Vec<Arc<dyn Tool>>, ToolsError> {
+) -> Result<BuiltInTools, ToolsError> {
     let mut tools = Vec::new();
+    let mut on_demand = Vec::new();
     if config.file.enable {
         tools.push(tool(ReadFile::new(
             Arc::clone(policy),
@@ -38,12 +56,16 @@ pub fn builtin(
     }
     if config.exec.enable {
         let urls = Arc::clone(http.guard());
+        let sessions = Arc::new(CommandSessions::default());
         tools.push(tool(Exec::new(
             config.exec.clone(),
             Arc::clone(policy),
             urls,
             runner,
+            Arc::clone(&sessions),
         )?));
+        on_demand.push(tool(ListExecSessions::new(Arc::clone(&sessions))));
+        on_demand.push(tool(WriteStdin::new(sessions)));
     }
     if config.web.enable {
         tools.push(tool(WebSearch::new(
@@ -55,5 +77,8 @@ pub fn builtin(
             Arc::clone(http),
         )));
     }
-    Ok(tools)
+    Ok(BuiltInTools {
+        listed: tools,
+        on_demand,
+    })
 }

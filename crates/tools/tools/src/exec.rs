@@ -10,6 +10,8 @@ mod guard;
 mod output;
 mod process;
 mod runner;
+mod session;
+mod session_tools;
 mod shell;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -23,6 +25,8 @@ use serde_json::{Value, json};
 pub use self::runner::{
     CommandRequest, CommandRunner, DirectRunner, PreparedCommand, SandboxRunner,
 };
+pub(crate) use self::session::CommandSessions;
+pub(crate) use self::session_tools::{ListExecSessions, WriteStdin};
 use self::{
     guard::CommandGuard,
     output::RenderedOutput,
@@ -45,6 +49,7 @@ pub(crate) struct Exec {
     policy: Arc<PathPolicy>,
     guard: Arc<CommandGuard>,
     runner: Arc<dyn CommandRunner>,
+    sessions: Arc<CommandSessions>,
 }
 
 #[derive(Deserialize)]
@@ -52,6 +57,7 @@ pub(crate) struct ExecArguments {
     command: String,
     working_dir: Option<String>,
     timeout: Option<u64>,
+    yield_time_ms: Option<u64>,
 }
 
 impl Exec {
@@ -60,6 +66,7 @@ impl Exec {
         policy: Arc<PathPolicy>,
         urls: Arc<UrlGuard>,
         runner: Arc<dyn CommandRunner>,
+        sessions: Arc<CommandSessions>,
     ) -> Result<Self, ToolsError> {
         let guard = Arc::new(CommandGuard::new(&config, Arc::clone(&policy), urls)?);
         Ok(Self {
@@ -67,6 +74,7 @@ impl Exec {
             policy,
             guard,
             runner,
+            sessions,
         })
     }
 
@@ -83,10 +91,7 @@ impl Exec {
         if let Err(refusal) = self.guard.check(&arguments.command, &directory).await? {
             return Err(format!("Command blocked by safety guard ({refusal})"));
         }
-        let seconds = arguments
-            .timeout
-            .map_or(self.config.timeout, |given| given.max(1));
-        let limit = (seconds > 0).then(|| Duration::from_secs(seconds.min(MAX_TIMEOUT)));
+        let limit = self.limit(arguments);
         let request = CommandRequest {
             script: arguments.command.clone(),
             directory,
@@ -97,6 +102,12 @@ impl Exec {
         let command = blocking(move || Ok(runner.command(&request)))
             .await?
             .map_err(|error| format!("cannot run commands: {error}"))?;
+        if let Some(milliseconds) = arguments.yield_time_ms {
+            let (owner, script) = (&context.session, &arguments.command);
+            let session = self.sessions.start(owner, script, command, limit)?;
+            let time = session_tools::wait(Some(milliseconds));
+            return Ok(session_tools::report(&self.sessions, &session, time, context).await);
+        }
         let finished = process::run(command.process, limit, &context.cancel)
             .await
             .map_err(|error| format!("cannot start the command: {error}"))?;
@@ -108,6 +119,19 @@ impl Exec {
             result.output.push_str(&format!("\n[{hint}]"));
         }
         Ok(result)
+    }
+}
+
+impl Exec {
+    /// Returns the time after which a command is killed. One that may go on after the call has no
+    /// limit unless the call gives one.
+    fn limit(&self, arguments: &ExecArguments) -> Option<Duration> {
+        let default = match arguments.yield_time_ms {
+            Some(_) => 0,
+            None => self.config.timeout,
+        };
+        let seconds = arguments.timeout.map_or(default, |given| given.max(1));
+        (seconds > 0).then(|| Duration::from_secs(seconds.min(MAX_TIMEOUT)))
     }
 }
 
@@ -181,6 +205,7 @@ impl Operation for Exec {
                 "command": {"type": "string"},
                 "working_dir": {"type": "string"},
                 "timeout": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT, "description": "Seconds (default 60)"},
+                "yield_time_ms": {"type": "integer", "maximum": session_tools::MAX_WAIT, "description": "Leave it running after this time; write_stdin reads on"},
             },
             "required": ["command"],
         })

@@ -22,7 +22,7 @@ mod web;
 pub use nanobot_sandbox::{Mechanism, SandboxError};
 
 pub use crate::{
-    builtin::builtin,
+    builtin::{BuiltInTools, builtin},
     config::{
         ApiKey, ExecConfig, ExecLimits, FetchConfig, FileConfig, SandboxProfile, SearchConfig,
         SearchEndpoints, ToolsConfig, WebConfig,

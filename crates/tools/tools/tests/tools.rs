@@ -9,6 +9,8 @@
 mod exec;
 #[path = "tools/exec_corpus.rs"]
 mod exec_corpus;
+#[path = "tools/exec_sessions.rs"]
+mod exec_sessions;
 #[path = "tools/files.rs"]
 mod files;
 #[path = "tools/fixture.rs"]

@@ -228,7 +228,8 @@ impl Tools {
             reader,
         ));
         let sandbox = CommandSandbox::of(&tools, &policy);
-        let mut tools = builtin(&tools, &policy, &http, sandbox.runner())?;
+        let built_in = builtin(&tools, &policy, &http, sandbox.runner())?;
+        let mut tools = built_in.listed;
         tools.extend(runtime.extensions().tools.iter().cloned());
         let mut lookups = memory::tools(config)?;
         lookups.extend(JobScheduling::of(config)?.tool(memory::audiences(config)?, host));

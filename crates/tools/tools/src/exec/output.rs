@@ -32,6 +32,13 @@ pub(super) struct CapturedStream {
 }
 
 impl CapturedStream {
+    /// Captures a text.
+    pub(super) fn of(text: &str) -> Self {
+        let mut stream = Self::default();
+        stream.push(text);
+        stream
+    }
+
     /// Reads `source` to its end, replacing invalid UTF-8 by replacement characters.
     pub(super) async fn fill(&mut self, mut source: impl AsyncRead + Unpin) -> io::Result<()> {
         let mut buffer = vec![0; PIECE];

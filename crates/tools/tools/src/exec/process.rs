@@ -14,13 +14,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::output::CapturedStream;
+pub(super) use group::{CommandGroup, start_new_group};
 
 /// Time limit for draining the output after the process group has been killed. Only a process that
 /// left the group can still hold a pipe open.
-const DRAIN: Duration = Duration::from_secs(1);
+pub(super) const DRAIN: Duration = Duration::from_secs(1);
 
 /// The way a process ended.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ProcessEnd {
     /// It exited with this code, or with the negative number of the signal that ended it.
     Exited(i32),
@@ -49,11 +50,11 @@ pub(super) async fn run(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    group::start_new_group(&mut command);
+    start_new_group(&mut command);
     let mut child = tokio::process::Command::from(command)
         .kill_on_drop(true)
         .spawn()?;
-    let mut group = group::CommandGroup::of(&child);
+    let mut group = CommandGroup::of(&child);
     let (mut stdout, mut stderr) = (CapturedStream::default(), CapturedStream::default());
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let end = {
@@ -116,7 +117,7 @@ async fn ended(
     }
 }
 
-fn code(status: ExitStatus) -> i32 {
+pub(super) fn code(status: ExitStatus) -> i32 {
     #[cfg(unix)]
     {
         use std::os::unix::process::ExitStatusExt as _;
@@ -145,21 +146,21 @@ mod group {
     use tokio::process::Child;
 
     /// Makes the process the leader of a new group.
-    pub(super) fn start_new_group(command: &mut Command) {
+    pub(in crate::exec) fn start_new_group(command: &mut Command) {
         command.process_group(0);
     }
 
     /// A process group that is killed when this value is dropped.
-    pub(super) struct CommandGroup(Option<Pid>);
+    pub(in crate::exec) struct CommandGroup(Option<Pid>);
 
     impl CommandGroup {
-        pub(super) fn of(child: &Child) -> Self {
+        pub(in crate::exec) fn of(child: &Child) -> Self {
             let leader = child.id().and_then(|id| i32::try_from(id).ok());
             Self(leader.map(Pid::from_raw))
         }
 
         /// Kills the group, once only: afterwards the id may belong to another process.
-        pub(super) fn kill(&mut self) {
+        pub(in crate::exec) fn kill(&mut self) {
             if let Some(leader) = self.0.take()
                 && let Err(error) = killpg(leader, Signal::SIGKILL)
             {
@@ -184,15 +185,15 @@ mod group {
 
     use tokio::process::Child;
 
-    pub(super) fn start_new_group(_command: &mut Command) {}
+    pub(in crate::exec) fn start_new_group(_command: &mut Command) {}
 
-    pub(super) struct CommandGroup;
+    pub(in crate::exec) struct CommandGroup;
 
     impl CommandGroup {
-        pub(super) fn of(_child: &Child) -> Self {
+        pub(in crate::exec) fn of(_child: &Child) -> Self {
             Self
         }
 
-        pub(super) fn kill(&mut self) {}
+        pub(in crate::exec) fn kill(&mut self) {}
     }
 }

@@ -135,7 +135,9 @@ async fn verdict(fixture: &Fixture, command: &str) -> String {
         reader,
     ));
     let runner = std::sync::Arc::new(NoRunner);
-    let tools = nanobot_tools::builtin(&fixture.config, &policy, &http, runner).unwrap();
+    let tools = nanobot_tools::builtin(&fixture.config, &policy, &http, runner)
+        .unwrap()
+        .all();
     let exec = tools
         .iter()
         .find(|tool| tool.spec().name.as_str() == "exec")

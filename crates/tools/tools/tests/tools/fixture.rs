@@ -83,7 +83,10 @@ impl Fixture {
             Arc::new(nanobot_testkit::InProcess),
         ));
         let registry = Registry::new();
-        for tool in builtin(&self.config, &policy, &http, Arc::new(DirectRunner)).unwrap() {
+        for tool in builtin(&self.config, &policy, &http, Arc::new(DirectRunner))
+            .unwrap()
+            .listed
+        {
             registry.register(tool).unwrap();
         }
         registry

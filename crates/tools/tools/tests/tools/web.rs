@@ -105,7 +105,10 @@ fn registry_with(config: &ToolsConfig, guard: UrlGuard, extractor: Arc<dyn Extra
     let policy = Arc::new(PathPolicy::new(Fixture::new().rules()));
     let http = Arc::new(HttpClients::new(&config.web, Arc::new(guard), extractor));
     let registry = Registry::new();
-    for tool in builtin(config, &policy, &http, Arc::new(DirectRunner)).unwrap() {
+    for tool in builtin(config, &policy, &http, Arc::new(DirectRunner))
+        .unwrap()
+        .listed
+    {
         registry.register(tool).unwrap();
     }
     registry
