@@ -57,6 +57,7 @@ async fn a_command_has_no_effect_outside_of_its_workspace() {
         format!("{data}; echo mine > \"$d/library/notes.md\""),
         format!("{data}; echo mine > \"$d/new.json\"; ls -a \"$d\""),
         format!("{data}; mv \"$d/library\" \"$d/elsewhere\""),
+        "s=sessions; echo mine > $s/new.jsonl; mv $s elsewhere; rm -rf $s".to_owned(),
         "f=environ; cat /proc/[0-9]*/$f | tr '\\0' '\\n'".to_owned(),
         "env".to_owned(),
         "echo fine > own.txt; cat own.txt".to_owned(),
@@ -72,7 +73,9 @@ async fn a_command_has_no_effect_outside_of_its_workspace() {
             assert!(!result.contains(CANARY), "{command}: {result}");
             assert!(!result.contains("***"), "{command}: {result}");
         }
-        assert!(results[7].starts_with("fine\n"), "{}", results[7]);
+        assert_eq!(home.names("workspace/sessions"), ["cli_direct.jsonl"]);
+        assert!(!home.workspace().join("elsewhere").exists());
+        assert!(results[8].starts_with("fine\n"), "{}", results[8]);
         assert_eq!(home.read("library/notes.md"), "kept");
         assert!(!home.path().join("new.json").exists());
         assert!(!home.path().join("elsewhere").exists());
@@ -91,7 +94,7 @@ async fn a_command_has_the_network_only_if_it_is_granted() {
         (json!({"exec": {"sandbox": "network"}}), true),
         (json!({"exec": {"sandbox": "open"}}), true),
     ] {
-        let model = model_that_runs(&["f=net; readlink /proc/self/ns/$f"]).await;
+        let model = model_that_runs(&["p=/proc; readlink $p/self/ns/net"]).await;
         let home = home(&model, &tools);
         let results = results(&home, &model).await;
         let is_shared = results[0].starts_with(own.to_str().unwrap());

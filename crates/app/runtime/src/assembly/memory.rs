@@ -42,7 +42,7 @@ fn index_file(config: &Config) -> PathBuf {
     config.paths().data_dir.join(INDEX)
 }
 
-fn session_paths(config: &Config) -> Result<SessionPaths, RuntimeError> {
+pub(crate) fn session_paths(config: &Config) -> Result<SessionPaths, RuntimeError> {
     let paths = config.paths();
     Ok(SessionPaths::discover(
         &config.workspace()?,

@@ -71,6 +71,9 @@ pub(crate) fn path_rules(
         rules.allowed_paths.push(default_workspace);
     }
     rules.protected_paths.push(paths.logs.clone());
+    // A conversation must not be able to write into another one's past.
+    let sessions = memory::session_paths(config)?.searched();
+    rules.protected_paths.extend(sessions);
     rules.protected_paths.push(skills::protected(&skills));
     rules
         .protected_paths
