@@ -12,6 +12,7 @@ use nanobot_session::{
     Entry, LastExchange, ReadFrom, SessionError, SessionStore, SessionView, one_line,
     restore_rewound,
 };
+use nanobot_tool::{TOOL_SEARCH, resolve_call};
 use nanobot_types::{Map, MessageId, SessionKey, ToolCall};
 use serde_json::Value;
 
@@ -20,11 +21,12 @@ use crate::engine::tool_hint;
 /// Metadata key of the last message that undid or restored an exchange.
 const EDITED_BY: &str = "_edited_by";
 /// Tools whose calls change nothing.
-const READ_ONLY: [&str; 6] = [
+const READ_ONLY: [&str; 7] = [
     "list_dir",
     "memory_search",
     "read_file",
     "session_search",
+    TOOL_SEARCH,
     "web_fetch",
     "web_search",
 ];
@@ -48,7 +50,7 @@ impl UndoReport {
     pub fn of(exchange: &LastExchange, secrets: &Secrets) -> Self {
         let calls: Vec<&ToolCall> = exchange
             .calls()
-            .filter(|call| !READ_ONLY.contains(&call.name.as_str()))
+            .filter(|call| !READ_ONLY.contains(&resolve_call(call).name.as_str()))
             .collect();
         let mut effects: Vec<String> = calls
             .iter()

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use nanobot_provider::StreamEvent;
 use nanobot_session::{MessageEntry, TurnOutcome};
-use nanobot_tool::ERROR_HINT;
+use nanobot_tool::{ERROR_HINT, resolve_call};
 use nanobot_types::{
     AssistantMessage, CallId, ChatMessage, Effect, FinishReason, Severity, ToolName, ToolResult,
     ToolSource, ToolSpec,
@@ -73,7 +73,7 @@ impl Script {
                     let calls = assistant.tool_calls.iter();
                     script.calls.extend(calls.map(|call| RecordedCall {
                         id: call.id.clone(),
-                        name: call.name.clone(),
+                        name: resolve_call(call).name.clone(),
                         result: None,
                     }));
                 }

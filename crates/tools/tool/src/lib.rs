@@ -44,6 +44,7 @@
 
 mod cast;
 mod context;
+mod deferred;
 mod registry;
 mod schema;
 mod typed;
@@ -55,6 +56,7 @@ use nanobot_types::{ToolResult, ToolSpec};
 use serde_json::Value;
 
 pub use context::ToolContext;
+pub use deferred::{TOOL_CALL, TOOL_SEARCH, resolve_call};
 pub use registry::{ERROR_HINT, Registry, RegistryError};
 pub use typed::{ToolError, Typed, TypedTool};
 pub use watch::{ToolRun, ToolWatch};

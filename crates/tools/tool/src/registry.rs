@@ -2,7 +2,8 @@
 //!
 //! Decision: the order is part of the prompt cache. Built-in tools come first, sorted by name.
 //! External tools follow in order of registration, so that a late one changes nothing before it.
-//! The list is built at the first request after it changed.
+//! The list is built at the first request after it changed. Deferred tools are not listed: two tools
+//! find and run them (see [`crate::resolve_call`]).
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -14,6 +15,7 @@ use nanobot_types::{Effect, Map, ToolCall, ToolName, ToolResult, ToolSource, Too
 use serde_json::Value;
 
 use crate::cast::cast;
+use crate::deferred::{self, TOOL_CALL, TOOL_SEARCH, resolve_call};
 use crate::validate::validate;
 use crate::{Tool, ToolContext, ToolRun, ToolWatch};
 
@@ -48,20 +50,49 @@ pub struct Registry {
 struct Listing {
     /// The tools, in request order.
     tools: Vec<Arc<dyn Tool>>,
-    /// The specifications of `tools`, once they were requested.
+    /// The tools that requests do not list, in order of registration.
+    deferred: Vec<Arc<dyn Tool>>,
+    /// The specifications of a request, once they were requested.
     specs: OnceLock<Arc<[ToolSpec]>>,
 }
 
 impl Listing {
     fn find(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.tools
-            .iter()
-            .find(|tool| tool.spec().name.as_str() == name)
+        let mut all = self.tools.iter().chain(&self.deferred);
+        all.find(|tool| tool.spec().name.as_str() == name)
+    }
+
+    /// Returns the specification of a tool that the registry itself runs. It exists only while
+    /// there are deferred tools and no other tool has the name.
+    fn find_own(&self, name: &str) -> Option<&'static ToolSpec> {
+        let mut own = self.own_specs();
+        own.find(|spec| spec.name.as_str() == name)
+    }
+
+    fn own_specs(&self) -> impl Iterator<Item = &'static ToolSpec> {
+        let is_needed = !self.deferred.is_empty();
+        let specs = deferred::specs().into_iter();
+        specs.filter(move |spec| is_needed && self.find(spec.name.as_str()).is_none())
+    }
+
+    fn is_taken(&self, name: &ToolName) -> bool {
+        self.find(name.as_str()).is_some() || self.find_own(name.as_str()).is_some()
     }
 
     fn specs(&self) -> &Arc<[ToolSpec]> {
-        self.specs
-            .get_or_init(|| self.tools.iter().map(|tool| tool.spec().clone()).collect())
+        self.specs.get_or_init(|| {
+            let mut specs: Vec<ToolSpec> = self.own_specs().cloned().collect();
+            specs.extend(self.tools.iter().map(|tool| tool.spec().clone()));
+            // External tools keep their order: the sort is stable.
+            specs.sort_by(|one, other| {
+                let built_in = |spec: &ToolSpec| spec.source == ToolSource::BuiltIn;
+                match (built_in(one), built_in(other)) {
+                    (true, true) => one.name.cmp(&other.name),
+                    (one, other) => other.cmp(&one),
+                }
+            });
+            specs.into()
+        })
     }
 }
 
@@ -88,7 +119,7 @@ impl Registry {
     pub fn register(&self, tool: Arc<dyn Tool>) -> Result<(), RegistryError> {
         let mut listing = self.write();
         let spec = tool.spec();
-        if listing.find(spec.name.as_str()).is_some() {
+        if listing.is_taken(&spec.name) {
             return Err(RegistryError::NameTaken {
                 name: spec.name.clone(),
             });
@@ -105,14 +136,42 @@ impl Registry {
         Ok(())
     }
 
-    /// Removes a tool and returns it. Running calls continue.
+    /// Adds a tool that requests do not list. While there is one, requests list `tool_search` and
+    /// `tool_call` instead, which find and run it. A call of the tool by its own name works, too.
+    ///
+    /// # Errors
+    /// Returns [`RegistryError::NameTaken`] if another tool has the name; nothing changes then.
+    pub fn register_deferred(&self, tool: Arc<dyn Tool>) -> Result<(), RegistryError> {
+        let mut listing = self.write();
+        let name = &tool.spec().name;
+        if listing.is_taken(name) || [TOOL_SEARCH, TOOL_CALL].contains(&name.as_str()) {
+            return Err(RegistryError::NameTaken { name: name.clone() });
+        }
+        let was_empty = listing.deferred.is_empty();
+        listing.deferred.push(tool);
+        if was_empty {
+            listing.specs = OnceLock::new();
+        }
+        Ok(())
+    }
+
+    /// Removes a tool, listed or deferred, and returns it. Running calls continue.
     pub fn remove(&self, name: &ToolName) -> Option<Arc<dyn Tool>> {
         let mut listing = self.write();
-        let place = listing
-            .tools
-            .iter()
-            .position(|tool| tool.spec().name == *name)?;
-        let removed = listing.tools.remove(place);
+        let place =
+            |tools: &[Arc<dyn Tool>]| tools.iter().position(|tool| tool.spec().name == *name);
+        let (listed, deferred) = (place(&listing.tools), place(&listing.deferred));
+        let removed = match (listed, deferred) {
+            (Some(place), _) => listing.tools.remove(place),
+            (None, Some(place)) => {
+                let removed = listing.deferred.remove(place);
+                if !listing.deferred.is_empty() {
+                    return Some(removed);
+                }
+                removed
+            }
+            (None, None) => return None,
+        };
         listing.specs = OnceLock::new();
         Some(removed)
     }
@@ -137,21 +196,31 @@ impl Registry {
         Arc::clone(self.read().specs())
     }
 
-    /// Returns the effect of running a call of this name again; `None` for an unknown tool.
+    /// Returns the effect of running a call again; `None` for an unknown tool. The effect of a
+    /// `tool_call` is that of its inner call.
     #[must_use]
-    pub fn effect(&self, name: &ToolName) -> Option<Effect> {
-        self.get(name).map(|tool| tool.spec().effect)
+    pub fn effect(&self, call: &ToolCall) -> Option<Effect> {
+        let call = resolve_call(call);
+        match self.get(&call.name) {
+            Some(tool) => Some(tool.spec().effect),
+            None => self
+                .read()
+                .find_own(call.name.as_str())
+                .map(|spec| spec.effect),
+        }
     }
 
     /// Runs one call and always returns a result for the model. Casts and validates the arguments,
     /// runs the tool, and turns a panic into an error. A malformed, unknown or invalid call is not
     /// run. After [`ToolContext::cancel`] is cancelled, the tool has half a second to end by
-    /// itself; then it is dropped and the result is `Error: cancelled`.
+    /// itself; then it is dropped and the result is `Error: cancelled`. A `tool_call` runs its inner
+    /// call.
     pub async fn run(&self, call: &ToolCall, context: &ToolContext) -> ToolResult {
         let began = Instant::now();
+        let call = &*resolve_call(call);
         let result = self.answer(call, context).await;
         if let Some(watch) = &self.watch {
-            let effect = self.effect(&call.name);
+            let effect = self.effect(call);
             watch
                 .ran(ToolRun {
                     call,
@@ -167,19 +236,18 @@ impl Registry {
 
     async fn answer(&self, call: &ToolCall, context: &ToolContext) -> ToolResult {
         let Some(tool) = self.get(&call.name) else {
-            return self.unknown(&call.name);
+            let own = self.read().find_own(call.name.as_str());
+            return match own {
+                Some(spec) => self.answer_own(spec, call),
+                None => self.unknown(&call.name),
+            };
         };
         if context.cancel.is_cancelled() {
             return cancelled();
         }
         let arguments = match prepare(tool.spec(), call) {
             Ok(arguments) => arguments,
-            Err(problem) => {
-                return with_hint(ToolResult::error(format!(
-                    "Error: Invalid parameters for tool '{}': {problem}",
-                    tool.spec().name
-                )));
-            }
+            Err(problem) => return invalid(tool.spec(), &problem),
         };
         let running = AssertUnwindSafe(tool.execute(arguments, context)).catch_unwind();
         let deadline = async {
@@ -190,6 +258,20 @@ impl Registry {
             biased;
             outcome = running => with_hint(outcome.unwrap_or_else(|payload| panicked(&tool.spec().name, payload.as_ref()))),
             () = deadline => cancelled(),
+        }
+    }
+
+    /// Answers a `tool_search`, or a `tool_call` without an inner call.
+    fn answer_own(&self, spec: &ToolSpec, call: &ToolCall) -> ToolResult {
+        let arguments = match prepare(spec, call) {
+            Ok(arguments) => arguments,
+            Err(problem) => return invalid(spec, &problem),
+        };
+        match arguments.get("query").and_then(Value::as_str) {
+            Some(query) if spec.name.as_str() == TOOL_SEARCH => {
+                deferred::search(&self.read().deferred, query)
+            }
+            _ => invalid(spec, "name must be the name of another tool"),
         }
     }
 
@@ -235,6 +317,13 @@ fn prepare(spec: &ToolSpec, call: &ToolCall) -> Result<Value, String> {
 fn encoded_twice(arguments: &str) -> Option<Map> {
     let inner: String = serde_json::from_str(arguments).ok()?;
     ToolCall::new("", "", inner).parsed_arguments().ok()
+}
+
+fn invalid(spec: &ToolSpec, problem: &str) -> ToolResult {
+    with_hint(ToolResult::error(format!(
+        "Error: Invalid parameters for tool '{}': {problem}",
+        spec.name
+    )))
 }
 
 fn with_hint(mut result: ToolResult) -> ToolResult {

@@ -14,7 +14,7 @@ use crate::ToolContext;
 /// One call and its result, including calls that were refused.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolRun<'a> {
-    /// The call, as the model made it.
+    /// The call, as the model made it; the inner call of a `tool_call`.
     pub call: &'a ToolCall,
     /// Effect of running it again; `None` for an unknown tool.
     pub effect: Option<Effect>,

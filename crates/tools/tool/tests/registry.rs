@@ -11,7 +11,7 @@ use nanobot_tool::{
     ERROR_HINT, Registry, RegistryError, Tool, ToolContext, ToolError, ToolRun, ToolWatch, Typed,
     TypedTool,
 };
-use nanobot_types::{Effect, ToolCall, ToolName, ToolResult, ToolSource, ToolSpec};
+use nanobot_types::{Effect, ToolCall, ToolResult, ToolSource, ToolSpec};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -130,8 +130,11 @@ fn sorts_built_ins_before_external_tools_in_arrival_order() {
     assert!(registry.remove(&"zoom".into()).is_some());
     assert!(registry.remove(&"zoom".into()).is_none());
     assert_eq!(names(&registry), ["exec", "write_file", "alpha"]);
-    assert_eq!(registry.effect(&"exec".into()), Some(Effect::Irreversible));
-    assert_eq!(registry.effect(&"zoom".into()), None);
+    assert_eq!(
+        registry.effect(&call("exec", "{}")),
+        Some(Effect::Irreversible)
+    );
+    assert_eq!(registry.effect(&call("zoom", "{}")), None);
 }
 
 #[tokio::test]
@@ -289,7 +292,7 @@ async fn alias_runs_the_tool_but_is_not_listed() {
         ToolResult::ok(r#"{"path":"a"}"#)
     );
     assert_eq!(
-        registry.effect(&ToolName::from("message_user")),
+        registry.effect(&call("message_user", "{}")),
         Some(Effect::Irreversible)
     );
     assert_eq!(names(&registry), ["message"]);

@@ -5,6 +5,7 @@
 //! truncated: the conversation after them contains what mattered, and the log has them whole.
 
 use nanobot_session::{Entry, MessageEntry, SessionView};
+use nanobot_tool::resolve_call;
 use nanobot_types::{ChatMessage, Timestamp};
 
 use super::state::{Chunk, Position};
@@ -77,10 +78,10 @@ fn line(entry: &MessageEntry) -> String {
         ChatMessage::System { .. } => return String::new(),
         ChatMessage::User(_) => ("USER", String::new()),
         ChatMessage::Assistant(assistant) => {
-            let names: Vec<&str> = assistant
+            let names: Vec<String> = assistant
                 .tool_calls
                 .iter()
-                .map(|call| call.name.as_str())
+                .map(|call| resolve_call(call).name.to_string())
                 .collect();
             (
                 "ASSISTANT",

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use nanobot_bus::EventFeed;
 use nanobot_redact::Secrets;
-use nanobot_tool::{Registry, ToolContext};
+use nanobot_tool::{Registry, ToolContext, resolve_call};
 use nanobot_types::{
     Effect, Event, MAX_ACTIVITY_OUTPUT, MediaRef, Severity, ToolCall, ToolResult, TraceId,
     TurnActivity, WholeText,
@@ -69,7 +69,7 @@ impl CallStep<'_> {
     pub(super) fn all_pure(&self, calls: &[(u32, ToolCall)]) -> bool {
         calls
             .iter()
-            .all(|(_, call)| self.registry.effect(&call.name) == Some(Effect::Pure))
+            .all(|(_, call)| self.registry.effect(call) == Some(Effect::Pure))
     }
 
     /// Runs all calls concurrently and returns the results in the order of the calls.
@@ -81,7 +81,8 @@ impl CallStep<'_> {
     /// Returns `None` if the turn was cancelled before a call that is safe to run again succeeded:
     /// a turn that is resumed after a restart runs it again.
     pub(super) async fn run(&self, place: u32, call: &ToolCall) -> Option<CallOutput> {
-        let effect = self.registry.effect(&call.name);
+        let call = &*resolve_call(call);
+        let effect = self.registry.effect(call);
         if self.resumed && effect == Some(Effect::Irreversible) {
             return Some(CallOutput {
                 text: UNKNOWN_OUTCOME.to_owned(),

@@ -1,6 +1,7 @@
 //! A line that names the running tools: `read_file("notes.txt"), exec("ls")`.
 
 use nanobot_redact::Secrets;
+use nanobot_tool::resolve_call;
 use nanobot_types::ToolCall;
 use serde_json::Value;
 
@@ -15,6 +16,7 @@ pub(crate) fn tool_hint(calls: &[ToolCall], secrets: &Secrets) -> String {
 
 /// Returns the hint for one call.
 pub(super) fn call_hint(call: &ToolCall, secrets: &Secrets) -> String {
+    let call = resolve_call(call);
     // Redact before cutting: half a secret would not be recognised.
     let argument = first_argument(&call.arguments)
         .map(|text| secrets.redact(&text).replace(['\n', '\r'], " "));

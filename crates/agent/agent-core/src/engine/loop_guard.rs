@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use nanobot_tool::resolve_call;
 use nanobot_types::ToolCall;
 
 /// Number of identical calls with identical results from which on the model is warned.
@@ -51,6 +52,7 @@ pub(crate) struct LoopGuard {
 impl LoopGuard {
     /// Counts a call and its result.
     pub(crate) fn observe(&mut self, call: &ToolCall, output: &str) -> LoopVerdict {
+        let call = resolve_call(call);
         let mut hasher = DefaultHasher::new();
         (call.name.as_str(), call.arguments.as_str(), output).hash(&mut hasher);
         let count = self.seen.entry(hasher.finish()).or_insert(0);

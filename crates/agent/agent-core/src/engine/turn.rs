@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nanobot_context::{estimate_tokens, estimate_tools};
 use nanobot_provider::{CallContext, ChatRequest, Generation, ToolChoice};
 use nanobot_session::{MessageEntry, SessionError, TurnOutcome};
+use nanobot_tool::resolve_call;
 use nanobot_types::{
     AssistantMessage, ChatMessage, Content, Event, FinishReason, LlmResponse, ModelId, SessionKey,
     StreamId, ToolCall, ToolMessage, TraceId, Transcript, TurnActivity, Usage,
@@ -380,7 +381,7 @@ impl<'a> Turn<'a> {
         let notice = format!(
             "I stopped: I called {} {count} times with the same arguments and got the same result each time. \
              Tell me what to try instead.",
-            call.name
+            resolve_call(call).name
         );
         Ok(Some(self.end(TurnOutcome::Limited, Some(notice))))
     }
@@ -452,7 +453,7 @@ fn fatal_notice(call: &ToolCall, output: &str) -> String {
         .collect();
     format!(
         "I stopped: {} says that it makes no sense to continue ({reason}).",
-        call.name
+        resolve_call(call).name
     )
 }
 

@@ -16,6 +16,7 @@ use nanobot_session::{
     Entry, MessageEntry, ReadFrom, Record, Seq, SessionError, SessionStore, SessionView, TurnEnd,
     TurnOutcome,
 };
+use nanobot_tool::resolve_call;
 use nanobot_types::{
     ChatMessage, MessageId, NoticeKind, OutboundKey, OutboundSlot, SessionKey, ToolCall, TraceId,
 };
@@ -296,7 +297,7 @@ impl RecordedTurn {
                 .iter()
                 .any(|(id, text)| *id == call.id && was_sent_to(text, &channel, &chat))
         };
-        let numbered = (1..).zip(&self.calls);
+        let numbered = (1..).zip(self.calls.iter().map(|call| resolve_call(call)));
         numbered
             .filter(|(_, call)| call.name.as_str() == MESSAGE_TOOL && was_sent(call))
             .filter_map(|(position, call)| {

@@ -5,7 +5,7 @@ use std::io::{PipeReader, PipeWriter, Read as _};
 use std::time::Duration;
 
 use nanobot_tool::ToolContext;
-use nanobot_types::{Effect, ToolName};
+use nanobot_types::{Effect, ToolCall};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -42,7 +42,7 @@ async fn output_format_is_stable() {
     );
     let registry = fixture.registry();
     assert_eq!(
-        registry.effect(&ToolName::from("exec")),
+        registry.effect(&ToolCall::new("1", "exec", "{}")),
         Some(Effect::Irreversible)
     );
 }
