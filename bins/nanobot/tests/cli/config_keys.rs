@@ -47,12 +47,15 @@ async fn explain_knows_keys_that_are_not_in_the_file() {
             &["type       text", "\"resend_marked\", \"ask\", \"drop\""],
         ),
         (
-            "tools.mcpServers",
+            "tools.webuiAllowRemotePackageInstall",
             &[
-                "meaning    MCP servers",
-                "starts and calls none",
+                "meaning    Installation of packages",
                 "kept, but not read",
             ],
+        ),
+        (
+            "tools.mcpServers",
+            &["meaning    MCP servers, by name."],
         ),
         (
             "channels.email",

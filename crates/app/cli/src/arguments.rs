@@ -10,7 +10,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::commands::{
     AgentArguments, ChannelsCommand, CompletionsArguments, ConfigCommand, CronCommand,
-    DoctorArguments, GatewayArguments, InboxArguments, ManualArguments, MemoryCommand,
+    DoctorArguments, GatewayArguments, InboxArguments, ManualArguments, McpCommand, MemoryCommand,
     OnboardArguments, PairingCommand, REPLAY_ABOUT, ReplayArguments, SessionsCommand,
     SkillsCommand, StatusArguments, UPDATE_ABOUT, UpdateArguments,
 };
@@ -79,6 +79,9 @@ pub(crate) enum Command {
     /// Search memory and conversations; review and restore versions of memory
     #[command(subcommand)]
     Memory(MemoryCommand),
+    /// List MCP servers and their tools, test one, approve changed tools
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Show the state of channels, test one, or set its credentials
     #[command(subcommand)]
     Channels(ChannelsCommand),

@@ -96,6 +96,7 @@ fn dispatch(
         Command::Replay(arguments) => commands::replay(program, &arguments),
         Command::Sessions(command) => commands::sessions(program, command),
         Command::Skills(command) => commands::skills(program, &command),
+        Command::Mcp(command) => commands::mcp(program, command),
         Command::Memory(command) => commands::memory(program, command),
         Command::Cron(command) => commands::cron(program, command),
         Command::Pairing(command) => commands::pairing(program, command),

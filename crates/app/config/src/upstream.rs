@@ -275,7 +275,7 @@ pub(crate) const MEANINGS: &[(&str, &str)] = &[
     ),
     (
         "tools.mcpServers",
-        "MCP servers of the Python program, by name. This version starts and calls none, so the model does not get their tools.",
+        "MCP servers, by name. The model gets their tools.",
     ),
 ];
 

@@ -61,6 +61,9 @@ pub enum RuntimeError {
         /// The name.
         name: &'static str,
     },
+    /// An MCP server cannot be used.
+    #[error("tools.mcpServers: {0}")]
+    Mcp(String),
     /// An API key is malformed.
     #[error("providers.{section}.apiKey cannot be used")]
     Key {
@@ -253,6 +256,7 @@ impl RuntimeError {
                 Some("`nanobot pairing list` shows who waits; they get a new code when they write again.".to_owned())
             }
             Self::Pairing(_) => Some("Look at that file, and at its permissions.".to_owned()),
+            Self::Mcp(_) => Some("`nanobot mcp list` shows the servers and their last failures.".to_owned()),
             Self::Zone { .. } => Some("Write an IANA name, such as Europe/Paris.".to_owned()),
             Self::DuplicateProvider { .. } | Self::Proxy(_) | Self::Context(_) | Self::Tools(_) | Self::Commands(_) | Self::Server(_) => None,
         }

@@ -67,6 +67,7 @@ pub use operator::conversations::{
 };
 pub use operator::doctor;
 pub use operator::inbox::Inbox;
+pub use operator::mcp::{McpHome, McpReport, McpTest, McpToolReport};
 pub use operator::onboard::{
     OnboardMode, OnboardPlan, OnboardReport, has_open_profile, onboard, plan_onboarding,
 };

@@ -23,6 +23,7 @@ use nanobot_tools::{HttpClients, ToolsConfig, builtin};
 use crate::assembly::audit::AuditLog;
 use crate::assembly::budget;
 use crate::assembly::cron::JobScheduling;
+use crate::assembly::mcp::Mcp;
 use crate::assembly::memory;
 use crate::assembly::model;
 use crate::assembly::path_rules::{outbox_folder, path_rules, results_folder};
@@ -46,11 +47,14 @@ pub(crate) struct Assistant {
     pub(crate) created: Vec<PathBuf>,
     /// What starts the commands of tools.
     pub(crate) sandbox: CommandSandbox,
+    /// The MCP servers. Their owner closes them at the end.
+    pub(crate) mcp: Mcp,
 }
 
 impl Assistant {
     /// Builds an agent. Its `message` tool writes to `outbox`; its `spawn` tool hands tasks to the
     /// spawner that `spawner` makes of the subagents; its `cron` tool states the limits of `host`.
+    /// Starts new MCP servers in the background, so it needs a Tokio runtime.
     pub(crate) fn build(
         runtime: &Runtime,
         model: ModelChoice,
@@ -112,12 +116,14 @@ impl Assistant {
             ..parts
         };
         let agent = Agent::new(parts, settings).with_subagents(subagents);
+        tools.mcp.start();
         Ok(Self {
             agent: Arc::new(agent),
             model,
             router,
             created,
             sandbox: tools.sandbox,
+            mcp: tools.mcp,
         })
     }
 }
@@ -207,6 +213,7 @@ pub(crate) struct Tools {
     policy: Arc<PathPolicy>,
     audit: Arc<AuditLog>,
     secrets: Secrets,
+    mcp: Mcp,
     /// Folder of attachments that are still to be sent.
     outbox: PathBuf,
 }
@@ -240,6 +247,7 @@ impl Tools {
             policy,
             audit: Arc::new(AuditLog::of(config, secrets.clone())?),
             secrets: secrets.clone(),
+            mcp: Mcp::of(config, secrets)?,
             outbox: outbox_folder(config),
         })
     }
@@ -270,6 +278,8 @@ impl Tools {
                 tracing::error!(%error, "a tool is not available");
             }
         }
-        Arc::new(registry)
+        let registry = Arc::new(registry);
+        self.mcp.attach(&registry);
+        registry
     }
 }

@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use crate::assembly::channels::{LIFECYCLE_NOTICES, shared_keys};
 use crate::assembly::cron::CronConfig;
 use crate::assembly::extensions::Extensions;
+use crate::assembly::mcp;
 use crate::assembly::provider_sections::ProviderSection;
 use crate::assembly::rotating_file::LogSettings;
 use crate::assembly::settings::{
@@ -94,6 +95,7 @@ pub(super) fn schema(extensions: &Extensions) -> Result<Schema, ConfigError> {
     let schema = with_channels(schema, extensions)?;
     let schema = section::<AgentDefaults>(schema, "agents.defaults")?;
     let schema = section::<ToolsConfig>(schema, "tools")?;
+    let schema = mcp::with_keys(schema)?;
     let schema = section::<ServerConfig>(schema, "gateway")?;
     let schema = section::<HeartbeatSettings>(schema, "gateway.heartbeat")?;
     let schema = section::<SessionsConfig>(schema, "sessions")?;
@@ -125,7 +127,7 @@ fn section<T: Default + Serialize + JsonSchema + 'static>(
 }
 
 /// Returns the JSON Schema of a section. The documentation of a field is its description.
-fn json_schema<T: JsonSchema>() -> Value {
+pub(super) fn json_schema<T: JsonSchema>() -> Value {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     settings

@@ -9,6 +9,7 @@ pub(crate) mod cron;
 pub(crate) mod extensions;
 pub(crate) mod first_run;
 pub(crate) mod load;
+pub(crate) mod mcp;
 pub(crate) mod memory;
 pub(crate) mod model;
 pub(crate) mod older_tasks;

@@ -310,6 +310,7 @@ impl Gateway {
         };
         self.background.start(&tasks, &background_parts);
         let serving = tasks.spawn(self.server.serve(health, end.child_token()));
+        let mcp = self.assistant.mcp.clone();
         let turns = AgentLoop::with_commands(
             self.assistant.agent,
             bus,
@@ -333,7 +334,7 @@ impl Gateway {
             close_intake,
             reloading
         );
-        stop_channels(manager).await;
+        tokio::join!(stop_channels(manager), mcp.close());
         end.cancel();
         end_tasks(serving, observation, &tasks).await;
         self.bus.close().await;

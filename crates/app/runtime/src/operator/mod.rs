@@ -8,6 +8,7 @@ pub(crate) mod config_edit;
 pub(crate) mod conversations;
 pub mod doctor;
 pub(crate) mod inbox;
+pub(crate) mod mcp;
 pub(crate) mod onboard;
 pub(crate) mod remote;
 pub(crate) mod replay;

@@ -23,7 +23,7 @@ use crate::assembly::without_effect::settings_without_effect;
 use crate::error::chain;
 use crate::gateway::retention::size_of;
 use crate::operator::doctor::models::probe_model;
-use crate::operator::remote;
+use crate::operator::{mcp, remote};
 use crate::{ChannelReport, Inbox, Runtime, RuntimeError, session_store};
 
 /// Maximum number of entries to count.
@@ -158,6 +158,8 @@ impl Status {
         };
         let mut warnings: Vec<String> = config.findings().iter().map(ToString::to_string).collect();
         warnings.extend(settings_without_effect(config)?);
+        let servers = mcp::problems(runtime)?.into_iter();
+        warnings.extend(servers.map(|(what, remedy)| format!("{what}. {remedy}")));
         if !tools.restrict_to_workspace {
             warnings.push(
                 "tools.restrictToWorkspace is false: tools may read and write files everywhere"

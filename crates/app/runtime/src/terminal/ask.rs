@@ -167,6 +167,7 @@ pub async fn ask(
         on_event,
     };
     let answer = question.answer(request).await;
+    assistant.mcp.close().await;
     observation.finish().await;
     answer
 }

@@ -26,6 +26,7 @@ use super::{TerminalOptions, split_session};
 use crate::assembly::access::HomeAccess;
 use crate::assembly::assistant::Assistant;
 use crate::assembly::extensions::Observation;
+use crate::assembly::mcp::Mcp;
 use crate::assembly::secrets::secrets;
 use crate::assembly::{memory, model};
 use crate::gateway::commands;
@@ -48,6 +49,7 @@ pub(super) struct LocalAssistant {
     running: JoinHandle<()>,
     observation: Observation,
     jobs: Option<PromptJobs>,
+    mcp: Mcp,
 }
 
 /// A started assistant, and what a user is told about it.
@@ -127,6 +129,7 @@ impl LocalAssistant {
             running,
             observation,
             jobs,
+            mcp: assistant.mcp,
         };
         Ok(Started {
             assistant: started,
@@ -202,6 +205,7 @@ impl LocalAssistant {
         if let Some(jobs) = self.jobs {
             jobs.end(&self.bus).await;
         }
+        self.mcp.close().await;
         self.observation.finish().await;
     }
 

@@ -12,6 +12,7 @@ mod home;
 mod machine;
 #[cfg(feature = "email")]
 mod mail;
+mod mcp;
 pub(crate) mod models;
 mod workspace;
 
@@ -93,6 +94,7 @@ pub async fn examine(program: &RuntimeBuilder, doctor: DoctorOptions) -> Diagnos
     workspace::backlogs(&mut list, &runtime).await;
     models::examine(&mut list, &runtime).await;
     channels::examine(&mut list, &runtime).await;
+    mcp::examine(&mut list, &runtime);
     gateway::examine(&mut list, config, gateway).await;
     gateway::examine_ports(&mut list, &runtime);
     machine::examine(&mut list, &runtime).await;

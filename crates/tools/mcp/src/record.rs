@@ -1,0 +1,180 @@
+//! The file of approved definitions, `mcp.json` in the data folder.
+//!
+//! Decision: the definitions of a server are approved when it is first seen. They are kept in full:
+//! a start lists the approved tools without starting any server, and the list of tools, part of the
+//! prompt cache, is the same after a restart. A changed definition is kept beside the approved one
+//! until the operator approves it. Several processes may change the file, so each change reads it
+//! under a lock.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use nanobot_disk::{Durability, FileDraft, LocalDisk, replace_file};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::McpError;
+use crate::config::McpServerConfig;
+use crate::definition::{Comparison, Definition};
+
+/// Maximum size of the file, in bytes. A larger one is refused.
+const MAX_FILE: u64 = 64 << 20;
+
+/// What is known about one server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ServerRecord {
+    /// Digest of the command or address that the definitions belong to.
+    pub(crate) target: String,
+    /// The approved definitions, in the order in which requests list them.
+    pub(crate) approved: Vec<Definition>,
+    /// Changed definitions that wait for approval.
+    pub(crate) changed: Vec<Definition>,
+    /// The last failure to connect; `None` after a success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) failure: Option<String>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Content {
+    servers: BTreeMap<String, ServerRecord>,
+}
+
+/// The file. All methods block; call them on a thread that may block.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    path: PathBuf,
+}
+
+impl Record {
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self {
+            path: folder.join("mcp.json"),
+        }
+    }
+
+    /// Returns the record of a server; `None` if there is none for its present target.
+    pub(crate) fn server(
+        &self,
+        name: &str,
+        config: &McpServerConfig,
+    ) -> Result<Option<ServerRecord>, McpError> {
+        let mut content = self.read()?;
+        let found = content.servers.remove(name);
+        Ok(found.filter(|record| record.target == digest(config)))
+    }
+
+    /// Compares the offered definitions with the approved ones, records the result and returns it.
+    pub(crate) fn compare(
+        &self,
+        name: &str,
+        config: &McpServerConfig,
+        offered: &[Definition],
+    ) -> Result<Comparison, McpError> {
+        self.change(name, config, |record| {
+            let comparison = Comparison::of(&record.approved, offered);
+            record.approved.clone_from(&comparison.used);
+            record.changed.clone_from(&comparison.changed);
+            record.failure = None;
+            comparison
+        })
+    }
+
+    /// Records a failure to connect.
+    pub(crate) fn fail(
+        &self,
+        name: &str,
+        config: &McpServerConfig,
+        failure: &str,
+    ) -> Result<(), McpError> {
+        self.change(name, config, |record| {
+            record.failure = Some(failure.to_owned());
+        })
+    }
+
+    /// Approves the changed definitions of a server and returns their names.
+    pub(crate) fn approve(
+        &self,
+        name: &str,
+        config: &McpServerConfig,
+    ) -> Result<Vec<String>, McpError> {
+        self.change(name, config, |record| {
+            let changed = std::mem::take(&mut record.changed);
+            let names = changed.iter().map(|one| one.name.clone()).collect();
+            for now in changed {
+                let known = record.approved.iter_mut();
+                if let Some(known) = known.into_iter().find(|one| one.key() == now.key()) {
+                    *known = now;
+                }
+            }
+            names
+        })
+    }
+
+    fn change<T>(
+        &self,
+        name: &str,
+        config: &McpServerConfig,
+        change: impl FnOnce(&mut ServerRecord) -> T,
+    ) -> Result<T, McpError> {
+        let _lock = self.lock().map_err(|source| self.error(source))?;
+        let mut content = self.read()?;
+        let record = content.servers.entry(name.to_owned()).or_default();
+        let target = digest(config);
+        if record.target != target {
+            *record = ServerRecord {
+                target,
+                ..ServerRecord::default()
+            };
+        }
+        let before = record.clone();
+        let result = change(record);
+        if *record == before {
+            return Ok(result);
+        }
+        let text = serde_json::to_vec(&content).map_err(|error| self.error(error.into()))?;
+        let (draft, durability) = (FileDraft::Random, Durability::Disk);
+        replace_file(&LocalDisk, &self.path, &text, draft, durability)
+            .map_err(|source| self.error(source))?;
+        Ok(result)
+    }
+
+    /// Waits for other processes that change the file.
+    fn lock(&self) -> io::Result<File> {
+        if let Some(folder) = self.path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let lock = File::create(self.path.with_extension("json.lock"))?;
+        lock.lock()?;
+        Ok(lock)
+    }
+
+    fn read(&self) -> Result<Content, McpError> {
+        let text = match std::fs::metadata(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Content::default()),
+            Ok(file) if file.len() > MAX_FILE => Err(io::ErrorKind::FileTooLarge.into()),
+            _ => std::fs::read(&self.path),
+        };
+        let content = text.and_then(|text| serde_json::from_slice(&text).map_err(io::Error::from));
+        content.map_err(|source| self.error(source))
+    }
+
+    fn error(&self, source: io::Error) -> McpError {
+        McpError::Record {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+/// Returns the digest of what identifies a server: its command and its address. Variables and
+/// headers are not part of it, so a new token does not need a new approval.
+fn digest(config: &McpServerConfig) -> String {
+    let parts = (&config.command, &config.args, &config.url, &config.cwd);
+    let text = serde_json::to_vec(&parts).unwrap_or_default();
+    let digest = Sha256::digest(text);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

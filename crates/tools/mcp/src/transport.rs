@@ -1,0 +1,13 @@
+//! Connections to servers.
+
+mod client;
+mod process;
+mod sse;
+mod stdio;
+
+pub(crate) use client::{headers, http_client};
+pub(crate) use sse::SseTransport;
+pub(crate) use stdio::StdioTransport;
+
+/// Maximum size of one message, in bytes.
+pub(crate) const MAX_MESSAGE: usize = 8 << 20;

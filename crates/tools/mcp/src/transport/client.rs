@@ -1,0 +1,79 @@
+//! The HTTP client of remote servers.
+//!
+//! Decision: the operator wrote the address, so it may be on this machine or in a private network.
+//! Metadata services of clouds stay closed, by name and by every address that a name resolves to.
+//! Redirects are not followed, so headers and tokens never reach another origin.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use nanobot_guard::{SystemResolver, UrlGuard};
+use reqwest::Client;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::redirect::Policy;
+use url::Url;
+
+use crate::McpError;
+use crate::config::McpServerConfig;
+
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Returns the client for a server after its address was checked.
+pub(crate) async fn http_client(url: &Url) -> Result<Client, McpError> {
+    let everything = vec![IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
+    let guard = UrlGuard::new(Arc::new(SystemResolver), everything);
+    let checked = guard.check(url.as_str()).await.map_err(McpError::Url)?;
+    tracing::trace!(
+        addresses = checked.addresses().len(),
+        "checked the URL of an MCP server"
+    );
+    if rustls::crypto::CryptoProvider::get_default().is_none()
+        && rustls::crypto::ring::default_provider()
+            .install_default()
+            .is_err()
+    {
+        tracing::trace!("another thread has already installed a cryptography provider");
+    }
+    Client::builder()
+        .user_agent(concat!("nanobot/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT)
+        .redirect(Policy::none())
+        .dns_resolver(Arc::new(GuardedNames(guard)))
+        .build()
+        .map_err(|error| McpError::Http(format!("the HTTP client could not be built: {error}")))
+}
+
+/// Returns the configured headers.
+pub(crate) fn headers(
+    config: &McpServerConfig,
+) -> Result<HashMap<HeaderName, HeaderValue>, McpError> {
+    let header = |(name, value): (&String, &String)| {
+        let unusable = || McpError::Http(format!("the header {name:?} is unusable"));
+        let name = HeaderName::try_from(name.as_str()).map_err(|_invalid| unusable())?;
+        let mut value = HeaderValue::try_from(value.trim()).map_err(|_invalid| unusable())?;
+        value.set_sensitive(true);
+        Ok((name, value))
+    };
+    config.headers.iter().map(header).collect()
+}
+
+/// Resolves names through the guard at the moment of connecting.
+#[derive(Debug)]
+struct GuardedNames(UrlGuard);
+
+impl Resolve for GuardedNames {
+    fn resolve(&self, name: Name) -> Resolving {
+        let guard = self.0.clone();
+        Box::pin(async move {
+            let found = guard.addresses(name.as_str()).await;
+            let found = found.map_err(|denied| io::Error::other(denied.to_string()))?;
+            let found = found.into_iter().map(|address| SocketAddr::new(address, 0));
+            Ok(Box::new(found) as Addrs)
+        })
+    }
+}
