@@ -1,4 +1,7 @@
-"""Drives the reference MCP servers through `nanobot mcp`: check_mcp.py PROGRAM."""
+"""Drives the reference MCP servers through `nanobot mcp` and through turns with a scripted model.
+
+usage: check_mcp.py FOLDER-OF-THE-BINARIES
+"""
 
 import json
 import os
@@ -47,11 +50,38 @@ class RemoteServer:
         self.process.wait()
 
 
+class Model:
+    """The scripted model: it makes the call that a message names."""
+
+    def __init__(self, binary):
+        self.process = subprocess.Popen([binary], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.url = json.loads(self.process.stdout.readline())["base_url"]
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=PATIENCE)
+
+
 class Home:
-    def __init__(self, program, folder, servers):
+    def __init__(self, program, folder, servers, model):
         self.program = program
         self.folder = folder
-        (folder / "config.json").write_text(json.dumps({"tools": {"mcpServers": servers}}))
+        config = {
+            "providers": {"custom": {"apiKey": "test-key", "apiBase": model.url}},
+            "agents": {"defaults": {"provider": "custom", "model": "scripted-model"}},
+            "tools": {"mcpServers": servers},
+        }
+        (folder / "config.json").write_text(json.dumps(config))
+
+    def turn(self, tool, arguments):
+        """Returns the reply of a turn in which the model calls the tool."""
+        environment = {**os.environ, "NANOBOT_HOME": str(self.folder)}
+        command = [self.program, "agent", "-m", f"call {tool} {json.dumps(arguments)}"]
+        done = subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def run(self, *arguments):
         environment = {**os.environ, "NANOBOT_HOME": str(self.folder)}
@@ -75,7 +105,9 @@ def check(home, name, least, tool, arguments, expected):
 
 
 def main():
-    program = str(Path(sys.argv[1]).resolve())
+    binaries = Path(sys.argv[1]).resolve()
+    program = str(binaries / "nanobot")
+    model = Model(binaries / "examples" / "scripted_model")
     remotes = {"http": RemoteServer("streamableHttp"), "sse": RemoteServer("sse")}
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -93,13 +125,13 @@ def main():
             servers = {
                 "time": {"command": str(PYTHON / "mcp-server-time"), "args": ["--local-timezone", "Etc/UTC"]},
                 "git": {"command": str(PYTHON / "mcp-server-git"), "args": ["-r", str(repository)]},
-                "fetch": {"command": str(PYTHON / "mcp-server-fetch"), "args": ["--ignore-robots-txt"]},
+                "fetch": {"command": str(PYTHON / "mcp-server-fetch"), "args": ["--ignore-robots-txt", "--allow-private-ips"]},
                 "everything": {"command": str(NODE / "mcp-server-everything")},
                 "filesystem": {"command": str(NODE / "mcp-server-filesystem"), "args": [str(files)]},
                 "remote": {"url": f"http://127.0.0.1:{remotes['http'].port}/mcp"},
                 "older": {"url": f"http://127.0.0.1:{remotes['sse'].port}/sse"},
             }
-            home = Home(program, folder, servers)
+            home = Home(program, folder, servers, model)
             echo = {"message": "hello there"}
             check(home, "time", 2, "get_current_time", {"timezone": "Etc/UTC"}, "Etc/UTC")
             check(home, "git", 5, "git_log", {"repo_path": str(repository)}, "the first one")
@@ -114,7 +146,21 @@ def main():
             assert {one["state"] for one in listed} == {"idle"}, listed
             assert all(one["tools"] for one in listed), listed
             print("list: all servers are idle with their recorded tools")
+            deferred = {one["name"] for one in listed if one["tools"][0]["isDeferred"]}
+            assert "time" in deferred and "everything" not in deferred, deferred
+            reply = home.turn("mcp_everything_echo", echo)
+            assert "hello there" in reply, reply
+            found = home.turn("tool_search", {"query": "current time"})
+            assert "mcp_time_get_current_time" in found, found
+            zone = {"timezone": "Etc/UTC"}
+            wrapped = home.turn("tool_call", {"name": "mcp_time_get_current_time", "arguments": zone})
+            assert "Etc/UTC" in wrapped, wrapped
+            audit = [json.loads(line) for line in (folder / "logs/audit.log").read_text().splitlines()]
+            assert audit[-1]["tool"] == "mcp_time_get_current_time", audit[-1]
+            assert audit[-1]["arguments"] == zone, audit[-1]
+            print(f"turns: direct, found and wrapped calls answered; deferred servers: {sorted(deferred)}")
     finally:
+        model.stop()
         for remote in remotes.values():
             remote.stop()
 

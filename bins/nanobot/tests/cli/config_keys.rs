@@ -48,15 +48,9 @@ async fn explain_knows_keys_that_are_not_in_the_file() {
         ),
         (
             "tools.webuiAllowRemotePackageInstall",
-            &[
-                "meaning    Installation of packages",
-                "kept, but not read",
-            ],
+            &["meaning    Installation of packages", "kept, but not read"],
         ),
-        (
-            "tools.mcpServers",
-            &["meaning    MCP servers, by name."],
-        ),
+        ("tools.mcpServers", &["meaning    MCP servers, by name."]),
         (
             "channels.email",
             &["channels.email.imapPort = 993", "channels.email.dm.policy"],

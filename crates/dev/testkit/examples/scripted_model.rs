@@ -32,7 +32,11 @@ fn answer(request: &ModelRequest) -> Reply {
         return Reply::text(format!("The tool said: {}", results.join(", ")));
     }
     let text = request.last_user_text();
+    // The time and the chat follow the message in a block of their own.
     let order = text
+        .lines()
+        .next()
+        .unwrap_or_default()
         .strip_prefix("call ")
         .and_then(|order| order.split_once(' '));
     match order.map(|(name, arguments)| (name, serde_json::from_str(arguments))) {

@@ -39,7 +39,7 @@ pub struct McpServerConfig {
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["stdio", "streamableHttp", "sse", null]))]
     pub kind: Option<String>,
-    /// Program of a server on this machine, and its transport is stdio.
+    /// Program of a server on this machine.
     pub command: String,
     /// Arguments of the program.
     pub args: Vec<String>,

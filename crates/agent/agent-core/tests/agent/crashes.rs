@@ -12,7 +12,7 @@ use nanobot_session::{
 };
 use nanobot_testkit::{Reply, ScriptedCall, ScriptedProvider};
 use nanobot_types::{ChatMessage, DeliveryContext, Map, Origin, SessionKey};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::World;
@@ -105,8 +105,13 @@ async fn deliver(agent: &Agent) -> Result<TurnReport, AgentError> {
 }
 
 /// Returns a model that decides by the request alone, so that a run may be interrupted anywhere.
-fn model() -> ScriptedProvider {
-    ScriptedProvider::answering(|request| {
+/// With `wrapped`, it calls its tools by `tool_call`.
+fn model(wrapped: bool) -> ScriptedProvider {
+    let call = move |name: &str, arguments: Value| match wrapped {
+        true => ScriptedCall::new("tool_call", &json!({"name": name, "arguments": arguments})),
+        false => ScriptedCall::new(name, &arguments),
+    };
+    ScriptedProvider::answering(move |request| {
         let results = request
             .transcript
             .messages()
@@ -114,13 +119,10 @@ fn model() -> ScriptedProvider {
             .filter(|m| matches!(***m, ChatMessage::Tool(_)))
             .count();
         match results {
-            0 => Reply::calls([
-                ScriptedCall::new("look", &json!({})),
-                ScriptedCall::new("send_money", &json!({})),
-            ]),
+            0 => Reply::calls([call("look", json!({})), call("send_money", json!({}))]),
             2 => Reply::calls([
-                ScriptedCall::new("put", &json!({})),
-                ScriptedCall::new("message", &json!({"content": "paid", "chat_id": "2"})),
+                call("put", json!({})),
+                call("message", json!({"content": "paid", "chat_id": "2"})),
             ]),
             _ => Reply::text("Paid."),
         }
@@ -148,9 +150,22 @@ fn check_pairing(world: &World) {
 
 #[tokio::test]
 async fn crash_at_any_step_neither_loses_nor_repeats_steps() {
+    crash_at_any_step(false).await;
+}
+
+#[tokio::test]
+async fn crash_at_any_step_is_the_same_for_wrapped_calls() {
+    crash_at_any_step(true).await;
+}
+
+async fn crash_at_any_step(wrapped: bool) {
+    let calls = match wrapped {
+        true => "calls tool_call tool_call",
+        false => "calls look send_money",
+    };
     for after in [false, true] {
         for dies_at in 0..12 {
-            let mut world = World::new(model());
+            let mut world = World::new(model(wrapped));
             let inner = Arc::new(InMemoryStore::new());
             world.sessions = Arc::new(PoweredStore {
                 inner: inner.clone(),
@@ -187,9 +202,7 @@ async fn crash_at_any_step_neither_loses_nor_repeats_steps() {
             let recorded = before
                 .iter()
                 .any(|line| line.starts_with("tool: send_money"));
-            let asked = before
-                .iter()
-                .any(|line| line.contains("calls look send_money"));
+            let asked = before.iter().any(|line| line.contains(calls));
             assert_eq!(unknown, asked && !recorded && first.is_err(), "{place}");
             let ran = world.runs.of("send_money");
             assert!(
