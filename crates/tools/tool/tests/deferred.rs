@@ -2,6 +2,10 @@
 //! wrapped call is treated as the call of the tool that runs.
 
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "arguments of calls are literals"
+)]
 
 use std::sync::{Arc, Mutex};
 
