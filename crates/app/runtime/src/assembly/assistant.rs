@@ -17,7 +17,7 @@ use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::ProviderRouter;
 use nanobot_redact::Secrets;
-use nanobot_tool::{Registry, Tool, Typed};
+use nanobot_tool::{Registry, RegistryError, Tool, Typed};
 use nanobot_tools::{HttpClients, ToolsConfig, builtin};
 
 use crate::assembly::audit::AuditLog;
@@ -207,6 +207,8 @@ impl Contexts {
 /// Tools that need no conversation: files, shell, web, and those that were plugged in.
 pub(crate) struct Tools {
     tools: Vec<Arc<dyn Tool>>,
+    /// Those that requests do not list until the model searches for them.
+    on_demand: Vec<Arc<dyn Tool>>,
     /// Memory and session search, and the tool that sets reminders.
     lookups: Vec<Arc<dyn Tool>>,
     sandbox: CommandSandbox,
@@ -242,6 +244,7 @@ impl Tools {
         lookups.extend(JobScheduling::of(config)?.tool(memory::audiences(config)?, host));
         Ok(Self {
             tools,
+            on_demand: built_in.on_demand,
             lookups,
             sandbox,
             policy,
@@ -274,12 +277,19 @@ impl Tools {
     fn registry(&self, more: impl IntoIterator<Item = Arc<dyn Tool>>) -> Arc<Registry> {
         let registry = Registry::watched(self.audit.clone());
         for tool in self.tools.iter().cloned().chain(more) {
-            if let Err(error) = registry.register(tool) {
-                tracing::error!(%error, "a tool is not available");
-            }
+            log_failure(registry.register(tool));
+        }
+        for tool in self.on_demand.iter().cloned() {
+            log_failure(registry.register_deferred(tool));
         }
         let registry = Arc::new(registry);
         self.mcp.attach(&registry);
         registry
+    }
+}
+
+fn log_failure(registered: Result<(), RegistryError>) {
+    if let Err(error) = registered {
+        tracing::error!(%error, "a tool is not available");
     }
 }
