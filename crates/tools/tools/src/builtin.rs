@@ -9,7 +9,7 @@ use crate::{
     ToolsError,
     config::ToolsConfig,
     exec::{CommandRunner, Exec},
-    files::{EditFile, ListDir, ReadFile, WriteFile},
+    files::{ApplyPatch, EditFile, FindFiles, Grep, ListDir, ReadFile, WriteFile},
     operation::tool,
     web::{HttpClients, WebFetch, WebSearch},
 };
@@ -56,4 +56,18 @@ pub fn builtin(
         )));
     }
     Ok(tools)
+}
+
+/// Builds the tools that requests do not list until the model searches for them: `apply_patch`,
+/// `find_files` and `grep`, if file tools are enabled. Does no I/O.
+#[must_use]
+pub fn on_demand(config: &ToolsConfig, policy: &Arc<PathPolicy>) -> Vec<Arc<dyn Tool>> {
+    if !config.file.enable {
+        return Vec::new();
+    }
+    vec![
+        tool(ApplyPatch::new(Arc::clone(policy))),
+        tool(FindFiles::new(Arc::clone(policy))),
+        tool(Grep::new(Arc::clone(policy))),
+    ]
 }

@@ -21,7 +21,7 @@ mod text;
 mod web;
 
 pub use crate::{
-    builtin::builtin,
+    builtin::{builtin, on_demand},
     config::{
         ApiKey, ExecConfig, FetchConfig, FileConfig, SearchConfig, SearchEndpoints, ToolsConfig,
         WebConfig,

@@ -13,5 +13,11 @@ mod exec_corpus;
 mod files;
 #[path = "tools/fixture.rs"]
 mod fixture;
+#[path = "tools/patch.rs"]
+mod patch;
+#[path = "tools/path_corpus.rs"]
+mod path_corpus;
+#[path = "tools/searching.rs"]
+mod searching;
 #[path = "tools/web.rs"]
 mod web;

@@ -8,7 +8,7 @@ use std::{
 
 use nanobot_guard::{PathPolicy, PathRules};
 use nanobot_tool::{Registry, ToolContext};
-use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
+use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin, on_demand};
 use nanobot_types::{ToolCall, ToolResult};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -74,7 +74,12 @@ impl Fixture {
         }
     }
 
+    /// Returns the tools that requests list, and those on demand.
     pub(crate) fn registry(&self) -> Registry {
+        self.registry_with(true)
+    }
+
+    fn registry_with(&self, has_on_demand: bool) -> Registry {
         let policy = Arc::new(PathPolicy::new(self.rules()));
         let guard = Arc::new(self.config.url_guard().unwrap());
         let http = Arc::new(HttpClients::new(
@@ -85,6 +90,11 @@ impl Fixture {
         let registry = Registry::new();
         for tool in builtin(&self.config, &policy, &http, Arc::new(DirectRunner)).unwrap() {
             registry.register(tool).unwrap();
+        }
+        if has_on_demand {
+            for tool in on_demand(&self.config, &policy) {
+                registry.register(tool).unwrap();
+            }
         }
         registry
     }
@@ -123,7 +133,8 @@ pub(crate) fn shown(path: &Path) -> String {
 /// Every request pays for the schemas, so all seven together have to be short.
 #[test]
 fn tool_specs_are_sorted_and_short() {
-    let specs = Fixture::new().registry().specs();
+    let fixture = Fixture::new();
+    let specs = fixture.registry_with(false).specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
     let expected = [
         "edit_file",
@@ -140,6 +151,13 @@ fn tool_specs_are_sorted_and_short() {
         .map(|spec| spec.description.len() + spec.parameters.to_string().len())
         .sum();
     assert!(size < 3_000, "{size}");
+    let all = fixture.registry().specs();
+    let added: Vec<&str> = all
+        .iter()
+        .map(|spec| spec.name.as_str())
+        .filter(|name| !expected.contains(name))
+        .collect();
+    assert_eq!(added, ["apply_patch", "find_files", "grep"]);
 }
 
 #[test]
