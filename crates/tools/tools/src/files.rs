@@ -30,8 +30,8 @@ use nanobot_tool::ToolContext;
 use crate::operation::blocking;
 
 pub(crate) use self::{
-    edit::EditFile, find::FindFiles, grep::Grep, list::ListDir, patch::ApplyPatch, read::ReadFile,
-    write::WriteFile,
+    edit::EditFile, find::FindFiles, grep::Grep, list::ListDir, patch::ApplyPatch,
+    picture::pixel_size, read::ReadFile, write::WriteFile,
 };
 
 /// Maximum size of a file that is edited, in bytes.

@@ -5,11 +5,12 @@
 
 use super::{Change, Hunk};
 
-const UPDATE: &str = "*** Update File: ";
-const ADD: &str = "*** Add File: ";
-const DELETE: &str = "*** Delete File: ";
-const MOVE: &str = "*** Move to: ";
+const UPDATE: &str = "*** Update File:";
+const ADD: &str = "*** Add File:";
+const DELETE: &str = "*** Delete File:";
+const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
+const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
 
 /// Returns the changes of a patch with their paths, in order.
@@ -33,7 +34,7 @@ pub(super) fn parse(patch: &str) -> Result<Vec<(String, Change)>, String> {
             section.take(line).map_err(|reason| {
                 format!("line {number} of the patch ({}): {reason}", section.path)
             })?;
-        } else if !mark.is_empty() && !mark.starts_with("***") && !mark.starts_with("```") {
+        } else if !mark.is_empty() && mark != BEGIN && !mark.starts_with("```") {
             return Err(format!(
                 "line {number} of the patch precedes the first '*** Update File:', '*** Add File:' \
                  or '*** Delete File:'"
