@@ -19,5 +19,9 @@ mod patch;
 mod path_corpus;
 #[path = "tools/searching.rs"]
 mod searching;
+#[path = "tools/ssrf.rs"]
+mod ssrf;
 #[path = "tools/web.rs"]
 mod web;
+#[path = "tools/web_search.rs"]
+mod web_search;

@@ -61,12 +61,12 @@ mod tests {
             (
                 &[b"<meta charset=\"gbk\">", &gbk[..]].concat()[..],
                 "text/html",
-                &format!("<meta charset=\"gbk\">{text}")[..],
+                format!("<meta charset=\"gbk\">{text}").as_str(),
             ),
             (
                 &[b"<?xml version='1.0' encoding='GBK'?>", &gbk[..]].concat(),
                 "",
-                &format!("<?xml version='1.0' encoding='GBK'?>{text}"),
+                format!("<?xml version='1.0' encoding='GBK'?>{text}").as_str(),
             ),
             (&gbk[..], "text/plain", text),
             (text.as_bytes(), "text/plain", text),

@@ -86,7 +86,7 @@ impl WebFetch {
         let target = self.http.guard().check(&arguments.url).await?;
         if self.config.use_jina_reader {
             let base = &self.config.jina_reader_base;
-            let page = jina::read(self.http.plain()?, base, target.url().as_str()).await;
+            let page = jina::read(&self.http, base, target.url().as_str()).await;
             if let Some(page) = page {
                 let extracted = Extracted {
                     text: page.text(),
@@ -188,15 +188,15 @@ fn picture(format: PictureFormat, body: DecodedBody) -> Extracted {
     let pixels = pixel_size(format, &body.bytes).map_or_else(String::new, |(width, height)| {
         format!(" of {width} × {height} pixels")
     });
-    let size = body.bytes.len();
+    let (size, name) = (body.bytes.len(), format!("{format:?}").to_uppercase());
     let (text, picture) = if body.cut {
         (
-            format!("(A {format:?} picture{pixels}, too large to show.)"),
+            format!("(A {name} picture{pixels}, too large to show.)"),
             None,
         )
     } else {
         let bytes = body.bytes;
-        let text = format!("(A {format:?} picture{pixels}, {size} bytes.)");
+        let text = format!("(A {name} picture{pixels}, {size} bytes.)");
         (text, Some(Picture { format, bytes }))
     };
     Extracted {

@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use axum::{
     Json, Router,
     body::Body,
-    extract::{Path, Query, Request, State},
-    http::{HeaderMap, StatusCode, header},
+    extract::{Path, Request},
+    http::{StatusCode, header},
     response::{IntoResponse as _, Response},
     routing::{any, get},
 };
@@ -28,17 +28,17 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::task::TaskTracker;
 
-use crate::fixture::Fixture;
+use crate::{fixture::Fixture, web_search::searching};
 
 /// A local server that serves `routes` and records the requests.
-struct Server {
-    base: String,
+pub(crate) struct Server {
+    pub(crate) base: String,
     asked: Arc<Mutex<Vec<String>>>,
     tasks: TaskTracker,
 }
 
 impl Server {
-    async fn start(routes: Router) -> Self {
+    pub(crate) async fn start(routes: Router) -> Self {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&asked);
         let routes = routes.layer(axum::middleware::map_request(move |request: Request| {
@@ -54,11 +54,11 @@ impl Server {
         Self { base, asked, tasks }
     }
 
-    fn requests(&self) -> Vec<String> {
+    pub(crate) fn requests(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 }
@@ -90,18 +90,22 @@ impl Extract for Reader {
 }
 
 /// A configuration that allows fetching from this machine.
-fn local() -> ToolsConfig {
+pub(crate) fn local() -> ToolsConfig {
     ToolsConfig {
         ssrf_whitelist: vec!["127.0.0.0/8".to_owned()],
         ..ToolsConfig::default()
     }
 }
 
-fn registry(config: &ToolsConfig, guard: UrlGuard) -> Registry {
+pub(crate) fn registry(config: &ToolsConfig, guard: UrlGuard) -> Registry {
     registry_with(config, guard, Arc::new(InProcess))
 }
 
-fn registry_with(config: &ToolsConfig, guard: UrlGuard, extractor: Arc<dyn Extract>) -> Registry {
+pub(crate) fn registry_with(
+    config: &ToolsConfig,
+    guard: UrlGuard,
+    extractor: Arc<dyn Extract>,
+) -> Registry {
     let policy = Arc::new(PathPolicy::new(Fixture::new().rules()));
     let http = Arc::new(HttpClients::new(&config.web, Arc::new(guard), extractor));
     let registry = Registry::new();
@@ -111,7 +115,7 @@ fn registry_with(config: &ToolsConfig, guard: UrlGuard, extractor: Arc<dyn Extra
     registry
 }
 
-async fn call(registry: &Registry, tool: &str, arguments: Value) -> String {
+pub(crate) async fn call(registry: &Registry, tool: &str, arguments: Value) -> String {
     let call = ToolCall::new("call", tool, arguments.to_string());
     registry
         .run(&call, &ToolContext::detached("cli:direct"))
@@ -124,7 +128,7 @@ async fn fetch(config: &ToolsConfig, arguments: Value) -> Value {
     serde_json::from_str(&call(&registry, "web_fetch", arguments).await).unwrap()
 }
 
-async fn search(config: &ToolsConfig, arguments: Value) -> String {
+pub(crate) async fn search(config: &ToolsConfig, arguments: Value) -> String {
     call(
         &registry(config, config.url_guard().unwrap()),
         "web_search",
@@ -142,11 +146,11 @@ fn inner(document: &Value) -> String {
     text.strip_suffix(&end).expect(text).to_owned()
 }
 
-fn typed(kind: &'static str, body: impl Into<Body>) -> Response {
+pub(crate) fn typed(kind: &'static str, body: impl Into<Body>) -> Response {
     ([(header::CONTENT_TYPE, kind)], body.into()).into_response()
 }
 
-fn moved(to: &str) -> Response {
+pub(crate) fn moved(to: &str) -> Response {
     (StatusCode::FOUND, [(header::LOCATION, to.to_owned())]).into_response()
 }
 
@@ -309,12 +313,12 @@ async fn documents_pictures_and_feeds_are_read() {
         (
             "/picture",
             "image",
-            "(A Png picture of 640 × 480 pixels, 26 bytes.)",
+            "(A PNG picture of 640 × 480 pixels, 26 bytes.)",
         ),
         (
             "/large-picture",
             "image",
-            "(A Png picture of 640 × 480 pixels, too large to show.)",
+            "(A PNG picture of 640 × 480 pixels, too large to show.)",
         ),
         ("/feed", "raw", "# N\n\n## T"),
         ("/hostile", "raw", "ab\n[end 1]"),
@@ -504,175 +508,6 @@ async fn reader_service_is_used_only_if_enabled() {
     assert_eq!(inner(&read), "# Read\n\nby service");
     let direct = fetch(&config, json!({"url": server.url("/hop")})).await;
     assert_eq!(direct["extractor"], "raw");
-}
-
-type Log = Arc<Mutex<Vec<String>>>;
-
-/// Serves all search providers at once, and logs their requests.
-fn engines(log: &Log) -> Router {
-    let note = |log: &Log, text: String| log.lock().unwrap().push(text);
-    let brave = async move |State(log): State<Log>,
-                            headers: HeaderMap,
-                            Query(query): Query<Value>| {
-        note(
-            &log,
-            format!(
-                "brave {} {query}",
-                headers["x-subscription-token"].to_str().unwrap()
-            ),
-        );
-        if query["q"] == "nothing" {
-            return Json(json!({}));
-        }
-        let hit = |n| json!({"title": format!("T{n}"), "url": format!("https://e.example/{n}"), "description": "<b>d</b> &amp; e"});
-        Json(json!({"web": {"results": [hit(1), hit(2), hit(3)]}}))
-    };
-    let tavily =
-        async move |State(log): State<Log>, headers: HeaderMap, Json(body): Json<Value>| {
-            note(
-                &log,
-                format!(
-                    "tavily {} {body}",
-                    headers["authorization"].to_str().unwrap()
-                ),
-            );
-            Json(json!({"results": [{"title": "T", "url": "https://e.example/", "content": "c"}]}))
-        };
-    let jina = async move |State(log): State<Log>,
-                           headers: HeaderMap,
-                           Query(query): Query<Value>| {
-        note(
-            &log,
-            format!(
-                "jina {} {query}",
-                headers["authorization"].to_str().unwrap()
-            ),
-        );
-        Json(
-            json!({"data": [{"title": "T", "url": "https://e.example/", "content": "c".repeat(600)}]}),
-        )
-    };
-    let searxng = async move |State(log): State<Log>, Query(query): Query<Value>| {
-        note(&log, format!("searxng {query}"));
-        Json(json!({"results": [{"title": "T", "url": "https://e.example/", "content": "c"}]}))
-    };
-    let duckduckgo = async move |State(log): State<Log>, Query(query): Query<Value>| {
-        note(&log, format!("duckduckgo {query}"));
-        typed(
-            "text/html",
-            r#"<a class="result__a" href="//duckduckgo.com/l/?uddg=https%3A%2F%2Fd.example%2F">D</a>"#,
-        )
-    };
-    Router::new()
-        .route("/brave", get(brave))
-        .route("/tavily", axum::routing::post(tavily))
-        .route("/jina", get(jina))
-        .route("/search", get(searxng))
-        .route("/ddg", get(duckduckgo))
-        .with_state(Arc::clone(log))
-}
-
-fn searching(server: &Server, provider: &str, key: &str) -> ToolsConfig {
-    let mut config = ToolsConfig::default();
-    config.web.search.provider = provider.to_owned();
-    config.web.search.api_key = key.into();
-    config.web.search.endpoints.brave = server.url("/brave");
-    config.web.search.endpoints.tavily = server.url("/tavily");
-    config.web.search.endpoints.jina = server.url("/jina");
-    config.web.search.endpoints.duckduckgo = server.url("/ddg");
-    config
-}
-
-#[tokio::test]
-async fn each_search_provider_gets_its_own_request_format() {
-    let log = Log::default();
-    let server = Server::start(engines(&log)).await;
-    let one =
-        |snippet: &str| format!("Results for: tea\n\n1. T\n   https://e.example/\n   {snippet}");
-    let ddg = "Results for: tea\n\n1. D\n   https://d.example/".to_owned();
-    let brave = "Results for: tea\n\n1. T1\n   https://e.example/1\n   d & e\n2. T2\n   https://e.example/2\n   d & e";
-    let table = [
-        (
-            "brave",
-            "k",
-            brave.to_owned(),
-            r#"brave k {"count":"2","q":"tea"}"#,
-        ),
-        (
-            "",
-            " k\n",
-            brave.to_owned(),
-            r#"brave k {"count":"2","q":"tea"}"#,
-        ),
-        (
-            "tavily",
-            "k",
-            one("c"),
-            r#"tavily Bearer k {"max_results":2,"query":"tea"}"#,
-        ),
-        (
-            "jina",
-            "k",
-            one(&"c".repeat(500)),
-            r#"jina Bearer k {"q":"tea"}"#,
-        ),
-        ("DuckDuckGo", "", ddg.clone(), r#"duckduckgo {"q":"tea"}"#),
-        ("brave", "", ddg.clone(), r#"duckduckgo {"q":"tea"}"#),
-        ("searxng", "", ddg, r#"duckduckgo {"q":"tea"}"#),
-    ];
-    for (provider, key, expected, asked) in table {
-        let config = searching(&server, provider, key);
-        assert_eq!(
-            search(&config, json!({"query": "tea", "count": 2})).await,
-            expected,
-            "{provider}"
-        );
-        assert_eq!(log.lock().unwrap().pop().unwrap(), asked, "{provider}");
-    }
-    let mut config = searching(&server, "searxng", "");
-    config.web.search.base_url = format!("{}/", server.base);
-    assert_eq!(search(&config, json!({"query": "tea"})).await, one("c"));
-    assert_eq!(
-        log.lock().unwrap().pop().unwrap(),
-        r#"searxng {"format":"json","q":"tea"}"#
-    );
-    let none = search(
-        &searching(&server, "brave", "k"),
-        json!({"query": "nothing"}),
-    )
-    .await;
-    assert_eq!(none, "No results for: nothing");
-}
-
-#[tokio::test]
-async fn failed_search_explains_without_the_key() {
-    let server = Server::start(Router::new()).await;
-    let table = [
-        ("brave", "Error: search by Brave failed: HTTP 404 Not Found"),
-        (
-            "gogle",
-            "Error: unknown search provider 'gogle' (tools.web.search.provider knows brave, tavily",
-        ),
-    ];
-    for (provider, expected) in table {
-        let answer = search(
-            &searching(&server, provider, "SECRET"),
-            json!({"query": "tea"}),
-        )
-        .await;
-        assert!(
-            answer.starts_with(expected) && !answer.contains("SECRET"),
-            "{answer}"
-        );
-    }
-    let mut config = searching(&server, "searxng", "");
-    config.web.search.base_url = "ftp://x".to_owned();
-    let answer = search(&config, json!({"query": "tea"})).await;
-    assert!(
-        answer.starts_with("Error: the SearXNG address is not an http or https URL: ftp://x"),
-        "{answer}"
-    );
-    assert_eq!(format!("{:?}", config.web.search.api_key), "ApiKey(none)");
 }
 
 /// A failed connection is transient; a refusal by a rule or by the server is not.
