@@ -140,10 +140,10 @@ pub(crate) async fn search(config: &ToolsConfig, arguments: Value) -> String {
 /// Returns the text of a document without its banner and bounds.
 fn inner(document: &Value) -> String {
     let text = document["text"].as_str().unwrap();
-    let (_, text) = text.split_once("\n\n[external content ").expect(text);
+    let (_, text) = text.split_once("\n\n[external content ").unwrap();
     let (name, text) = text.split_once("]\n").unwrap();
     let end = format!("\n[end of external content {name}]");
-    text.strip_suffix(&end).expect(text).to_owned()
+    text.strip_suffix(&end).unwrap().to_owned()
 }
 
 pub(crate) fn typed(kind: &'static str, body: impl Into<Body>) -> Response {
