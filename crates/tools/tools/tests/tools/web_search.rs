@@ -48,7 +48,7 @@ fn answer(path: &str, query: &str) -> Response {
         return axum::Json(json!({})).into_response();
     }
     let hits = |title: &str, url: &str, snippet: &str| {
-        let hit = |number: u32| json!({title: format!("<b>T{number}</b>"), url: format!("https://e.example/{number}"), snippet: "d &amp;\n\u{200b}e".repeat(1)});
+        let hit = |number: u32| json!({title: format!("<b>T{number}</b>"), url: format!("https://e.example/{number}"), snippet: "d &amp;\n\u{200b}e"});
         json!([hit(1), hit(2), hit(3)])
     };
     let usual = |snippet: &str| hits("title", "url", snippet);
@@ -107,51 +107,54 @@ pub(crate) fn searching(server: &Server, provider: &str, key: &str) -> ToolsConf
 const TWO: &str = "Results for: tea\n\n1. T1\n   https://e.example/1\n   d & e\n2. T2\n   https://e.example/2\n   d & e";
 const DDG: &str = "Results for: tea\n\n1. D\n   https://d.example/";
 
-#[tokio::test]
-async fn each_search_provider_gets_its_own_request_format() {
-    let log = Log::default();
-    let server = Server::start(engines(&log)).await;
+/// A provider with its key, the answer, and the request that it has to get.
+type Case = (&'static str, &'static str, String, (String, String, Value));
+
+fn by_get(path: &str, credential: &str) -> (String, String, Value) {
+    (format!("GET {path}"), credential.to_owned(), Value::Null)
+}
+
+fn by_post(path: &str, credential: &str, body: Value) -> (String, String, Value) {
+    (format!("POST {path}"), credential.to_owned(), body)
+}
+
+fn cases() -> Vec<Case> {
     let long = format!(
         "Results for: tea\n\n1. T\n   https://e.example/\n   {}",
         "c".repeat(500)
     );
-    let get =
-        |path: &str, credential: &str| (format!("GET {path}"), credential.to_owned(), Value::Null);
-    let post = |path: &str, credential: &str, body: Value| {
-        (format!("POST {path}"), credential.to_owned(), body)
-    };
     let bearer = "authorization: Bearer k";
-    let table = [
+    let cases = [
         (
             "brave",
             "k",
             TWO,
-            get("/brave?q=tea&count=2", "x-subscription-token: k"),
+            by_get("/brave?q=tea&count=2", "x-subscription-token: k"),
         ),
         (
             "",
             " k\n",
             TWO,
-            get("/brave?q=tea&count=2", "x-subscription-token: k"),
+            by_get("/brave?q=tea&count=2", "x-subscription-token: k"),
         ),
         (
             "tavily",
             "k",
             TWO,
-            post("/tavily", bearer, json!({"query": "tea", "max_results": 2})),
+            by_post("/tavily", bearer, json!({"query": "tea", "max_results": 2})),
         ),
-        ("jina", "k", &long, get("/jina?q=tea", bearer)),
+        ("jina", "k", long.as_str(), by_get("/jina?q=tea", bearer)),
         (
             "kagi",
             "k",
             TWO,
-            get("/kagi?q=tea&limit=2", "authorization: Bot k"),
+            by_get("/kagi?q=tea&limit=2", "authorization: Bot k"),
         ),
         (
             "exa",
             "k",
             TWO,
-            post(
+            by_post(
                 "/exa",
                 "x-api-key: k",
                 json!({"query": "tea", "type": "auto", "numResults": 2, "contents": {"text": {"maxCharacters": 500}}}),
@@ -161,13 +164,13 @@ async fn each_search_provider_gets_its_own_request_format() {
             "olostep",
             "k",
             TWO,
-            post("/olostep", bearer, json!({"query": "tea"})),
+            by_post("/olostep", bearer, json!({"query": "tea"})),
         ),
         (
             "bocha",
             "k",
             TWO,
-            post(
+            by_post(
                 "/bocha",
                 bearer,
                 json!({"query": "tea", "summary": true, "count": 2}),
@@ -177,7 +180,7 @@ async fn each_search_provider_gets_its_own_request_format() {
             "volcengine",
             "k",
             TWO,
-            post(
+            by_post(
                 "/volcengine",
                 bearer,
                 json!({"Query": "tea", "SearchType": "web", "Count": 2, "NeedSummary": true}),
@@ -187,7 +190,7 @@ async fn each_search_provider_gets_its_own_request_format() {
             "keenable",
             "k",
             TWO,
-            post(
+            by_post(
                 "/keenable",
                 "x-api-key: k",
                 json!({"query": "tea", "max_results": 2}),
@@ -197,14 +200,24 @@ async fn each_search_provider_gets_its_own_request_format() {
             "Serper",
             "k",
             TWO,
-            post("/serper", "x-api-key: k", json!({"q": "tea", "num": 2})),
+            by_post("/serper", "x-api-key: k", json!({"q": "tea", "num": 2})),
         ),
-        ("DuckDuckGo", "", DDG, get("/ddg?q=tea", "")),
-        ("brave", "", DDG, get("/ddg?q=tea", "")),
-        ("kagi", "", DDG, get("/ddg?q=tea", "")),
-        ("searxng", "", DDG, get("/ddg?q=tea", "")),
+        ("DuckDuckGo", "", DDG, by_get("/ddg?q=tea", "")),
+        ("brave", "", DDG, by_get("/ddg?q=tea", "")),
+        ("kagi", "", DDG, by_get("/ddg?q=tea", "")),
+        ("searxng", "", DDG, by_get("/ddg?q=tea", "")),
     ];
-    for (provider, key, expected, asked) in table {
+    cases
+        .into_iter()
+        .map(|(provider, key, expected, asked)| (provider, key, expected.to_owned(), asked))
+        .collect()
+}
+
+#[tokio::test]
+async fn each_search_provider_gets_its_own_request_format() {
+    let log = Log::default();
+    let server = Server::start(engines(&log)).await;
+    for (provider, key, expected, asked) in cases() {
         let config = searching(&server, provider, key);
         let answer = search(&config, json!({"query": "tea", "count": 2})).await;
         assert_eq!(answer, expected, "{provider}");
@@ -214,7 +227,7 @@ async fn each_search_provider_gets_its_own_request_format() {
     config.web.search.base_url = format!("{}/", server.base);
     let answer = search(&config, json!({"query": "tea", "count": 2})).await;
     assert_eq!(answer, TWO);
-    let asked = get("/search?q=tea&format=json", "");
+    let asked = by_get("/search?q=tea&format=json", "");
     assert_eq!(log.lock().unwrap().pop().unwrap(), asked);
     let config = searching(&server, "brave", "k");
     let none = search(&config, json!({"query": "nothing"})).await;
