@@ -67,7 +67,7 @@ impl Operation for ListDir {
             "properties": {
                 "path": {"type": "string"},
                 "recursive": {"type": "boolean"},
-                "max_entries": {"type": "integer", "minimum": 1},
+                "max_entries": {"type": "integer"},
             },
             "required": ["path"],
         })

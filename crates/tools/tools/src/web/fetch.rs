@@ -284,7 +284,7 @@ impl Operation for WebFetch {
             "properties": {
                 "url": {"type": "string"},
                 "extractMode": {"type": "string", "enum": ["markdown", "text"]},
-                "maxChars": {"type": "integer", "minimum": MIN_CHARACTERS},
+                "maxChars": {"type": "integer"},
             },
             "required": ["url"],
         })

@@ -110,7 +110,7 @@ impl Operation for WebSearch {
             "type": "object",
             "properties": {
                 "query": {"type": "string"},
-                "count": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS},
+                "count": {"type": "integer", "maximum": MAX_RESULTS},
             },
             "required": ["query"],
         })
