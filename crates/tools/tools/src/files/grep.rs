@@ -31,6 +31,8 @@ const MAX_CONTEXT: usize = 10;
 const MAX_FILE: u64 = 16 << 20;
 /// Maximum number of bytes that are searched in all files.
 const MAX_BYTES: u64 = 512 << 20;
+/// Length of the result after which no further file is searched, in bytes.
+const MAX_TEXT: usize = 256 << 10;
 /// Maximum size of a compiled expression, in bytes.
 const MAX_EXPRESSION: usize = 1 << 20;
 
@@ -184,10 +186,10 @@ impl Report {
         }
         stop?;
         if self.bytes > MAX_BYTES {
-            return ControlFlow::Break(Stop::Time);
+            return ControlFlow::Break(Stop::Bytes);
         }
         let is_full = match self.output {
-            Output::Lines => self.matches >= self.limit,
+            Output::Lines => self.matches >= self.limit || self.text.len() > MAX_TEXT,
             Output::Files | Output::Count => self.files >= self.limit,
         };
         if is_full {
@@ -214,10 +216,11 @@ impl Report {
             self.text.truncate(self.text.trim_end().len());
         }
         if stop == Some(Stop::Enough) {
-            let limit = self.limit;
             self.text.push_str(&match self.output {
-                Output::Lines => format!("\n\n(Stopped after {limit} matches.)"),
-                Output::Files | Output::Count => format!("\n\n(Stopped after {limit} files.)"),
+                Output::Lines => format!("\n\n(Stopped after {} matches.)", self.matches),
+                Output::Files | Output::Count => {
+                    format!("\n\n(Stopped after {} files.)", self.files)
+                }
             });
         }
         if self.too_large > 0 {

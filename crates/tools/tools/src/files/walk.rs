@@ -44,6 +44,8 @@ pub(super) enum Stop {
     Time,
     /// There are too many entries.
     Entries,
+    /// The files have too many bytes.
+    Bytes,
     /// The turn was stopped.
     Cancelled,
 }
@@ -61,6 +63,9 @@ impl Stop {
                 "\n\n(Stopped after {MAX_ENTRIES} entries: the result is incomplete. Name a smaller \
                  folder.)"
             ),
+            Self::Bytes => "\n\n(Stopped: the files are too large together, and the result is \
+                            incomplete. Name a smaller folder.)"
+                .to_owned(),
             Self::Cancelled => "\n\n(Stopped: the result is incomplete.)".to_owned(),
         }
     }
