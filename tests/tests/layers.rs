@@ -26,7 +26,7 @@ const THIRD_PARTY_CHANNELS: [(&str, &[&str]); 2] = [
 /// alone, one that takes our tools and providers too, and a channel.
 const MOST_CRATES: [(&str, usize); 3] = [
     ("nanobot-agent-core", 80),
-    ("nanobot-sdk", 155),
+    ("nanobot-sdk", 170),
     ("nanobot-channel", 30),
 ];
 

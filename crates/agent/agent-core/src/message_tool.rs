@@ -205,8 +205,8 @@ pub struct MessageArguments {
 impl TypedTool for MessageTool {
     type Args = MessageArguments;
     const NAME: &'static str = Self::NAME;
-    const DESCRIPTION: &'static str =
-        "Send a message or files now, by default to this chat. Answer it by plain text instead.";
+    // The guidelines of the system prompt say that this chat is answered by plain text.
+    const DESCRIPTION: &'static str = "Send a message or files now, by default to this chat.";
     // Publishing is idempotent: its key is the turn and the position of the call in it.
     const EFFECT: Effect = Effect::Idempotent;
 

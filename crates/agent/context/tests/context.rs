@@ -198,9 +198,8 @@ async fn sections_are_in_order() {
          # Active Skills\n\n### Skill: memory\n\nUse grep.\n\n---\n\n"
     );
     assert!(how_to.contains("read its file"));
+    // The skill that is active is not listed again.
     let expected = "
-<skill available=\"true\"><name>memory</name><description>How to remember</description>\
-        <location>/skills/memory/SKILL.md</location></skill>
 <skill available=\"false\"><name>needy</name><description>needy</description>\
         <location>/skills/needy/SKILL.md</location>\
         <requires>CLI: no-such-program, ENV: NO_SUCH_VARIABLE</requires></skill>

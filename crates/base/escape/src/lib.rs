@@ -14,12 +14,15 @@ mod marks;
 use marks::{HiddenCharFilter, is_hidden};
 
 /// Notation for escaped characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Notation {
     /// `\u{202e}`.
+    #[default]
     Text,
     /// `\u202e`, which a JSON parser decodes.
     Json,
+    /// Nothing: the character is dropped.
+    Removed,
 }
 
 /// Sanitizes text for display to a person: drops control characters (except line feed and tab) and
@@ -52,6 +55,20 @@ pub fn visible(text: &str) -> String {
     let mut keep = HiddenCharFilter::default();
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
+        keep.take(character, &mut shown);
+    }
+    keep.finish(&mut shown);
+    shown
+}
+
+/// Removes hidden characters, and control characters except line feed and tab. For texts of strangers
+/// that a model reads: a person does not see what such characters spell, and a model does.
+#[must_use]
+pub fn without_hidden(text: &str) -> String {
+    let mut keep = HiddenCharFilter::new(Notation::Removed);
+    let mut shown = String::with_capacity(text.len());
+    let is_shown = |character: &char| matches!(character, '\n' | '\t') || !character.is_control();
+    for character in text.chars().filter(is_shown) {
         keep.take(character, &mut shown);
     }
     keep.finish(&mut shown);
@@ -104,6 +121,7 @@ impl Escaper {
 fn escape(character: char, notation: Notation, into: &mut String) {
     match notation {
         Notation::Text => into.extend(character.escape_unicode()),
+        Notation::Removed => {}
         Notation::Json => {
             for unit in character.encode_utf16(&mut [0; 2]) {
                 into.push_str(&format!("\\u{unit:04x}"));
@@ -126,6 +144,19 @@ mod tests {
             ("", "''"),
         ] {
             assert_eq!(shell_word(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn hidden_characters_are_removed_for_models() {
+        for (text, expected) in [
+            ("a\u{200b}b\u{202e}c\u{feff}d\r\n\te", "abcd\n\te"),
+            ("x\u{e0049}\u{e0067}\u{e006e}y\u{1b}[2J", "xy[2J"),
+            ("👨\u{200d}👩", "👨\u{200d}👩"),
+            ("می\u{200c}خواهم", "می\u{200c}خواهم"),
+            ("🏴\u{e0067}\u{e0062}x", "🏴x"),
+        ] {
+            assert_eq!(without_hidden(text), expected, "{text:?}");
         }
     }
 

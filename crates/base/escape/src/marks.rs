@@ -33,9 +33,18 @@ pub(crate) struct HiddenCharFilter {
     last: Option<char>,
     /// A joiner whose right neighbour is not known yet, or the tags after a flag.
     held: String,
+    /// Form of a hidden character.
+    notation: Notation,
 }
 
 impl HiddenCharFilter {
+    pub(crate) fn new(notation: Notation) -> Self {
+        Self {
+            notation,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn take(&mut self, character: char, into: &mut String) {
         if !self.held.is_empty() && self.continues(character, into) {
             return;
@@ -54,14 +63,14 @@ impl HiddenCharFilter {
                 None
             };
         } else {
-            escape(character, Notation::Text, into);
+            escape(character, self.notation, into);
             self.last = None;
         }
     }
 
     pub(crate) fn finish(&mut self, into: &mut String) {
         for character in std::mem::take(&mut self.held).chars() {
-            escape(character, Notation::Text, into);
+            escape(character, self.notation, into);
         }
         self.last = None;
     }

@@ -1,26 +1,33 @@
 //! Extracts the text of a web page or another HTTP body.
 
 mod encoding;
+mod feed;
 
 use std::io::{self, Write};
 
-use self::encoding::decoded;
+use self::{encoding::decoded, feed::feed};
 use crate::{ExtractError, Extractor, PageRequest, PageText, plain};
 
 /// Maximum size of the extracted text, in bytes.
 pub const MAX_TEXT: usize = 8 << 20;
 
-/// Extracts the text of a body: JSON indented, HTML by `main_content`, anything else as it is. If
-/// `main_content` finds nothing, the text of the whole page is returned without its tags.
+/// Extracts the text of a body: JSON indented, HTML by `content`, a news feed as a list of its
+/// entries, anything else as it is. If `content` finds nothing, the text of the whole page is returned
+/// without its tags.
 ///
 /// # Errors
 /// Returns [`ExtractError::Unreadable`] if the body is not text.
 pub fn read_body(
     page: &PageRequest,
-    main_content: impl Fn(&str, &PageRequest) -> Option<String>,
+    content: impl Fn(&str, &PageRequest) -> Option<(String, Extractor)>,
 ) -> Result<PageText, ExtractError> {
     let header = page.content_type.to_ascii_lowercase();
     let kind = header.split(';').next().unwrap_or_default().trim();
+    if is_binary(&page.body) {
+        return Err(ExtractError::Unreadable(format!(
+            "the content is not text ({kind})"
+        )));
+    }
     let body = decoded(&page.body, &header);
     if kind.ends_with("json")
         && let Some(text) = indented(&body)
@@ -31,12 +38,12 @@ pub fn read_body(
             cut: false,
         });
     }
+    if let Some(text) = feed(&body) {
+        return Ok(bounded(text, Extractor::Raw));
+    }
     if kind.contains("html") || looks_like_html(&body) {
-        let content = main_content(&body, page);
-        let (text, extractor) = content.map_or_else(
-            || (plain(&body), Extractor::Raw),
-            |text| (text, Extractor::Readability),
-        );
+        let content = content(&body, page);
+        let (text, extractor) = content.unwrap_or_else(|| (plain(&body), Extractor::Raw));
         return Ok(bounded(text, extractor));
     }
     if body.contains('\0') {
@@ -45,6 +52,27 @@ pub fn read_body(
         )));
     }
     Ok(bounded(body, Extractor::Raw))
+}
+
+/// Returns `true` if a body is no text in any encoding: it begins like an archive, a program or a
+/// sound, or has many control characters.
+fn is_binary(body: &[u8]) -> bool {
+    let known: [&[u8]; 8] = [
+        b"PK\x03\x04",
+        b"\x7fELF",
+        b"\x1f\x8b",
+        b"7z\xbc\xaf",
+        b"OggS",
+        b"ID3",
+        b"\0asm",
+        b"Rar!",
+    ];
+    let start = body.get(..1024).unwrap_or(body);
+    let is_control = |byte: &&u8| **byte < 7 || (14..27).contains(*byte);
+    // UTF-16 text has null bytes, and a mark at its beginning.
+    let has_mark = body.starts_with(b"\xff\xfe") || body.starts_with(b"\xfe\xff");
+    let controls = start.iter().filter(is_control).count();
+    known.iter().any(|known| body.starts_with(known)) || (!has_mark && controls * 20 > start.len())
 }
 
 fn bounded(mut text: String, extractor: Extractor) -> PageText {
@@ -146,10 +174,13 @@ mod tests {
         let found = page(html, "text/html", TextMode::Text).unwrap();
         assert_eq!(found.extractor, Extractor::Raw);
         assert!(!found.text.contains('<'), "{}", found.text);
-        assert!(matches!(
-            page("a\0b", "image/png", TextMode::Text),
-            Err(ExtractError::Unreadable(_))
-        ));
+        for body in [&b"a\0b"[..], b"PK\x03\x04ab", b"\x7fELF", &[1; 50]] {
+            let refused = page(body, "image/png", TextMode::Text);
+            assert!(
+                matches!(refused, Err(ExtractError::Unreadable(_))),
+                "{body:?}"
+            );
+        }
     }
 
     #[test]

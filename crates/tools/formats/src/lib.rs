@@ -28,9 +28,7 @@ use nanobot_extract::{ExtractError, ExtractRequest, ExtractResponse, read_body};
 /// Returns [`ExtractError::Unreadable`] if the document has no text.
 pub fn read(request: ExtractRequest) -> Result<ExtractResponse, ExtractError> {
     match request {
-        ExtractRequest::Page(page) => {
-            read_body(&page, page::main_content).map(ExtractResponse::Page)
-        }
+        ExtractRequest::Page(page) => read_body(&page, page::content).map(ExtractResponse::Page),
         ExtractRequest::MailHeader(header) => {
             mail::header(&header).map(ExtractResponse::MailHeader)
         }

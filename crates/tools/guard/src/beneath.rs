@@ -113,6 +113,15 @@ impl ResolvedPath {
                 .map_err(refused)
         })
     }
+
+    /// Removes the file, or the link itself if the last component became one. The removal is durable
+    /// when this returns.
+    ///
+    /// # Errors
+    /// Returns the file system's error; an error for a folder.
+    pub fn remove_file(&self) -> io::Result<()> {
+        platform::remove_file(&self.path)
+    }
 }
 
 fn refused(denied: PathDenied) -> io::Error {

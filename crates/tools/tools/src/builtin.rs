@@ -9,7 +9,7 @@ use crate::{
     ToolsError,
     config::ToolsConfig,
     exec::{CommandRunner, CommandSessions, Exec, ListExecSessions, WriteStdin},
-    files::{EditFile, ListDir, ReadFile, WriteFile},
+    files::{ApplyPatch, EditFile, FindFiles, Grep, ListDir, ReadFile, WriteFile},
     operation::tool,
     web::{HttpClients, WebFetch, WebSearch},
 };
@@ -53,6 +53,9 @@ pub fn builtin(
         tools.push(tool(WriteFile::new(Arc::clone(policy))));
         tools.push(tool(EditFile::new(Arc::clone(policy))));
         tools.push(tool(ListDir::new(Arc::clone(policy))));
+        on_demand.push(tool(ApplyPatch::new(Arc::clone(policy))));
+        on_demand.push(tool(FindFiles::new(Arc::clone(policy))));
+        on_demand.push(tool(Grep::new(Arc::clone(policy))));
     }
     if config.exec.enable {
         let urls = Arc::clone(http.guard());

@@ -263,10 +263,15 @@ impl Default for FetchConfig {
 pub struct SearchConfig {
     /// The search provider. Without the API key that it needs, or without an address for SearXNG,
     /// DuckDuckGo is the fallback.
-    #[schemars(extend("enum" = ["brave", "tavily", "duckduckgo", "searxng", "jina"]))]
+    #[schemars(extend("enum" = [
+        "brave", "tavily", "duckduckgo", "searxng", "jina", "kagi", "exa", "olostep", "bocha",
+        "volcengine", "keenable", "serper",
+    ]))]
     pub provider: String,
-    /// API key of the provider; if empty, `BRAVE_API_KEY`, `TAVILY_API_KEY` or `JINA_API_KEY` is
-    /// read.
+    /// API key of the provider; if empty, the variable of the provider is read: `BRAVE_API_KEY`,
+    /// `TAVILY_API_KEY`, `JINA_API_KEY`, `KAGI_API_KEY`, `EXA_API_KEY`, `OLOSTEP_API_KEY`,
+    /// `BOCHA_API_KEY`, `VOLCENGINE_SEARCH_API_KEY` or `WEB_SEARCH_API_KEY`, `KEENABLE_API_KEY`,
+    /// `SERPER_API_KEY`.
     pub api_key: ApiKey,
     /// Base URL of SearXNG; if empty, `SEARXNG_BASE_URL` is read.
     pub base_url: String,
@@ -275,6 +280,9 @@ pub struct SearchConfig {
     pub max_results: u32,
     /// Timeout of a search, in seconds.
     pub timeout: u64,
+    /// Time for which the results of a search are kept in memory, in minutes; 0 keeps none.
+    #[schemars(range(max = 1440))]
+    pub cache_minutes: u64,
     /// URLs of the other providers.
     pub endpoints: SearchEndpoints,
 }
@@ -287,6 +295,7 @@ impl Default for SearchConfig {
             base_url: String::new(),
             max_results: 5,
             timeout: 30,
+            cache_minutes: 10,
             endpoints: SearchEndpoints::default(),
         }
     }
@@ -304,6 +313,20 @@ pub struct SearchEndpoints {
     pub jina: String,
     /// URL of DuckDuckGo's HTML page for browsers without scripts.
     pub duckduckgo: String,
+    /// URL of Kagi's search.
+    pub kagi: String,
+    /// URL of Exa's search.
+    pub exa: String,
+    /// URL of Olostep's search.
+    pub olostep: String,
+    /// URL of Bocha's web search.
+    pub bocha: String,
+    /// URL of Volcengine's web search.
+    pub volcengine: String,
+    /// URL of Keenable's search.
+    pub keenable: String,
+    /// URL of Serper's search.
+    pub serper: String,
 }
 
 impl Default for SearchEndpoints {
@@ -313,6 +336,13 @@ impl Default for SearchEndpoints {
             tavily: "https://api.tavily.com/search".to_owned(),
             jina: "https://s.jina.ai/".to_owned(),
             duckduckgo: "https://html.duckduckgo.com/html/".to_owned(),
+            kagi: "https://kagi.com/api/v0/search".to_owned(),
+            exa: "https://api.exa.ai/search".to_owned(),
+            olostep: "https://api.olostep.com/v1/searches".to_owned(),
+            bocha: "https://api.bochaai.com/v1/web-search".to_owned(),
+            volcengine: "https://open.feedcoopapi.com/search_api/web_search".to_owned(),
+            keenable: "https://api.keenable.ai/v1/search".to_owned(),
+            serper: "https://google.serper.dev/search".to_owned(),
         }
     }
 }

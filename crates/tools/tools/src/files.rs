@@ -1,4 +1,5 @@
-//! The file tools: `read_file`, `write_file`, `edit_file`, `list_dir`.
+//! The file tools: `read_file`, `write_file`, `edit_file`, `list_dir`, and on demand `grep`,
+//! `find_files` and `apply_patch`.
 //!
 //! Each asks the [`PathPolicy`](nanobot_guard::PathPolicy) and works on the path that it returns.
 //! Text is UTF-8; an error reports the offset of the first invalid byte, and no other encoding is
@@ -6,11 +7,15 @@
 
 mod change;
 mod edit;
+mod find;
+mod grep;
 mod list;
 mod locate;
+mod patch;
 mod pdf;
 mod picture;
 mod read;
+mod walk;
 mod window;
 mod write;
 
@@ -24,7 +29,10 @@ use nanobot_tool::ToolContext;
 
 use crate::operation::blocking;
 
-pub(crate) use self::{edit::EditFile, list::ListDir, read::ReadFile, write::WriteFile};
+pub(crate) use self::{
+    edit::EditFile, find::FindFiles, grep::Grep, list::ListDir, patch::ApplyPatch,
+    picture::pixel_size, read::ReadFile, write::WriteFile,
+};
 
 /// Maximum size of a file that is edited, in bytes.
 const MAX_EDITED: u64 = 16 << 20;
@@ -44,6 +52,19 @@ async fn with_policy<T: Send + 'static>(
         )
     })
     .await
+}
+
+/// Resolves a folder whose files are searched.
+fn search_folder(policy: &PathPolicy, path: &str) -> Result<ResolvedPath, String> {
+    let folder = policy.read(path).map_err(|denied| denied.to_string())?;
+    match folder.path().symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => Ok(folder),
+        Ok(_) => Err(format!("Not a directory: {path}")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(format!("Directory not found: {path}"))
+        }
+        Err(error) => Err(format!("cannot list {path}: {error}")),
+    }
 }
 
 /// Reads the whole text of a file, if it is small enough to be edited.

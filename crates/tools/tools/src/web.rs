@@ -3,6 +3,7 @@
 mod client;
 mod decode;
 mod download;
+mod external;
 mod fetch;
 mod jina;
 mod search;

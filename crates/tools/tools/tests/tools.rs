@@ -15,5 +15,15 @@ mod exec_sessions;
 mod files;
 #[path = "tools/fixture.rs"]
 mod fixture;
+#[path = "tools/patch.rs"]
+mod patch;
+#[path = "tools/path_corpus.rs"]
+mod path_corpus;
+#[path = "tools/searching.rs"]
+mod searching;
+#[path = "tools/ssrf.rs"]
+mod ssrf;
 #[path = "tools/web.rs"]
 mod web;
+#[path = "tools/web_search.rs"]
+mod web_search;

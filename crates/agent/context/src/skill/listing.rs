@@ -15,7 +15,7 @@ const LINE_LIMIT: usize = 300;
 pub(crate) fn active_skills(skills: &[Skill]) -> String {
     let parts: Vec<String> = skills
         .iter()
-        .filter(|skill| skill.always && skill.is_available())
+        .filter(|skill| is_active(skill))
         .map(|skill| {
             format!(
                 "### Skill: {}\n\n{}",
@@ -31,12 +31,18 @@ pub(crate) fn active_skills(skills: &[Skill]) -> String {
     }
 }
 
-/// Returns the list of all skills; empty if there are none.
+/// Returns `true` for a skill whose full text is part of every prompt.
+fn is_active(skill: &Skill) -> bool {
+    skill.always && skill.is_available()
+}
+
+/// Returns the list of the skills that are not in the prompt in full; empty if there are none.
 pub(crate) fn skill_list(skills: &[Skill]) -> String {
-    if skills.is_empty() {
-        return String::new();
+    let listed = skills.iter().filter(|skill| !is_active(skill));
+    let entries: String = listed.map(entry).collect();
+    if entries.is_empty() {
+        return entries;
     }
-    let entries: String = skills.iter().map(entry).collect();
     format!("{HOW_TO}\n\n<skills>\n{entries}</skills>")
 }
 

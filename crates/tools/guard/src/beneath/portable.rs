@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use super::Entry;
+use super::BeneathEntry;
 use crate::links::FileId;
 
 /// Distinguishes temporary files of this process.
@@ -20,12 +20,12 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
+pub(super) fn entries(path: &Path) -> io::Result<Vec<BeneathEntry>> {
     path.read_dir()?
         .map(|entry| {
             let entry = entry?;
             let kind = entry.file_type()?;
-            Ok(Entry {
+            Ok(BeneathEntry {
                 name: entry.file_name(),
                 is_dir: kind.is_dir(),
                 is_link: kind.is_symlink(),
@@ -36,6 +36,10 @@ pub(super) fn entries(path: &Path) -> io::Result<Vec<Entry>> {
 
 pub(super) fn create_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(path)
+}
+
+pub(super) fn remove_file(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)
 }
 
 pub(super) fn replace(

@@ -146,6 +146,11 @@ fn by_rename(
         unlinkat(folder, temporary.as_os_str(), UnlinkatFlags::NoRemoveDir)?;
         return renamed;
     }
+    sync_folder(folder)
+}
+
+/// Makes the entries of a folder durable.
+fn sync_folder(folder: &OwnedFd) -> io::Result<()> {
     // The folder descriptor may be opened with `O_PATH`, which cannot be synced.
     File::from(openat(
         folder,
@@ -154,6 +159,12 @@ fn by_rename(
         Mode::empty(),
     )?)
     .sync_all()
+}
+
+pub(super) fn remove_file(path: &Path) -> io::Result<()> {
+    let (folder, name) = parent(path, false)?;
+    unlinkat(&folder, name, UnlinkatFlags::NoRemoveDir)?;
+    sync_folder(&folder)
 }
 
 /// Writes the new file, with the owner and mode of the one that it replaces.

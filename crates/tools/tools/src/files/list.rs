@@ -1,6 +1,6 @@
 //! `list_dir`.
 
-use std::{io, path::Path, sync::Arc};
+use std::{ffi::OsStr, io, path::Path, sync::Arc};
 
 use nanobot_guard::{BeneathEntry, PathPolicy};
 use nanobot_tool::ToolContext;
@@ -27,6 +27,11 @@ const IGNORED: [&str; 13] = [
     ".coverage",
     "htmlcov",
 ];
+
+/// Returns `true` for a generated folder or file that listings and searches leave out.
+pub(super) fn is_ignored(name: &OsStr) -> bool {
+    IGNORED.iter().any(|ignored| name == *ignored)
+}
 
 /// Maximum number of entries that a recursive listing counts.
 const MAX_COUNTED: usize = 100_000;
@@ -62,7 +67,7 @@ impl Operation for ListDir {
             "properties": {
                 "path": {"type": "string"},
                 "recursive": {"type": "boolean"},
-                "max_entries": {"type": "integer", "minimum": 1},
+                "max_entries": {"type": "integer"},
             },
             "required": ["path"],
         })
@@ -119,7 +124,7 @@ struct Listing<'a> {
 impl Listing<'_> {
     /// Adds the entries of `folder` in order, each followed by the entries below it.
     fn add(&mut self, folder: &Path, prefix: &str, mut entries: Vec<BeneathEntry>) {
-        entries.retain(|entry| IGNORED.iter().all(|ignored| entry.name != *ignored));
+        entries.retain(|entry| !is_ignored(&entry.name));
         entries.sort_by(|one, other| one.name.cmp(&other.name));
         for entry in entries {
             if self.total >= MAX_COUNTED {

@@ -6,7 +6,7 @@
 use nanobot_types::PictureFormat;
 
 /// Returns the width and height of a picture in pixels, if its header states them.
-pub(super) fn pixel_size(format: PictureFormat, bytes: &[u8]) -> Option<(u32, u32)> {
+pub(crate) fn pixel_size(format: PictureFormat, bytes: &[u8]) -> Option<(u32, u32)> {
     match format {
         PictureFormat::Png => png(bytes),
         PictureFormat::Jpeg => jpeg(bytes),

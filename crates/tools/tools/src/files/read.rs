@@ -59,7 +59,7 @@ impl Operation for ReadFile {
             "properties": {
                 "path": {"type": "string"},
                 "offset": {"type": "integer", "minimum": 1, "description": "First line"},
-                "limit": {"type": "integer", "description": "Lines"},
+                "limit": {"type": "integer"},
                 "pdf_page": {"type": "integer"},
             },
             "required": ["path"],

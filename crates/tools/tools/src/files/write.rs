@@ -31,8 +31,7 @@ impl WriteFile {
 impl Operation for WriteFile {
     type Arguments = WriteArguments;
     const NAME: &'static str = "write_file";
-    const DESCRIPTION: &'static str =
-        "Write a text file, replacing what it held and creating parent folders.";
+    const DESCRIPTION: &'static str = "Write or replace a text file, creating parent folders.";
     const EFFECT: Effect = Effect::Idempotent;
 
     fn parameters() -> Value {

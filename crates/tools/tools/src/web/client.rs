@@ -2,8 +2,9 @@
 //!
 //! There are two, because they connect by different rules. The *guarded* one fetches URLs named by
 //! a model: it resolves through the [`UrlGuard`] at connect time, so that it connects to the
-//! address that was checked, and it follows no redirect by itself. The *plain* one talks to
-//! services configured by the operator, which may well be on this machine.
+//! address that was checked. The *plain* one talks to services configured by the operator, which
+//! may well be on this machine; a redirect of theirs to another origin is followed by the guarded
+//! one, without credentials. Neither follows a redirect by itself.
 //!
 //! With a proxy, the proxy resolves names. They are still checked here first, but the guard cannot
 //! control the address that the proxy then connects to.
@@ -17,11 +18,12 @@ use std::{
 use nanobot_extract::Extract;
 use nanobot_guard::{CheckedUrl, UrlGuard};
 use reqwest::{
-    Client, ClientBuilder, Proxy, Response,
+    Client, ClientBuilder, Method, Proxy, RequestBuilder, Response,
     dns::{Addrs, Name, Resolve, Resolving},
     header::LOCATION,
     redirect,
 };
+use tokio::sync::Semaphore;
 use url::Url;
 
 use super::WebError;
@@ -44,6 +46,8 @@ pub struct HttpClients {
     user_agent: String,
     guarded: OnceLock<Result<Client, String>>,
     plain: OnceLock<Result<Client, String>>,
+    /// Serializes requests to DuckDuckGo, which rejects concurrent ones.
+    duckduckgo: Semaphore,
 }
 
 impl HttpClients {
@@ -61,6 +65,7 @@ impl HttpClients {
             user_agent: user_agent.unwrap_or_else(|| DESKTOP.to_owned()),
             guarded: OnceLock::new(),
             plain: OnceLock::new(),
+            duckduckgo: Semaphore::const_new(1),
         }
     }
 
@@ -126,15 +131,50 @@ impl HttpClients {
         }
     }
 
-    /// Returns the client for services that the operator configured.
+    /// Returns the client for services that the operator configured; send its requests by
+    /// [`ask`](Self::ask).
     pub(super) fn plain(&self) -> Result<&Client, String> {
         let build = || {
-            let builder = self
-                .builder()?
-                .redirect(redirect::Policy::limited(MAX_REDIRECTS));
+            let builder = self.builder()?.redirect(redirect::Policy::none());
             builder.build().map_err(super::failure)
         };
         self.plain.get_or_init(build).as_ref().map_err(Clone::clone)
+    }
+
+    /// Sends a request of the plain client and follows its redirects: to the same origin as they are,
+    /// to any other if the guard allows it, without the headers of the request.
+    pub(super) async fn ask(&self, request: RequestBuilder) -> Result<Response, WebError> {
+        let client = self.plain()?;
+        let mut request = request.build()?;
+        for _ in 0..=MAX_REDIRECTS {
+            let again = request.try_clone();
+            let origin = request.url().clone();
+            let response = client.execute(request).await?;
+            let location = response
+                .headers()
+                .get(LOCATION)
+                .and_then(|to| to.to_str().ok());
+            let Some(location) = location.filter(|_| response.status().is_redirection()) else {
+                return Ok(response);
+            };
+            let target = origin.join(location).map_err(|error| error.to_string())?;
+            let Some(mut next) = again.filter(|request| request.method() == Method::GET) else {
+                return Err("the service redirects to another address".to_owned().into());
+            };
+            if target.origin() != origin.origin() {
+                let checked = self.guard.check(target.as_str()).await?;
+                let followed = self.follow(checked, |_| Ok::<_, WebError>(()));
+                return Ok(followed.await?.0);
+            }
+            *next.url_mut() = target;
+            request = next;
+        }
+        Err(format!("too many redirects (more than {MAX_REDIRECTS})").into())
+    }
+
+    /// Returns the permit for requests to DuckDuckGo.
+    pub(super) const fn duckduckgo(&self) -> &Semaphore {
+        &self.duckduckgo
     }
 
     fn builder(&self) -> Result<ClientBuilder, String> {

@@ -5,10 +5,9 @@
 use std::time::Duration;
 
 use nanobot_types::json;
-use reqwest::Client;
 use serde::Deserialize;
 
-use super::decode::DecodedBody;
+use super::{client::HttpClients, decode::DecodedBody};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -39,15 +38,17 @@ impl JinaPage {
 }
 
 /// Asks the reader at `base` for `url`. Returns `None` if it fails, refuses or finds nothing.
-pub(super) async fn read(client: &Client, base: &str, url: &str) -> Option<JinaPage> {
-    let mut request = client
+pub(super) async fn read(http: &HttpClients, base: &str, url: &str) -> Option<JinaPage> {
+    let mut request = http
+        .plain()
+        .ok()?
         .get(format!("{}/{url}", base.trim_end_matches('/')))
         .header("Accept", "application/json")
         .timeout(TIMEOUT);
     if let Ok(key) = std::env::var("JINA_API_KEY") {
         request = request.bearer_auth(key.trim());
     }
-    let response = request.send().await.ok()?.error_for_status().ok()?;
+    let response = http.ask(request).await.ok()?.error_for_status().ok()?;
     let body = DecodedBody::read(response).await.ok()?;
     let JinaResponse { data } = json::from_slice(&body.bytes).ok()?;
     (!data.content.trim().is_empty()).then_some(data)

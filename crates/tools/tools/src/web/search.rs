@@ -1,16 +1,22 @@
 //! `web_search`.
 
+mod cache;
+mod duckduckgo;
 mod providers;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use nanobot_escape::without_hidden;
 use nanobot_extract::plain;
 use nanobot_tool::ToolContext;
 use nanobot_types::{Effect, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
 
+use self::cache::SearchCache;
 use super::{WebError, client::HttpClients};
 use crate::{config::SearchConfig, operation::Operation};
 
@@ -20,8 +26,7 @@ const MAX_RESULTS: u32 = 10;
 pub(crate) struct WebSearch {
     config: SearchConfig,
     http: Arc<HttpClients>,
-    /// Serializes requests to DuckDuckGo, which rejects concurrent ones.
-    one_at_a_time: Semaphore,
+    cache: SearchCache,
 }
 
 #[derive(Deserialize)]
@@ -39,11 +44,11 @@ struct Hit {
 }
 
 impl WebSearch {
-    pub(crate) const fn new(config: SearchConfig, http: Arc<HttpClients>) -> Self {
+    pub(crate) fn new(config: SearchConfig, http: Arc<HttpClients>) -> Self {
         Self {
             config,
             http,
-            one_at_a_time: Semaphore::const_new(1),
+            cache: SearchCache::default(),
         }
     }
 
@@ -53,25 +58,40 @@ impl WebSearch {
             .unwrap_or(self.config.max_results)
             .clamp(1, MAX_RESULTS);
         let limit = Duration::from_secs(self.config.timeout.max(1));
-        let search = self.hits(&arguments.query, count);
+        let lifetime = Duration::from_secs(self.config.cache_minutes.saturating_mul(60));
+        let query = arguments.query.trim();
+        if let Some((results, age)) = self.cache.find((query, count), lifetime, Instant::now()) {
+            let minutes = age.as_secs() / 60;
+            return Ok(format!("{results}\n\n(Cached, {minutes} minutes old.)"));
+        }
+        let search = self.hits(query, count);
         let Ok(hits) = tokio::time::timeout(limit, search).await else {
             return Err(WebError::passing(format!(
                 "the search took longer than {} seconds",
                 limit.as_secs()
             )));
         };
-        Ok(listed(&arguments.query, &hits?, count))
+        let hits = hits?;
+        let results = listed(query, &hits, count);
+        if !hits.is_empty() {
+            self.cache.keep((query, count), &results, Instant::now());
+        }
+        Ok(results)
     }
 }
 
+/// Lists results in lines of their own. Hidden characters are removed, so that a model reads what a
+/// person would see.
 fn listed(query: &str, hits: &[Hit], count: u32) -> String {
     if hits.is_empty() {
         return format!("No results for: {query}");
     }
     let mut text = format!("Results for: {query}\n");
     for (number, hit) in (1..=count).zip(hits) {
-        let (title, snippet) = (plain(&hit.title), plain(&hit.snippet));
-        text.push_str(&format!("\n{number}. {title}\n   {}", hit.url));
+        let clean = |text: &str| plain(&without_hidden(text));
+        let (title, snippet) = (clean(&hit.title), clean(&hit.snippet));
+        let url: String = without_hidden(&hit.url).split_whitespace().collect();
+        text.push_str(&format!("\n{number}. {title}\n   {url}"));
         if !snippet.is_empty() {
             text.push_str(&format!("\n   {snippet}"));
         }
@@ -90,7 +110,7 @@ impl Operation for WebSearch {
             "type": "object",
             "properties": {
                 "query": {"type": "string"},
-                "count": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS},
+                "count": {"type": "integer", "maximum": MAX_RESULTS},
             },
             "required": ["query"],
         })
@@ -110,7 +130,7 @@ impl Operation for WebSearch {
 
 /// Lists the results on a DuckDuckGo page as the model reads them.
 pub(super) fn results_on(page: &str) -> String {
-    listed("", &providers::duckduckgo_hits(page), MAX_RESULTS)
+    listed("", &duckduckgo::hits(page), MAX_RESULTS)
 }
 
 #[cfg(test)]

@@ -74,7 +74,12 @@ impl Fixture {
         }
     }
 
+    /// Returns the tools that requests list, and those on demand.
     pub(crate) fn registry(&self) -> Registry {
+        self.registry_with(true)
+    }
+
+    fn registry_with(&self, has_on_demand: bool) -> Registry {
         let policy = Arc::new(PathPolicy::new(self.rules()));
         let guard = Arc::new(self.config.url_guard().unwrap());
         let http = Arc::new(HttpClients::new(
@@ -83,10 +88,12 @@ impl Fixture {
             Arc::new(nanobot_testkit::InProcess),
         ));
         let registry = Registry::new();
-        for tool in builtin(&self.config, &policy, &http, Arc::new(DirectRunner))
-            .unwrap()
-            .listed
-        {
+        let tools = builtin(&self.config, &policy, &http, Arc::new(DirectRunner)).unwrap();
+        let tools = match has_on_demand {
+            true => tools.all(),
+            false => tools.listed,
+        };
+        for tool in tools {
             registry.register(tool).unwrap();
         }
         registry
@@ -126,7 +133,8 @@ pub(crate) fn shown(path: &Path) -> String {
 /// Every request pays for the schemas, so all seven together have to be short.
 #[test]
 fn tool_specs_are_sorted_and_short() {
-    let specs = Fixture::new().registry().specs();
+    let fixture = Fixture::new();
+    let specs = fixture.registry_with(false).specs();
     let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
     let expected = [
         "edit_file",
@@ -143,6 +151,22 @@ fn tool_specs_are_sorted_and_short() {
         .map(|spec| spec.description.len() + spec.parameters.to_string().len())
         .sum();
     assert!(size < 3_000, "{size}");
+    let all = fixture.registry().specs();
+    let added: Vec<&str> = all
+        .iter()
+        .map(|spec| spec.name.as_str())
+        .filter(|name| !expected.contains(name))
+        .collect();
+    assert_eq!(
+        added,
+        [
+            "apply_patch",
+            "find_files",
+            "grep",
+            "list_exec_sessions",
+            "write_stdin"
+        ]
+    );
 }
 
 #[test]
