@@ -8,8 +8,8 @@ mod exact;
 mod text;
 mod value;
 
-pub use exact::{SHORTEST, SecretStream, Secrets};
-pub use text::{KEY_PREFIXES, is_secret_name, without_secrets};
+pub use exact::{SHORTEST, SecretStream, Secrets, is_searched};
+pub use text::{KEY_PREFIXES, is_secret_name, without_issued_keys, without_secrets};
 pub use value::{hidden, redacted};
 
 /// Placeholder for a redacted secret.
