@@ -43,6 +43,8 @@ pub(crate) struct Assistant {
     pub(crate) router: Arc<ProviderRouter>,
     /// Files that were created in the workspace.
     pub(crate) created: Vec<PathBuf>,
+    /// The audit log of the tools, for other events.
+    pub(crate) audit: Arc<AuditLog>,
 }
 
 impl Assistant {
@@ -62,6 +64,7 @@ impl Assistant {
         let created = prepare(&workspace)?;
         let defaults: AgentDefaults = config.section("agents.defaults")?;
         let tools = Tools::of(runtime, &workspace, &secrets, host)?;
+        let audit = tools.audit.clone();
         let contexts = Contexts::of(runtime, &workspace, &defaults)?;
         let consolidation = budget::consolidation(config, &defaults, &model)?;
         let token_budget = consolidation.budget();
@@ -114,6 +117,7 @@ impl Assistant {
             model,
             router,
             created,
+            audit,
         })
     }
 }

@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use nanobot_channels::Person;
+use nanobot_channel::OutboundMessage;
+use nanobot_channels::{ChannelWatch, Person};
 use nanobot_config::Config;
 use nanobot_redact::{Secrets, redacted, without_secrets};
 use nanobot_tool::{ToolRun, ToolWatch};
@@ -116,6 +117,60 @@ impl ToolWatch for AuditLog {
     }
 }
 
+#[async_trait]
+impl ChannelWatch for AuditLog {
+    async fn sent(&self, message: &OutboundMessage, problem: Option<&str>) {
+        let outcome = problem
+            .map(|problem| truncate(&without_secrets(&self.secrets.redact(problem)), TEXT_LIMIT));
+        let record = SentRecord {
+            time: now(),
+            event: if problem.is_some() { "unsent" } else { "sent" },
+            channel: message.channel.clone(),
+            chat: message.chat_id.clone(),
+            key: message.key.to_string(),
+            outcome,
+            content: OutputDigest::of(&message.content),
+        };
+        self.write(move || record).await;
+    }
+
+    async fn rejected(&self, channel: &ChannelName, chat: &ChatId, sender: &SenderId) {
+        let record = RejectedRecord {
+            time: now(),
+            event: "rejected",
+            channel: channel.clone(),
+            chat: chat.clone(),
+            sender: sender.clone(),
+            by: "rules",
+        };
+        self.write(move || record).await;
+    }
+}
+
+/// A message of a channel that is settled.
+#[derive(Serialize)]
+struct SentRecord {
+    time: String,
+    event: &'static str,
+    channel: ChannelName,
+    chat: ChatId,
+    key: String,
+    /// Why the message was not sent, or may not have been.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<String>,
+    content: OutputDigest,
+}
+
+#[derive(Serialize)]
+struct RejectedRecord {
+    time: String,
+    event: &'static str,
+    channel: ChannelName,
+    chat: ChatId,
+    sender: SenderId,
+    by: &'static str,
+}
+
 /// A line of the log.
 #[derive(Serialize)]
 struct AuditRecord {
@@ -192,11 +247,20 @@ struct AccessRecord<'a> {
     by: String,
 }
 
-/// Size and digest of a tool's output.
+/// Size and digest of a tool's output or of a message.
 #[derive(Serialize)]
 struct OutputDigest {
     bytes: usize,
     sha256: String,
+}
+
+impl OutputDigest {
+    fn of(text: &str) -> Self {
+        Self {
+            bytes: text.len(),
+            sha256: digest(text.as_bytes()),
+        }
+    }
 }
 
 impl AuditRecord {
@@ -217,10 +281,7 @@ impl AuditRecord {
             arguments: Value::Null,
             success: run.result.success,
             duration_ms: u64::try_from(run.elapsed.as_millis()).unwrap_or(u64::MAX),
-            output: OutputDigest {
-                bytes: run.result.output.len(),
-                sha256: digest(run.result.output.as_bytes()),
-            },
+            output: OutputDigest::of(&run.result.output),
         }
     }
 }

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use nanobot_tool::ToolContext;
-use nanobot_types::{ToolCall, ToolResult};
+use nanobot_types::{
+    InboundMessage, OutboundKey, OutboundKind, OutboundSlot, ToolCall, ToolResult,
+};
 use serde_json::json;
 
 use super::chain::ChainEvent;
@@ -124,6 +126,47 @@ async fn unwritable_audit_log_recovers() {
             .count(),
         1
     );
+}
+
+#[tokio::test]
+async fn messages_and_rejections_are_lines_without_their_text() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("audit.log");
+    let log = log_at(path.clone());
+    let inbound = InboundMessage::text("telegram", "7", "9", "hello");
+    let message = OutboundMessage::in_reply_to(
+        &inbound,
+        OutboundKey::new("t1", OutboundSlot::Reply),
+        OutboundKind::Final,
+        "open sesame".to_owned(),
+    );
+    log.sent(&message, None).await;
+    log.sent(&message, Some("refused: open sesame")).await;
+    log.rejected(&"telegram".into(), &"9".into(), &"8".into())
+        .await;
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(!text.contains("sesame"), "{text}");
+    let events: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|line| {
+            json!([
+                line["event"],
+                line["channel"],
+                line["chat"],
+                line["outcome"]
+            ])
+        })
+        .collect();
+    assert_eq!(
+        events,
+        [
+            json!(["sent", "telegram", "9", null]),
+            json!(["unsent", "telegram", "9", "refused: ***"]),
+            json!(["rejected", "telegram", "9", null]),
+        ]
+    );
+    assert_eq!(verify(&path).unwrap().intact, 3);
 }
 
 fn chained(path: &Path, max_bytes: u64, keep_files: u32) -> ChainedLog {
