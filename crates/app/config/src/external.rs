@@ -109,7 +109,9 @@ fn text_of(bytes: Vec<u8>, whose: &str) -> Result<String, String> {
     if u64::try_from(bytes.len()).is_ok_and(|length| length > MAX_SIZE) {
         return Err(format!("{whose} has more than 64 KiB"));
     }
-    let text = String::from_utf8(bytes).map_err(|_| format!("{whose} is not UTF-8 text"))?;
+    let Ok(text) = String::from_utf8(bytes) else {
+        return Err(format!("{whose} is not UTF-8 text"));
+    };
     let text = text.trim_end_matches(['\r', '\n']);
     if text.is_empty() {
         return Err(format!("{whose} is empty"));

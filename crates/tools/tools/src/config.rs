@@ -4,9 +4,10 @@
 //! otherwise: tools are confined to the workspace by default, and pages are fetched directly unless
 //! Jina's reader is enabled.
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use nanobot_guard::{PathRules, SystemResolver, UrlGuard};
+use nanobot_redact::{Secret, serialize_exposed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -199,7 +200,9 @@ pub struct SearchConfig {
     pub provider: String,
     /// API key of the provider; if empty, `BRAVE_API_KEY`, `TAVILY_API_KEY` or `JINA_API_KEY` is
     /// read.
-    pub api_key: ApiKey,
+    #[serde(serialize_with = "serialize_exposed")]
+    #[schemars(with = "String")]
+    pub api_key: Secret,
     /// Base URL of SearXNG; if empty, `SEARXNG_BASE_URL` is read.
     pub base_url: String,
     /// Default number of results.
@@ -215,7 +218,7 @@ impl Default for SearchConfig {
     fn default() -> Self {
         Self {
             provider: "brave".to_owned(),
-            api_key: ApiKey::default(),
+            api_key: Secret::default(),
             base_url: String::new(),
             max_results: 5,
             timeout: 30,
@@ -246,34 +249,5 @@ impl Default for SearchEndpoints {
             jina: "https://s.jina.ai/".to_owned(),
             duckduckgo: "https://html.duckduckgo.com/html/".to_owned(),
         }
-    }
-}
-
-/// An API key that is redacted in `Debug` output.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct ApiKey(String);
-
-impl ApiKey {
-    /// Returns the key as it is sent, without surrounding white space; empty if there is none.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        self.0.trim()
-    }
-}
-
-impl From<&str> for ApiKey {
-    fn from(key: &str) -> Self {
-        Self(key.to_owned())
-    }
-}
-
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() {
-            "ApiKey(none)"
-        } else {
-            "ApiKey(…)"
-        })
     }
 }

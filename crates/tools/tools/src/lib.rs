@@ -23,8 +23,7 @@ mod web;
 pub use crate::{
     builtin::builtin,
     config::{
-        ApiKey, ExecConfig, FetchConfig, FileConfig, SearchConfig, SearchEndpoints, ToolsConfig,
-        WebConfig,
+        ExecConfig, FetchConfig, FileConfig, SearchConfig, SearchEndpoints, ToolsConfig, WebConfig,
     },
     error::ToolsError,
     exec::{CommandRunner, DirectRunner},

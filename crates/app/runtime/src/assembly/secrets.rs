@@ -5,6 +5,7 @@ use std::path::Path;
 
 use nanobot_config::Config;
 use nanobot_redact::{SHORTEST, Secrets, is_searched, is_secret_name, without_issued_keys};
+use nanobot_tools::ToolsConfig;
 use serde_json::Value;
 
 /// Maximum size of a channel's note that is searched for tokens, in bytes; larger ones hold none.
@@ -34,8 +35,21 @@ pub(crate) fn values(config: &Config) -> Vec<String> {
         .chain(SEARCH_KEYS)
         .filter_map(|name| config.environment().variable(name));
     values.extend(variables.map(str::to_owned));
+    let passed = secret_variables(config).into_iter();
+    values
+        .extend(passed.filter_map(|name| config.environment().variable(&name).map(str::to_owned)));
     collect_noted(&config.paths().channel_notes, &mut values);
     values
+}
+
+/// Returns the variables with secret names that commands of `exec` receive.
+pub(crate) fn secret_variables(config: &Config) -> Vec<String> {
+    let tools: Result<ToolsConfig, _> = config.section("tools");
+    let mut names = tools
+        .map(|tools| tools.exec.allowed_env_keys)
+        .unwrap_or_default();
+    names.retain(|name| is_secret_name(name));
+    names
 }
 
 /// Returns the keys of secrets that are too short or too ordinary to be redacted.
