@@ -607,7 +607,7 @@ async fn failed_search_explains_without_the_key() {
         answer.starts_with("Error: the SearXNG address is not an http or https URL: ftp://x"),
         "{answer}"
     );
-    assert_eq!(format!("{:?}", config.web.search.api_key), "ApiKey(none)");
+    assert_eq!(format!("{:?}", config.web.search.api_key), "<none>");
 }
 
 /// A failed connection is transient; a refusal by a rule or by the server is not.
