@@ -122,3 +122,119 @@ async fn doctor_reports_short_secrets() {
     );
     assert!(!run.stdout.contains("tiny"), "{}", run.stdout);
 }
+
+#[tokio::test]
+async fn audit_log_is_printed_and_changes_are_found() {
+    let model = ModelServer::scripted([
+        Reply::call("list_dir", &json!({"path": "."})),
+        Reply::text("An empty folder."),
+        Reply::call("list_dir", &json!({"path": "."})),
+        Reply::text("Still empty."),
+    ]);
+    let model = model.await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    for question in ["look", "again"] {
+        let told = home.run(&["agent", "-m", question]).await;
+        assert_eq!(told.code, 0, "{}", told.stderr);
+    }
+    let printed = home.run(&["audit", "--session", "cli:direct"]).await;
+    assert_eq!(printed.stdout.lines().count(), 2, "{}", printed.stdout);
+    assert_says(&printed.stdout, &["cli:direct list_dir ok"]);
+    let json = home.run(&["audit", "--json", "--last", "1"]).await;
+    let line: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((&line["seq"], &line["event"]), (&json!(2), &json!("tool")));
+    let none = home.run(&["audit", "--session", "cli:other"]).await;
+    assert_eq!((none.code, none.stdout.as_str()), (0, ""));
+
+    let verified = home.run(&["audit", "verify"]).await;
+    assert_eq!(verified.code, 0, "{}", verified.stdout);
+    assert_says(&verified.stdout, &["2 lines are intact.", "head "]);
+    let changed = home
+        .read("logs/audit.log")
+        .replacen("list_dir", "list_dim", 1);
+    home.write("logs/audit.log", &changed);
+    let verified = home.run(&["audit", "verify"]).await;
+    assert_eq!(verified.code, 1, "{}", verified.stdout);
+    assert_says(
+        &verified.stdout,
+        &["0 lines are intact.", "audit.log:1: the line was changed"],
+    );
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn secret_in_a_file_is_used_redacted_and_not_shown() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let model = ModelServer::scripted([Reply::text(format!("It is {PASSWORD}."))]);
+    let model = model.await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    home.write("bot-token", &format!("{PASSWORD}\n"));
+    let file = home.path().join("bot-token");
+    let reference = format!("file:{}", file.display());
+    let mut config: serde_json::Value = serde_json::from_str(&home.read("config.json")).unwrap();
+    config["channels"]["telegram"] = json!({"enabled": false, "token": reference});
+    home.configure(&config);
+    let mode =
+        |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o600);
+    let told = home.run(&["agent", "-m", "what is it?"]).await;
+    assert_eq!(
+        (told.code, told.stdout.as_str()),
+        (0, "It is ***.\n"),
+        "{}",
+        told.stderr
+    );
+    for arguments in [
+        &["config", "show"][..],
+        &["config", "explain", "channels.telegram.token"],
+        &["status"],
+        &["doctor"],
+    ] {
+        let run = home.run(arguments).await;
+        assert_hides("an inspection", &(run.stdout + &run.stderr));
+    }
+    let set = home
+        .run(&["config", "set", "agents.defaults.maxTokens", "4000"])
+        .await;
+    assert_eq!(set.code, 0, "{}", set.stderr);
+    let saved = home.read("config.json");
+    assert!(saved.contains(&reference), "{saved}");
+    assert_hides("config.json", &saved);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn files_of_a_used_home_are_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let model = ModelServer::scripted([
+        Reply::call("write_file", &json!({"path": "a.txt", "content": "x"})),
+        Reply::text("Written."),
+    ]);
+    let model = model.await.unwrap();
+    let home = Home::with_model(&model.base_url());
+    let told = home.run(&["agent", "-m", "write"]).await;
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let mut folders = vec![home.path()];
+    let mut count = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let metadata = std::fs::symlink_metadata(&path).unwrap();
+            // The workspace may contain programs and keeps its modes.
+            if path == home.workspace() || metadata.is_symlink() {
+                continue;
+            }
+            assert_eq!(
+                metadata.permissions().mode() & 0o077,
+                0,
+                "{}",
+                path.display()
+            );
+            count += 1;
+            if metadata.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    assert!(count > 5, "{count}");
+}

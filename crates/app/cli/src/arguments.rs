@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::commands::{
-    AgentArguments, ChannelsCommand, CompletionsArguments, ConfigCommand, CronCommand,
-    DoctorArguments, GatewayArguments, InboxArguments, ManualArguments, McpCommand, MemoryCommand,
-    OnboardArguments, PairingCommand, REPLAY_ABOUT, ReplayArguments, SessionsCommand,
-    SkillsCommand, StatusArguments, UPDATE_ABOUT, UpdateArguments,
+    AgentArguments, AuditArguments, ChannelsCommand, CompletionsArguments, ConfigCommand,
+    CronCommand, DoctorArguments, GatewayArguments, InboxArguments, ManualArguments, McpCommand,
+    MemoryCommand, OnboardArguments, PairingCommand, REPLAY_ABOUT, ReplayArguments,
+    SessionsCommand, SkillsCommand, StatusArguments, UPDATE_ABOUT, UpdateArguments,
 };
 
 const AFTER_HELP: &str = "\
@@ -70,6 +70,8 @@ pub(crate) enum Command {
     Replay(ReplayArguments),
     /// List messages that are pending, uncertain or failed; retry or drop them
     Inbox(InboxArguments),
+    /// Print the audit log, or check that it was not changed
+    Audit(AuditArguments),
     /// Add, list, run, pause and remove scheduled jobs
     #[command(subcommand)]
     Cron(CronCommand),

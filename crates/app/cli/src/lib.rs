@@ -93,6 +93,7 @@ fn dispatch(
         Command::Doctor(arguments) => commands::doctor(program, &arguments),
         Command::Status(arguments) => commands::status(program, &arguments),
         Command::Inbox(arguments) => commands::inbox(program, &arguments),
+        Command::Audit(arguments) => commands::audit(program, &arguments),
         Command::Replay(arguments) => commands::replay(program, &arguments),
         Command::Sessions(command) => commands::sessions(program, command),
         Command::Skills(command) => commands::skills(program, &command),

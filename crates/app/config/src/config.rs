@@ -1,8 +1,10 @@
 //! The loaded configuration: four merged layers with the origin of each value.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
 use figment::Figment;
@@ -13,10 +15,12 @@ use serde_json::Value;
 use crate::description::Descriptions;
 use crate::document::{self, ConfigDocument, Node};
 use crate::draft::{self, ConfigDraft};
+use crate::external::ExternalSecret;
 use crate::extract::{Extraction, check_classes};
 use crate::file::read;
 use crate::key::KeyPath;
 use crate::layer::{Layer, LayerSource};
+use crate::redact::is_named_secret;
 use crate::schema::KeyShape;
 use crate::{ConfigError, ConfigFinding, Environment, Paths, Schema, ValueOrigin, fold, migrate};
 
@@ -144,6 +148,7 @@ impl Loader {
             paths: self.paths,
             environment: self.environment,
             overrides: self.overrides,
+            external: Mutex::default(),
         })
     }
 }
@@ -172,6 +177,8 @@ pub struct Config {
     paths: Paths,
     environment: Environment,
     overrides: Vec<(String, String)>,
+    /// Secrets outside the file that were resolved, by their reference.
+    external: Mutex<BTreeMap<String, Result<String, String>>>,
 }
 
 impl Config {
@@ -190,12 +197,13 @@ impl Config {
         }
     }
 
-    /// Returns the section at a dotted key, with `${…}` references resolved. `T` is the registered
+    /// Returns the section at a dotted key, with `${…}`, `file:` and `exec:` references resolved. `T` is the registered
     /// type or any other struct with the fields that the caller needs. A section that is neither
     /// set nor registered is read as an empty object.
     ///
     /// # Errors
-    /// Returns [`ConfigError::UnsetVariable`] for a reference to an unset variable, and
+    /// Returns [`ConfigError::UnsetVariable`] for a reference to an unset variable,
+    /// [`ConfigError::ExternalSecret`] for a file or command that yields no secret, and
     /// [`ConfigError::WrongType`] or [`ConfigError::Unacceptable`] for a value that `T` rejects,
     /// each with file, line and full key.
     pub fn section<T: DeserializeOwned>(&self, key: &str) -> Result<T, ConfigError> {
@@ -355,6 +363,28 @@ impl Config {
             .iter()
             .chain(&in_home)
             .any(|path| path.exists())
+    }
+
+    /// Resolves the reference of a secret to a file or a command, once for this configuration.
+    /// Returns `None` if the text is no such reference.
+    pub(crate) fn external_secret(
+        &self,
+        source: LayerSource,
+        path: &KeyPath,
+        text: &str,
+    ) -> Option<Result<String, String>> {
+        if source != LayerSource::File || !is_named_secret(path.parts()) {
+            return None;
+        }
+        let secret = ExternalSecret::parse(text)?;
+        let mut resolved = self.external.lock().unwrap_or_else(PoisonError::into_inner);
+        let resolve = || secret.resolve(&self.paths, &self.environment);
+        Some(
+            resolved
+                .entry(text.to_owned())
+                .or_insert_with(resolve)
+                .clone(),
+        )
     }
 
     fn extraction(&self, key: &str) -> Result<Extraction<'_>, ConfigError> {

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
+use crate::external::ExternalSecret;
 use crate::facts::KeyFacts;
 use crate::redact::{is_secret, redacted};
 use crate::reference::is_sole_reference;
@@ -127,7 +128,8 @@ fn parsed(resolved: &ResolvedKey, text: &str, is_secret: bool) -> Result<Value, 
         true => KeyFacts::default(),
         false => resolved.shape.facts(),
     };
-    if is_sole_reference(text) {
+    let is_external = is_secret && ExternalSecret::parse(text).is_some();
+    if is_external || is_sole_reference(text) {
         return Ok(Value::from(text));
     }
     let value = if facts.is_text() {

@@ -120,6 +120,16 @@ pub enum ConfigError {
         /// Origin of the reference.
         origin: ValueOrigin,
     },
+    /// A `file:` or `exec:` reference that cannot be resolved.
+    #[error("{origin}: the secret of `{key}` cannot be read: {reason}")]
+    ExternalSecret {
+        /// Full path of the key.
+        key: String,
+        /// Origin of the reference.
+        origin: ValueOrigin,
+        /// The problem (never a secret).
+        reason: String,
+    },
     /// A key that was requested by name does not exist.
     #[error("there is no key `{key}`{}", crate::error::meant(nearest.as_deref()))]
     UnknownKey {
@@ -201,6 +211,10 @@ impl ConfigError {
             }
             Self::NestedReference { .. } => {
                 "Name one variable between the braces, and set it to the whole value.".to_owned()
+            }
+            Self::ExternalSecret { .. } => {
+                "Correct the file or the command that the value names; `literal:` before a text keeps it as it is."
+                    .to_owned()
             }
             Self::UnknownKey { .. } => "`nanobot config show` lists the keys, and docs/reference.md explains them.".to_owned(),
             Self::NotSettable { key, .. } => {

@@ -3,7 +3,6 @@
 //! References are resolved here, so a section that is never requested cannot fail. Text from the
 //! environment, the command line or a lone `${VARIABLE}` has no type of its own: if a section
 //! rejects it as text, it is parsed once as JSON. Text in the file always stays text.
-//! refuses it as text, it is tried once as JSON. Text of the file is text, always.
 
 use std::collections::BTreeSet;
 
@@ -92,6 +91,16 @@ impl<'a> Extraction<'a> {
     ) -> Result<Value, ConfigError> {
         if source.is_text() {
             self.texts.insert(path.clone());
+        }
+        if let Some(secret) = self.config.external_secret(source, path, &text) {
+            self.resolved.insert(path.clone());
+            return secret
+                .map(Value::from)
+                .map_err(|reason| ConfigError::ExternalSecret {
+                    key: path.to_string(),
+                    origin: self.config.origin_of(path),
+                    reason,
+                });
         }
         if !matches!(source, LayerSource::File | LayerSource::CommandLine) || !text.contains("${") {
             return Ok(Value::from(text));

@@ -60,6 +60,7 @@ mod edit;
 mod environment;
 mod error;
 mod explain;
+mod external;
 mod extract;
 mod facts;
 mod file;

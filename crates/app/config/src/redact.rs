@@ -3,13 +3,14 @@
 //! A value is redacted because of the name of its key, because it is a header or a variable of a
 //! child's environment, or because of its form (a password in a URL, an argument after `--token`).
 //! Numbers and flags are always shown: `maxTokens` is not a secret. A lone `${VARIABLE}` is shown,
-//! because the name of a variable reveals nothing; so are the URL that issues tokens
+//! because the name of a variable reveals nothing; so are a `file:` reference, the URL that issues tokens
 //! (`oauthTokenUrl`) and the path of a file that contains them. The names that users give to
 //! channels and providers are ignored: `channels.monkey` is no key.
 
 use nanobot_redact::{HIDDEN, KEY_PREFIXES};
 use serde_json::Value;
 
+use crate::external::is_file_reference;
 use crate::key::flat;
 use crate::reference::is_sole_reference;
 
@@ -123,7 +124,7 @@ pub(crate) fn is_secret_flag(text: &str) -> bool {
 }
 
 /// Returns `true` if a key's own name marks its value as a secret; being a header is not enough.
-fn is_named_secret(path: &[String]) -> bool {
+pub(crate) fn is_named_secret(path: &[String]) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     let path = below_chosen_names(&path);
     match path
@@ -180,7 +181,7 @@ fn decoded(text: &str) -> String {
 }
 
 fn hide(text: &str) -> String {
-    if text.is_empty() || is_sole_reference(text) {
+    if text.is_empty() || is_sole_reference(text) || is_file_reference(text) {
         text.to_owned()
     } else {
         HIDDEN.to_owned()

@@ -31,7 +31,7 @@ impl fmt::Debug for SecretValue {
 impl Config {
     /// Returns the secrets in the merged configuration, with references resolved: values under the
     /// names of secrets, issued keys, passwords in URLs, and arguments after `--token`. A reference
-    /// to an unset variable counts as empty; reading the section reports it.
+    /// that cannot be resolved counts as empty; reading the section reports it.
     #[must_use]
     pub fn secrets(&self) -> Vec<SecretValue> {
         let mut found = BTreeSet::new();
@@ -67,8 +67,10 @@ impl Config {
                     LayerSource::File | LayerSource::CommandLine
                 );
                 let variable = |name: &str| self.environment().variable(name).or(Some(""));
-                let resolved = match substitute(text, variable) {
-                    Ok(resolved) if is_resolved => resolved,
+                let external = self.external_secret(self.source_of(*tag), path, text);
+                let resolved = match (external, substitute(text, variable)) {
+                    (Some(secret), _) => secret.unwrap_or_default(),
+                    (None, Ok(resolved)) if is_resolved => resolved,
                     _ => text.clone(),
                 };
                 let mut values = secrets_in(path.parts(), &resolved, after_flag);

@@ -35,6 +35,7 @@ mod operator;
 mod terminal;
 
 pub use assembly::access::{HomeAccess, Revoked};
+pub use assembly::audit::{AuditReport, BrokenLine, audit_lines, verify_audit};
 pub use assembly::cron::JobScheduling;
 pub use assembly::extensions::EventObserver;
 pub use assembly::first_run::FirstRun;

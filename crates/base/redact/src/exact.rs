@@ -4,17 +4,17 @@
 //! a password made of words and hides harmless hashes; that is right for logs and bundles. Text for
 //! models and users must otherwise stay intact, so here only exact values are searched for:
 //! unencoded, inside JSON, in base64 at any alignment, in hexadecimal, percent-encoded, and
-//! reversed. One automaton finds all of them in one pass.
+//! reversed. One automaton finds all of them in one pass. Overlapping occurrences become one
+//! placeholder, so no part of either remains.
 //!
-//! Values shorter than [`SHORTEST`] characters are not searched for, because they would hide
-//! ordinary words.
+//! Values that ordinary text may contain are not searched for: see [`is_searched`].
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::AhoCorasick;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
@@ -23,6 +23,10 @@ use crate::HIDDEN;
 
 /// Minimum length of a value that is searched for, in characters.
 pub const SHORTEST: usize = 8;
+/// Maximum length of a value of letters alone that may be an ordinary word, in characters.
+const LONGEST_WORD: usize = 10;
+/// Minimum number of different characters of a value that is searched for.
+const VARIETY: usize = 4;
 
 /// The secrets of a running program. Clones share them.
 ///
@@ -34,7 +38,7 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Creates a set of secrets. Values shorter than [`SHORTEST`] characters are ignored.
+    /// Creates a set of secrets. Values that are not [searched for](is_searched) are ignored.
     #[must_use]
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
         Self {
@@ -73,6 +77,7 @@ impl Secrets {
         SecretStream {
             known: self.known(),
             held: String::new(),
+            covered: 0,
         }
     }
 
@@ -95,14 +100,31 @@ impl fmt::Debug for Secrets {
 
 fn long_enough(values: impl IntoIterator<Item = String>) -> impl Iterator<Item = String> {
     let trimmed = values.into_iter().map(|value| value.trim().to_owned());
-    trimmed.filter(|value| value.chars().count() >= SHORTEST)
+    trimmed.filter(|value| is_searched(value))
+}
+
+/// Returns `true` if a value is searched for. Others would hide ordinary text: values shorter than
+/// [`SHORTEST`] characters, of fewer than four different characters (a masked password), and of at
+/// most ten letters without anything else (a word).
+#[must_use]
+pub fn is_searched(value: &str) -> bool {
+    let value = value.trim();
+    let length = value.chars().count();
+    let variety = value.chars().collect::<BTreeSet<char>>().len();
+    let is_word = length <= LONGEST_WORD
+        && value.chars().all(char::is_alphabetic)
+        && value.chars().skip(1).all(|c| !c.is_uppercase());
+    length >= SHORTEST && variety >= VARIETY && !is_word
 }
 
 /// Redacts secrets in text that arrives in pieces. The end of the text so far is held back while it
-/// may be the beginning of a secret.
+/// may be the beginning of a secret, at most as many bytes as the longest encoded secret has. The
+/// output does not depend on the pieces.
 pub struct SecretStream {
     known: Arc<SecretSet>,
     held: String,
+    /// Length of the beginning of `held` that belongs to a redacted secret, in bytes.
+    covered: usize,
 }
 
 impl SecretStream {
@@ -110,11 +132,10 @@ impl SecretStream {
     #[must_use]
     pub fn push(&mut self, piece: &str) -> String {
         self.held.push_str(piece);
-        let (shown, rest) = self
-            .known
-            .redact_up_to(&self.held, self.known.undecided(&self.held));
-        let kept = self.held.get(rest..).unwrap_or_default().to_owned();
-        self.held = kept;
+        let end = self.known.undecided(&self.held);
+        let (shown, read) = self.known.redact_up_to(&self.held, end, self.covered);
+        self.covered = read.saturating_sub(end);
+        self.held.drain(..end);
         shown
     }
 
@@ -122,7 +143,8 @@ impl SecretStream {
     #[must_use]
     pub fn finish(&mut self) -> String {
         let rest = std::mem::take(&mut self.held);
-        self.known.redact(&rest).into_owned()
+        let covered = std::mem::take(&mut self.covered);
+        self.known.redact_up_to(&rest, rest.len(), covered).0
     }
 }
 
@@ -149,9 +171,7 @@ impl SecretSet {
             values.iter().flat_map(|value| spellings(value)).collect();
         let spellings: Vec<String> = spellings.into_iter().collect();
         let longest = spellings.iter().map(String::len).max().unwrap_or_default();
-        let search = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(&spellings);
+        let search = AhoCorasick::new(&spellings);
         // Building fails only beyond 2^31 states.
         let search = search.ok().filter(|_| !spellings.is_empty());
         Self {
@@ -165,7 +185,7 @@ impl SecretSet {
     fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match &self.search {
             Some(search) if search.is_match(text) => {
-                Cow::Owned(self.redact_up_to(text, text.len()).0)
+                Cow::Owned(self.redact_up_to(text, text.len(), 0).0)
             }
             _ => Cow::Borrowed(text),
         }
@@ -185,17 +205,19 @@ impl SecretSet {
     }
 
     /// Returns the redacted text before `end`, and the position up to which it was read: `end`, or
-    /// the end of a secret that begins before it.
-    fn redact_up_to(&self, text: &str, end: usize) -> (String, usize) {
+    /// the end of a secret that begins before it. The first `covered` bytes belong to a secret that
+    /// is redacted already.
+    fn redact_up_to(&self, text: &str, end: usize, covered: usize) -> (String, usize) {
         let mut shown = String::with_capacity(end);
-        let mut read = 0;
-        for found in self.search.iter().flat_map(|search| search.find_iter(text)) {
-            if found.start() >= end {
-                break;
+        let mut read = covered;
+        for (start, stop) in self.secrets_before(text, end, covered) {
+            if start < covered {
+                read = stop;
+                continue;
             }
-            shown.push_str(text.get(read..found.start()).unwrap_or_default());
+            shown.push_str(text.get(read..start).unwrap_or_default());
             shown.push_str(HIDDEN);
-            read = found.end();
+            read = stop;
         }
         if read < end {
             shown.push_str(text.get(read..end).unwrap_or_default());
@@ -204,9 +226,36 @@ impl SecretSet {
         (shown, read)
     }
 
+    /// Returns the places of secrets that begin before `end`, in order. Overlapping ones are one
+    /// place.
+    fn secrets_before(&self, text: &str, end: usize, covered: usize) -> Vec<(usize, usize)> {
+        let mut places: Vec<(usize, usize)> = Vec::new();
+        if covered > 0 {
+            places.push((0, covered));
+        }
+        let found = self.search.iter();
+        let found = found.filter_map(|search| search.try_find_overlapping_iter(text).ok());
+        let mut found: Vec<(usize, usize)> = found
+            .flatten()
+            .map(|found| (found.start(), found.end()))
+            .filter(|(start, _)| *start < end)
+            .collect();
+        found.sort_unstable();
+        for (start, stop) in found {
+            match places.last_mut() {
+                Some((_, last)) if start < *last => *last = stop.max(*last),
+                _ => places.push((start, stop)),
+            }
+        }
+        places
+    }
+
     /// Returns the position from which the text may be the beginning of an encoded secret, or its
     /// length if there is none.
     fn undecided(&self, text: &str) -> usize {
+        if self.spellings.is_empty() {
+            return text.len();
+        }
         let first = text.len().saturating_sub(self.longest);
         let positions = text
             .char_indices()
@@ -380,6 +429,38 @@ mod tests {
             json!({"***": ["***", 1], "a": null})
         );
         assert_eq!(format!("{secrets:?}"), "Secrets { values: 2, .. }");
+    }
+
+    #[test]
+    fn ordinary_values_are_not_searched_for() {
+        let table = [
+            ("password", false),
+            ("Changeme", false),
+            ("密码密码密码密码", false),
+            ("********", false),
+            ("1111 1111", false),
+            ("pass1234", true),
+            ("passWord", true),
+            ("open sesame", true),
+            ("marmaladejar", true),
+        ];
+        for (value, expected) in table {
+            assert_eq!(is_searched(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn overlapping_secrets_leave_no_part() {
+        let secrets = Secrets::new(["abcd-1234-efgh".to_owned(), "1234-efgh-5678".to_owned()]);
+        assert_eq!(secrets.redact("x abcd-1234-efgh-5678 y"), "x *** y");
+        let mut stream = secrets.stream();
+        let shown: Vec<String> = ["x abcd-1234-efgh", "-56", "78 y"]
+            .map(|piece| stream.push(piece))
+            .into();
+        assert_eq!(
+            (shown.concat(), stream.finish()),
+            ("x *** y".to_owned(), String::new())
+        );
     }
 
     #[test]

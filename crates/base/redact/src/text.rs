@@ -2,8 +2,9 @@
 //!
 //! Decision: when in doubt, redact. A value is redacted because of its name (`apiKey: …`,
 //! `Authorization: Bearer …`), because of a prefix of issued keys, or because it looks
-//! machine-generated: long, with mixed letters and digits. Harmless hashes are redacted, too.
-//! Redaction is idempotent.
+//! machine-generated: long, with mixed letters and digits. Digests of usual lengths, public keys,
+//! certificates and inline media are kept unless a name marks them: they are frequent in logs, and a
+//! report without them is useless. Redaction is idempotent.
 
 use crate::HIDDEN;
 
@@ -62,16 +63,56 @@ const BEARER_LENGTH: usize = 20;
 /// Maximum number of passes over a text. Text with secrets usually takes two.
 const MAX_PASSES: usize = 8;
 
+/// Lengths of digests in hexadecimal: SHA-1, SHA-256, SHA-384, SHA-512. MD5 is missing, because its
+/// length is also that of the keys of many services.
+const DIGEST_LENGTHS: [usize; 4] = [40, 64, 96, 128];
+
+/// Beginnings of digests and public keys in base64.
+const PUBLIC_PREFIXES: [&str; 7] = [
+    "sha1-",
+    "sha256-",
+    "sha384-",
+    "sha512-",
+    "AAAAB3NzaC1",
+    "AAAAC3NzaC1",
+    "AAAAE2VjZHNhL",
+];
+
+/// Kinds of PEM blocks that contain no secret.
+const PUBLIC_BLOCKS: [&str; 3] = ["CERTIFICATE", "PUBLIC KEY", "CERTIFICATE REQUEST"];
+
+/// Kinds of media whose inline data is kept.
+const MEDIA: [&str; 4] = ["image/", "audio/", "video/", "font/"];
+
 /// URL parts that make the whole URL a secret, because anyone who knows it can post there.
 const WEBHOOKS: [&str; 2] = ["hooks.slack.com/", "/api/webhooks/"];
 
 /// Replaces every secret in `text` by [`HIDDEN`]. Idempotent.
 #[must_use]
 pub fn without_secrets(text: &str) -> String {
+    repeated(text, Names::Decide)
+}
+
+/// Replaces secrets of a known form by [`HIDDEN`]: issued keys, passwords in URLs, private keys,
+/// tokens after `Bearer`, machine-generated words. Names decide nothing, so that the fields of a log
+/// line stay as they are. Idempotent.
+#[must_use]
+pub fn without_issued_keys(text: &str) -> String {
+    repeated(text, Names::Ignore)
+}
+
+/// Use of the names before values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names {
+    Decide,
+    Ignore,
+}
+
+fn repeated(text: &str, names: Names) -> String {
     let mut before = text.to_owned();
     // Redacting a key may expose the password of a URL to the next pass.
     for _ in 0..MAX_PASSES {
-        let after = hide_in(&without_passwords(&without_private_keys(&before)));
+        let after = hide_in(&without_passwords(&without_private_keys(&before)), names);
         if after == before {
             break;
         }
@@ -153,12 +194,14 @@ fn without_passwords(text: &str) -> String {
 }
 
 /// Redacts secrets word by word. Words are separated by spaces, quotes and other punctuation.
-fn hide_in(text: &str) -> String {
+fn hide_in(text: &str, names: Names) -> String {
     let mut output = String::with_capacity(text.len());
     let mut reader = TextRedactor {
         rest: text,
+        names,
         named: Expectation::No,
         is_escaped: false,
+        media: Media::No,
     };
     while let Some(piece) = reader.next_piece() {
         output.push_str(&piece);
@@ -178,21 +221,55 @@ enum Expectation {
     Scheme,
 }
 
+/// Progress within the head of a data URI, `image/png;base64,`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Media {
+    No,
+    /// After the media type.
+    Type,
+    /// After `base64`.
+    Encoding,
+    /// After the comma: the next word is the data.
+    Data,
+}
+
 struct TextRedactor<'a> {
     rest: &'a str,
+    names: Names,
     named: Expectation,
     /// `true` if the last character was a backslash.
     is_escaped: bool,
+    media: Media,
 }
 
 impl<'a> TextRedactor<'a> {
     fn next_piece(&mut self) -> Option<String> {
         let first = self.rest.chars().next()?;
         let is_escaped = std::mem::replace(&mut self.is_escaped, first == '\\');
+        if self.named != Expectation::Value
+            && let Some(block) = public_block(self.rest)
+        {
+            self.rest = self.rest.get(block.len()..).unwrap_or_default();
+            return Some(block.to_owned());
+        }
         if is_word(first) {
             let word = self.take_while(is_word);
+            let is_data = self.media == Media::Data;
+            self.media = match self.media {
+                Media::Type if word == "base64" => Media::Encoding,
+                _ if MEDIA.iter().any(|kind| word.starts_with(kind)) => Media::Type,
+                _ => Media::No,
+            };
+            if is_data && self.named == Expectation::No {
+                return Some(word.to_owned());
+            }
             return Some(self.word(word));
         }
+        self.media = match (self.media, first) {
+            (Media::Type, ';') => Media::Type,
+            (Media::Encoding, ',') => Media::Data,
+            _ => Media::No,
+        };
         if self.named == Expectation::Value && matches!(first, '"' | '\'') {
             return Some(self.quoted(first, is_escaped));
         }
@@ -240,7 +317,8 @@ impl<'a> TextRedactor<'a> {
             Expectation::Scheme | Expectation::Name | Expectation::No => {
                 if is_scheme {
                     self.named = Expectation::Scheme;
-                } else if is_secret_name(word) && !looks_secret(word) {
+                } else if self.names == Names::Decide && is_secret_name(word) && !looks_secret(word)
+                {
                     self.named = Expectation::Name;
                 }
                 hidden_word(word)
@@ -284,6 +362,9 @@ fn is_word(c: char) -> bool {
 
 /// Redacts the secrets in a word.
 fn hidden_word(word: &str) -> String {
+    if PUBLIC_PREFIXES.iter().any(|start| word.starts_with(start)) {
+        return word.to_owned();
+    }
     if looks_secret(word) {
         return HIDDEN.to_owned();
     }
@@ -292,6 +373,24 @@ fn hidden_word(word: &str) -> String {
         .map(|piece| if looks_secret(piece) { HIDDEN } else { piece })
         .collect();
     pieces.join("/")
+}
+
+/// Returns the PEM block without a secret at the beginning of a text. Its lines have to be base64.
+fn public_block(text: &str) -> Option<&str> {
+    let (kind, body) = text.strip_prefix("-----BEGIN ")?.split_once("-----")?;
+    let (body, end) = body.split_once("-----END ")?;
+    let after = end.strip_prefix(kind)?.strip_prefix("-----")?;
+    let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
+    let is_plain = body.chars().all(|c| is_base64(c) || c.is_whitespace());
+    (PUBLIC_BLOCKS.contains(&kind) && is_plain)
+        .then(|| text.strip_suffix(after))
+        .flatten()
+}
+
+/// Returns `true` for a digest in lower-case hexadecimal.
+fn is_digest(word: &str) -> bool {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    DIGEST_LENGTHS.contains(&word.len()) && word.bytes().all(is_digit)
 }
 
 /// Returns `true` for a UUID, the form of request and turn ids.
@@ -309,7 +408,7 @@ fn looks_secret(word: &str) -> bool {
         return true;
     }
     let has = |wanted: fn(&char) -> bool| word.chars().any(|c| wanted(&c));
-    if !has(char::is_ascii_digit) || !word.is_ascii() || is_uuid(word) {
+    if !has(char::is_ascii_digit) || !word.is_ascii() || is_uuid(word) || is_digest(word) {
         return false;
     }
     let (lower, upper) = (has(char::is_ascii_lowercase), has(char::is_ascii_uppercase));

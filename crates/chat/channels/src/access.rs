@@ -9,7 +9,7 @@ mod rules;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use chrono::Utc;
@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::pairing::{PairingError, PairingReply};
-use crate::{ChannelSettings, PairingStore};
+use crate::{ChannelSettings, ChannelWatch, PairingStore};
 
 pub use notice::{AccessNotice, Weight};
 pub use rules::{AccessRules, AccessVerdict, DirectPolicy, DirectRules, GroupPolicy, GroupRule};
@@ -41,6 +41,7 @@ pub(crate) struct ChannelAccess {
     strangers: Mutex<BTreeSet<SenderId>>,
     sent_codes: Mutex<BTreeMap<SenderId, (String, Instant)>>,
     has_logged_problem: AtomicBool,
+    watch: Arc<dyn ChannelWatch>,
 }
 
 impl ChannelAccess {
@@ -48,6 +49,7 @@ impl ChannelAccess {
         channel: ChannelName,
         settings: watch::Receiver<ChannelSettings>,
         pairing: Option<PairingStore>,
+        watch: Arc<dyn ChannelWatch>,
     ) -> Self {
         let (strangers, sent_codes) = (Mutex::default(), Mutex::default());
         Self {
@@ -57,6 +59,7 @@ impl ChannelAccess {
             strangers,
             sent_codes,
             has_logged_problem: AtomicBool::new(false),
+            watch,
         }
     }
 
@@ -149,15 +152,20 @@ impl ChannelAccess {
         true
     }
 
-    /// Logs a rejected sender once, with the id that an allowlist would need.
-    fn log_denial(&self, sender: &SenderId, chat: &ChatId) {
+    /// Records a rejected sender once, with the id that an allowlist would need.
+    async fn record_denial(&self, sender: &SenderId, chat: &ChatId) {
+        if self.is_new_stranger(sender) {
+            tracing::info!(channel = %self.channel, %sender, %chat, "denied access");
+            self.watch.rejected(&self.channel, chat, sender).await;
+        }
+    }
+
+    fn is_new_stranger(&self, sender: &SenderId) -> bool {
         let mut strangers = self
             .strangers
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if strangers.len() < MAX_LOGGED_STRANGERS && strangers.insert(sender.clone()) {
-            tracing::info!(channel = %self.channel, %sender, %chat, "denied access");
-        }
+        strangers.len() < MAX_LOGGED_STRANGERS && strangers.insert(sender.clone())
     }
 }
 
@@ -190,7 +198,7 @@ impl Access for ChannelAccess {
         if decision != AccessDecision::Allowed
             && (arrival.kind == ChatKind::Direct || arrival.addressed)
         {
-            self.log_denial(sender, chat);
+            self.record_denial(sender, chat).await;
         }
         decision
     }

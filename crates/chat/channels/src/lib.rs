@@ -26,6 +26,7 @@ mod settings;
 mod sticker;
 mod supervisor;
 mod waiting;
+mod watch;
 mod working;
 
 pub use access::{
@@ -45,3 +46,4 @@ pub use pairing::{
 pub use registry::ChannelRegistry;
 pub use settings::{AllowFrom, ChannelSettings, DeliverySettings, UncertainPolicy};
 pub use sticker::Stickers;
+pub use watch::{ChannelWatch, NoWatch};

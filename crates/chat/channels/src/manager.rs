@@ -22,7 +22,7 @@ use crate::replaceable::Replaceable;
 use crate::supervisor::Supervisor;
 use crate::waiting::WaitingChats;
 use crate::working::WorkKeeper;
-use crate::{ChannelsError, FileMediaStore, FileNotes, Stickers};
+use crate::{ChannelWatch, ChannelsError, FileMediaStore, FileNotes, NoWatch, Stickers};
 
 /// Time tasks have to end after they were cancelled.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
@@ -71,6 +71,8 @@ pub struct ChannelManagerParts {
     /// Permit for [`ChannelContext::suspects`](nanobot_channel::ChannelContext::suspects). If turns
     /// run in the same process, it is the one of their `StepLog`.
     pub suspects: Arc<Semaphore>,
+    /// Observer of sent messages and rejected people.
+    pub watch: Arc<dyn ChannelWatch>,
     /// Handle through which health is reported.
     pub health: Health,
     /// Fires when everything has to stop at once.
@@ -99,6 +101,7 @@ impl ChannelManagerParts {
             transcriber: None,
             commands: Arc::default(),
             suspects: Arc::new(Semaphore::new(1)),
+            watch: Arc::new(NoWatch),
             health: Health::default(),
             cancel: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -132,6 +135,7 @@ struct ManagerShared {
     transcriber: Option<Arc<dyn Transcriber>>,
     commands: Arc<[CommandInfo]>,
     suspects: Arc<Semaphore>,
+    watch: Arc<dyn ChannelWatch>,
     tasks: TaskTracker,
 }
 
@@ -169,6 +173,7 @@ impl ChannelManager {
                 transcriber: parts.transcriber.clone(),
                 commands: Arc::clone(&parts.commands),
                 suspects: Arc::clone(&parts.suspects),
+                watch: Arc::clone(&parts.watch),
                 tasks: parts.tasks.clone(),
             },
             health: parts.health.clone(),
@@ -208,7 +213,12 @@ impl ChannelManager {
             Arc::clone(&managed.channel),
             managed.remake.clone(),
         ));
-        let access = ChannelAccess::new(name.clone(), settings.clone(), managed.pairing.clone());
+        let access = ChannelAccess::new(
+            name.clone(),
+            settings.clone(),
+            managed.pairing.clone(),
+            Arc::clone(&shared.watch),
+        );
         access.log_notices();
         let access: Arc<dyn Access> = Arc::new(access);
         let working = WorkKeeper::new(
@@ -228,6 +238,7 @@ impl ChannelManager {
             cancel: cancel.clone(),
             waiting: WaitingChats::default(),
             stickers: shared.stickers.clone(),
+            watch: Arc::clone(&shared.watch),
         };
         let worker = self.workers.spawn(shared.tasks.track_future(worker.run()));
         let intake = LedgerIntake {

@@ -27,7 +27,7 @@ use crate::delivery_notice::{self, DeliveryProblem};
 use crate::settings::CLOCK_LIMIT;
 use crate::waiting::WaitingChats;
 use crate::working::WorkKeeper;
-use crate::{ChannelSettings, Stickers, UncertainPolicy, backoff};
+use crate::{ChannelSettings, ChannelWatch, Stickers, UncertainPolicy, backoff};
 
 /// Initial backoff before a part is retried.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
@@ -60,6 +60,7 @@ pub(crate) struct OutboundWorker {
     pub(crate) cancel: CancellationToken,
     pub(crate) waiting: WaitingChats,
     pub(crate) stickers: Stickers,
+    pub(crate) watch: Arc<dyn ChannelWatch>,
 }
 
 /// Outcome of sending one part.
@@ -359,6 +360,13 @@ impl OutboundWorker {
             self.working.end(message);
         }
         self.waiting.settled(message);
+        let problem = match &outcome {
+            SettleOutcome::Fail(why)
+            | SettleOutcome::Uncertain(why)
+            | SettleOutcome::Discard(why) => Some(why.as_str()),
+            _ => None,
+        };
+        self.watch.sent(message, problem).await;
         delivery.settle(outcome).await
     }
 

@@ -1,13 +1,13 @@
 //! API keys: validated once, then never shown.
 
-use secrecy::{ExposeSecret as _, SecretString};
+use nanobot_redact::Secret;
 
 /// Number of leading characters by which the keys of gateways are recognised.
 const MARKED: usize = 8;
 
 /// An API key that is valid in an HTTP header. Its `Debug` output does not contain the key.
 #[derive(Clone, Debug)]
-pub struct ApiKey(SecretString);
+pub struct ApiKey(Secret);
 
 /// Reason why a text is not a valid key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -43,7 +43,7 @@ impl ApiKey {
     }
 
     pub(crate) fn expose(&self) -> &str {
-        self.0.expose_secret()
+        self.0.expose()
     }
 }
 

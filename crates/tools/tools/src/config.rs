@@ -4,9 +4,10 @@
 //! otherwise: tools are confined to the workspace by default, and pages are fetched directly unless
 //! Jina's reader is enabled.
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use nanobot_guard::{PathRules, SystemResolver, UrlGuard};
+use nanobot_redact::{Secret, serialize_exposed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -272,7 +273,9 @@ pub struct SearchConfig {
     /// `TAVILY_API_KEY`, `JINA_API_KEY`, `KAGI_API_KEY`, `EXA_API_KEY`, `OLOSTEP_API_KEY`,
     /// `BOCHA_API_KEY`, `VOLCENGINE_SEARCH_API_KEY` or `WEB_SEARCH_API_KEY`, `KEENABLE_API_KEY`,
     /// `SERPER_API_KEY`.
-    pub api_key: ApiKey,
+    #[serde(serialize_with = "serialize_exposed")]
+    #[schemars(with = "String")]
+    pub api_key: Secret,
     /// Base URL of SearXNG; if empty, `SEARXNG_BASE_URL` is read.
     pub base_url: String,
     /// Default number of results.
@@ -291,7 +294,7 @@ impl Default for SearchConfig {
     fn default() -> Self {
         Self {
             provider: "brave".to_owned(),
-            api_key: ApiKey::default(),
+            api_key: Secret::default(),
             base_url: String::new(),
             max_results: 5,
             timeout: 30,
@@ -344,34 +347,5 @@ impl Default for SearchEndpoints {
             keenable: "https://api.keenable.ai/v1/search".to_owned(),
             serper: "https://google.serper.dev/search".to_owned(),
         }
-    }
-}
-
-/// An API key that is redacted in `Debug` output.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct ApiKey(String);
-
-impl ApiKey {
-    /// Returns the key as it is sent, without surrounding white space; empty if there is none.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        self.0.trim()
-    }
-}
-
-impl From<&str> for ApiKey {
-    fn from(key: &str) -> Self {
-        Self(key.to_owned())
-    }
-}
-
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() {
-            "ApiKey(none)"
-        } else {
-            "ApiKey(…)"
-        })
     }
 }

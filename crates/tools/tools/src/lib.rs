@@ -24,7 +24,7 @@ pub use nanobot_sandbox::{Mechanism, SandboxError};
 pub use crate::{
     builtin::{BuiltInTools, builtin},
     config::{
-        ApiKey, ExecConfig, ExecLimits, FetchConfig, FileConfig, SandboxProfile, SearchConfig,
+        ExecConfig, ExecLimits, FetchConfig, FileConfig, SandboxProfile, SearchConfig,
         SearchEndpoints, ToolsConfig, WebConfig,
     },
     error::ToolsError,

@@ -2,6 +2,7 @@
 //! configuration, does one thing and reports the result.
 
 mod agent;
+mod audit;
 mod channels;
 mod completions;
 mod config;
@@ -22,6 +23,7 @@ mod transcript;
 mod update;
 
 pub(crate) use agent::{AgentArguments, agent};
+pub(crate) use audit::{AuditArguments, audit};
 pub(crate) use channels::{ChannelsCommand, channels};
 pub(crate) use completions::{CompletionsArguments, completions};
 pub(crate) use config::{ConfigCommand, config};

@@ -64,13 +64,11 @@ pub(crate) fn pairing(
             }
         }
         PairingCommand::Approve { code } => {
-            let person = store
-                .approve(&code, None, now)
-                .map_err(RuntimeError::from)?;
+            let person = access.approve(&code, None, None)?;
             approval_message(&access, &person)?
         }
         PairingCommand::Deny { code } => {
-            let person = store.deny(&code, None, now).map_err(RuntimeError::from)?;
+            let person = access.deny(&code, None, None)?;
             format!("{} is not let in.\n", display_name(&person))
         }
         PairingCommand::Revoke { channel, id } => {
@@ -99,7 +97,7 @@ fn approval_message(access: &HomeAccess, person: &Person) -> Result<String, Comm
 
 fn revoke(access: &HomeAccess, person: &Person) -> Result<String, CommandFailure> {
     let name = display_name(person);
-    match access.revoke(person)? {
+    match access.revoke(person, None)? {
         Revoked::Done => Ok(format!("{name} is not let in any more.\n")),
         Revoked::StillLetIn => {
             let channel = sanitize(person.channel.as_str());

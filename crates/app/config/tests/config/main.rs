@@ -5,6 +5,7 @@
 )]
 
 mod corpus;
+mod external;
 mod home;
 mod keys;
 mod layers;

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use chrono::Utc;
 use nanobot_channel::{Arrival, ChannelName, ChatId, SenderId};
 use nanobot_channels::{AccessRules, AccessVerdict, PairingStore, Person};
 
+use crate::assembly::audit::{AccessChange, record_access};
 use crate::assembly::channels::configured_channels;
 use crate::{Runtime, RuntimeError};
 
@@ -78,13 +80,47 @@ impl HomeAccess {
             .map(|rules| verdict(rules) == AccessVerdict::Allowed))
     }
 
-    /// Revokes an approval.
+    /// Approves the person with a code, and records it in the audit log. `by` is the person who
+    /// decides; `None` is the owner of the home.
+    ///
+    /// # Errors
+    /// Returns [`RuntimeError::Pairing`] if the code is not valid or the file cannot be used.
+    pub fn approve(
+        &self,
+        code: &str,
+        channel: Option<&ChannelName>,
+        by: Option<&Person>,
+    ) -> Result<Person, RuntimeError> {
+        let person = self.store.approve(code, channel, Utc::now())?;
+        record_access(self.runtime.config(), AccessChange::Approved, &person, by);
+        Ok(person)
+    }
+
+    /// Withdraws a code without an approval, and records it in the audit log.
+    ///
+    /// # Errors
+    /// Returns [`RuntimeError::Pairing`] if the code is not valid or the file cannot be used.
+    pub fn deny(
+        &self,
+        code: &str,
+        channel: Option<&ChannelName>,
+        by: Option<&Person>,
+    ) -> Result<Person, RuntimeError> {
+        let person = self.store.deny(code, channel, Utc::now())?;
+        record_access(self.runtime.config(), AccessChange::Denied, &person, by);
+        Ok(person)
+    }
+
+    /// Revokes an approval, and records it in the audit log.
     ///
     /// # Errors
     /// Returns [`RuntimeError::Pairing`] if the file of pairings cannot be used,
     /// [`RuntimeError::Config`] if the configuration cannot be used.
-    pub fn revoke(&self, person: &Person) -> Result<Revoked, RuntimeError> {
+    pub fn revoke(&self, person: &Person, by: Option<&Person>) -> Result<Revoked, RuntimeError> {
         let mut people = self.store.revoke(person)?;
+        for person in &people {
+            record_access(self.runtime.config(), AccessChange::Revoked, person, by);
+        }
         let was_approved = !people.is_empty();
         people.push(person.clone());
         for person in &people {
@@ -122,7 +158,6 @@ impl HomeAccess {
 #[cfg(test)]
 #[cfg(feature = "telegram")]
 mod tests {
-    use chrono::Utc;
     use nanobot_channels::PairingReply;
     use nanobot_config::Environment;
     use serde_json::{Value, json};
@@ -223,7 +258,7 @@ mod tests {
         assert_eq!(access.is_admitted(&ann, false).unwrap(), Some(true));
         home(folder.path(), &json!({"allowFrom": ["8"]}));
         assert_eq!(access.is_admitted(&ann, false).unwrap(), Some(false));
-        assert_eq!(access.revoke(&ann).unwrap(), Revoked::WasNotApproved);
+        assert_eq!(access.revoke(&ann, None).unwrap(), Revoked::WasNotApproved);
         let other = Person {
             channel: "other".into(),
             ..ann

@@ -49,6 +49,8 @@ pub(crate) struct Assistant {
     pub(crate) sandbox: CommandSandbox,
     /// The MCP servers. Their owner closes them at the end.
     pub(crate) mcp: Mcp,
+    /// The audit log of the tools, for other events.
+    pub(crate) audit: Arc<AuditLog>,
 }
 
 impl Assistant {
@@ -69,6 +71,7 @@ impl Assistant {
         let created = prepare(&workspace)?;
         let defaults: AgentDefaults = config.section("agents.defaults")?;
         let tools = Tools::of(runtime, &workspace, &secrets, host)?;
+        let audit = tools.audit.clone();
         let contexts = Contexts::of(runtime, &workspace, &defaults)?;
         let consolidation = budget::consolidation(config, &defaults, &model)?;
         let token_budget = consolidation.budget();
@@ -124,6 +127,7 @@ impl Assistant {
             created,
             sandbox: tools.sandbox,
             mcp: tools.mcp,
+            audit,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 pub(crate) mod access;
 pub(crate) mod assistant;
-mod audit;
+pub(crate) mod audit;
 mod budget;
 pub(crate) mod channels;
 pub(crate) mod cron;

@@ -74,6 +74,11 @@ impl RotatingFile {
         self.current()?.write_all(line)
     }
 
+    /// Appends a line, including its newline, in one write. Does not rotate.
+    pub(super) fn append_here(&mut self, line: &[u8]) -> io::Result<()> {
+        self.current()?.write_all(line)
+    }
+
     /// Returns the open file; opens it again if another process rotated it.
     fn current(&mut self) -> io::Result<&mut File> {
         let current = match self.file.take() {
@@ -83,7 +88,8 @@ impl RotatingFile {
         Ok(self.file.insert(current))
     }
 
-    fn rotate(&mut self) -> io::Result<()> {
+    /// Moves the file to `<name>.1`, the older ones to the next numbers, and drops the oldest.
+    pub(super) fn rotate(&mut self) -> io::Result<()> {
         self.file = None;
         let name = |number: u32| {
             let mut name = self.path.clone().into_os_string();

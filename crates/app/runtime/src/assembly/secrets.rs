@@ -4,7 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use nanobot_config::Config;
-use nanobot_redact::{SHORTEST, Secrets, is_secret_name};
+use nanobot_redact::{SHORTEST, Secrets, is_searched, is_secret_name, without_issued_keys};
+use nanobot_tools::ToolsConfig;
 use serde_json::Value;
 
 /// Maximum size of a channel's note that is searched for tokens, in bytes; larger ones hold none.
@@ -34,14 +35,27 @@ pub(crate) fn values(config: &Config) -> Vec<String> {
         .chain(SEARCH_KEYS)
         .filter_map(|name| config.environment().variable(name));
     values.extend(variables.map(str::to_owned));
+    let passed = secret_variables(config).into_iter();
+    values
+        .extend(passed.filter_map(|name| config.environment().variable(&name).map(str::to_owned)));
     collect_noted(&config.paths().channel_notes, &mut values);
     values
 }
 
-/// Returns the keys of secrets that are too short to be redacted.
+/// Returns the variables with secret names that commands of `exec` receive.
+pub(crate) fn secret_variables(config: &Config) -> Vec<String> {
+    let tools: Result<ToolsConfig, _> = config.section("tools");
+    let mut names = tools
+        .map(|tools| tools.exec.allowed_env_keys)
+        .unwrap_or_default();
+    names.retain(|name| is_secret_name(name));
+    names
+}
+
+/// Returns the keys of secrets that are too short or too ordinary to be redacted.
 pub(crate) fn too_short(config: &Config) -> Vec<String> {
     let secrets = config.secrets();
-    let is_short = |value: &str| value.trim().chars().count() < SHORTEST;
+    let is_short = |value: &str| !is_searched(value);
     // A key may have a long value and a short part of it, such as an address with a short name.
     let mut keys: Vec<String> = secrets
         .iter()
@@ -61,7 +75,7 @@ pub(crate) fn too_short(config: &Config) -> Vec<String> {
 /// Returns the warning about such a key.
 pub(crate) fn short_warning(key: &str) -> String {
     format!(
-        "{key} has fewer than {SHORTEST} characters: replies, results and logs are not searched for it"
+        "{key} has fewer than {SHORTEST} characters, or is an ordinary word: replies, results and logs are not searched for it"
     )
 }
 
@@ -95,7 +109,7 @@ pub(crate) fn tokens_in(note: &str) -> Vec<String> {
         .collect()
 }
 
-/// Redacts secrets in a log. Each write has to be whole lines, as those of `tracing` are.
+/// Redacts secrets in a log: exact values, and unknown ones of a known form. Each write has to be whole lines, as those of `tracing` are.
 #[derive(Debug)]
 pub struct RedactedWriter<W> {
     inner: W,
@@ -114,7 +128,7 @@ impl<W: Write> Write for RedactedWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         self.inner
-            .write_all(self.secrets.redact(&text).as_bytes())?;
+            .write_all(without_issued_keys(&self.secrets.redact(&text)).as_bytes())?;
         Ok(bytes.len())
     }
 
@@ -173,13 +187,16 @@ mod tests {
     #[test]
     fn log_redacts_plain_and_json_escaped_secrets() {
         let mut written = Vec::new();
+        let issued = format!("{}{}", "sk-", "Fake0Test1Fake2Test3Fake4");
         let mut log =
             RedactedWriter::new(&mut written, Secrets::new(["a\"quoted\"secret".to_owned()]));
         log.write_all("one a\"quoted\"secret, {\"two\":\"a\\\"quoted\\\"secret\"}\n".as_bytes())
             .unwrap();
+        log.write_all(format!("session_key=cli:direct error=\"401: {issued}\"\n").as_bytes())
+            .unwrap();
         assert_eq!(
             String::from_utf8(written).unwrap(),
-            "one ***, {\"two\":\"***\"}\n"
+            "one ***, {\"two\":\"***\"}\nsession_key=cli:direct error=\"401: ***\"\n"
         );
     }
 }

@@ -291,6 +291,7 @@ impl Gateway {
             transcriber: self.transcriber,
             commands: commands.infos().collect(),
             suspects: evidence.suspects(),
+            watch: self.assistant.audit.clone(),
             health: health.channels.clone(),
             cancel: end.clone(),
             tasks: tasks.clone(),

@@ -70,7 +70,11 @@ fn answer(access: &HomeAccess, message: &InboundMessage, arguments: &str) -> Com
             Err(error) => return log_failure(&error),
         }
     }
-    match execute(access, only, arguments) {
+    let by = only.map(|channel| Person {
+        channel: channel.clone(),
+        sender: message.sender_id.clone(),
+    });
+    match execute(access, only, by.as_ref(), arguments) {
         Ok(answer) => answer,
         Err(RuntimeError::Pairing(PairingError::UnknownCode)) => CommandReply::refusal(
             "Unknown code: it was mistyped, is older than ten minutes, or was used already. \
@@ -90,14 +94,14 @@ fn log_failure(error: &RuntimeError) -> CommandReply {
 fn execute(
     access: &HomeAccess,
     only: Option<&ChannelName>,
+    by: Option<&Person>,
     arguments: &str,
 ) -> Result<CommandReply, RuntimeError> {
-    let (store, now) = (access.pairing(), Utc::now());
     let words: Vec<&str> = arguments.split_whitespace().collect();
     Ok(match (words.as_slice(), only) {
-        ([] | ["list"], _) => format_list(&store.list(now)?, only).into(),
+        ([] | ["list"], _) => format_list(&access.pairing().list(Utc::now())?, only).into(),
         (["approve", code @ ..], _) if !code.is_empty() => {
-            let person = store.approve(&code.concat(), only, now)?;
+            let person = access.approve(&code.concat(), only, by)?;
             tracing::info!(channel = %person.channel, sender = %person.sender, "approved a person in a chat");
             let (channel, sender) = (&person.channel, literal(person.sender.as_str()));
             match access.is_admitted(&person, true) {
@@ -109,13 +113,13 @@ fn execute(
             }
         }
         (["deny", code @ ..], _) if !code.is_empty() => {
-            let Person { channel, sender } = store.deny(&code.concat(), only, now)?;
+            let Person { channel, sender } = access.deny(&code.concat(), only, by)?;
             format!("{} on {channel} is not let in.", literal(sender.as_str())).into()
         }
-        (["revoke", id], Some(channel)) => revoke(access, channel, id)?,
-        (["revoke", channel, id], None) => revoke(access, &ChannelName::from(*channel), id)?,
+        (["revoke", id], Some(channel)) => revoke(access, channel, id, by)?,
+        (["revoke", channel, id], None) => revoke(access, &ChannelName::from(*channel), id, by)?,
         (["revoke", channel, id], Some(only)) if *channel == only.as_str() => {
-            revoke(access, only, id)?
+            revoke(access, only, id, by)?
         }
         (["revoke", ..], None) => {
             CommandReply::refusal("/pairing revoke CHANNEL ID takes an approval back.")
@@ -128,11 +132,13 @@ fn revoke(
     access: &HomeAccess,
     channel: &ChannelName,
     id: &str,
+    by: Option<&Person>,
 ) -> Result<CommandReply, RuntimeError> {
-    let revoked = access.revoke(&Person {
+    let person = Person {
         channel: channel.clone(),
         sender: id.into(),
-    })?;
+    };
+    let revoked = access.revoke(&person, by)?;
     tracing::info!(%channel, sender = id, ?revoked, "a chat asked to revoke an approval");
     let id = literal(id);
     Ok(match revoked {

@@ -297,7 +297,7 @@ async fn failed_search_explains_without_the_key() {
         answer.starts_with("Error: the SearXNG address is not an http or https URL: ftp://x"),
         "{answer}"
     );
-    assert_eq!(format!("{:?}", config.web.search.api_key), "ApiKey(none)");
+    assert_eq!(format!("{:?}", config.web.search.api_key), "<none>");
 }
 
 /// The configured address may be private. A redirect may stay at its origin; elsewhere it follows the

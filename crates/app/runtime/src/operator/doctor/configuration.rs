@@ -75,6 +75,13 @@ pub(super) fn examine(list: &mut FindingList, config: &Config) {
         let remedy = "Use a longer secret, if the service accepts one.";
         list.warn("config.short-secrets", secrets::short_warning(&key), remedy);
     }
+    for name in secrets::secret_variables(config) {
+        list.warn(
+            "config.exec-secrets",
+            format!("tools.exec.allowedEnvKeys gives every command of the model {name}"),
+            "Remove the variable from the list, unless commands need it.",
+        );
+    }
     if data_dir(config).is_dir() {
         check_private(list, "home.private", data_dir(config), 0o700);
     }

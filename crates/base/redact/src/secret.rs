@@ -1,36 +1,40 @@
-//! A secret text.
+//! The type of secrets in configurations.
+//!
+//! Decision: there is no `Display` and no `Serialize`, so that a secret is never written by accident.
+//! A section that has to be written back says so at its field, by [`serialize_exposed`]. The memory of
+//! a secret is cleared when it is dropped.
 
 use std::fmt;
 
-use serde::Deserialize;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Deserializer, Serializer};
 
 /// Replacement of a secret in texts.
 const HIDDEN: &str = "<secret>";
 
 /// A secret text: a token, a password, or an address that may hold one. Never shown, never
-/// serialised.
-#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
-pub struct Secret(String);
+/// serialised by itself.
+#[derive(Clone, Default)]
+pub struct Secret(SecretString);
 
 impl Secret {
     /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self(SecretString::from(text.into()))
     }
 
     /// Returns the text without surrounding blanks, which are often copied with a token. Only for
     /// use in requests.
     #[must_use]
     pub fn expose(&self) -> &str {
-        self.0.trim()
+        self.expose_exact().trim()
     }
 
     /// Returns the text with surrounding blanks, which may be part of a password. Only for use in
     /// requests.
     #[must_use]
     pub fn expose_exact(&self) -> &str {
-        &self.0
+        self.0.expose_secret()
     }
 
     /// `true` if `shown` is this secret. Compares in constant time. An empty secret equals nothing.
@@ -66,6 +70,35 @@ fn hide(text: &str, secret: &str) -> String {
         text.replace(secret, HIDDEN)
     }
 }
+
+/// Serialises the text itself: for `serialize_with` in sections whose defaults or values are written
+/// to a configuration.
+///
+/// # Errors
+/// Returns the error of the serializer.
+pub fn serialize_exposed<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(secret.expose_exact())
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::new)
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.expose_exact() == other.expose_exact()
+    }
+}
+
+impl Eq for Secret {}
 
 impl fmt::Debug for Secret {
     /// Shows only if there is one.

@@ -1,0 +1,57 @@
+//! The corpus of secrets and of texts that only resemble them.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on has failed"
+)]
+
+use nanobot_redact::{Secrets, without_secrets};
+use nanobot_testkit::corpus::{CorpusRow, rows};
+
+/// Number of characters of a secret that must not remain in a row.
+const LEAK: usize = 12;
+
+/// Returns the secret of a row and the text that contains it.
+fn texts(row: &CorpusRow) -> (String, String) {
+    let parts = row.json["parts"].as_array().unwrap();
+    let secret: String = parts.iter().map(|part| part.as_str().unwrap()).collect();
+    let text = row.text("text").replace("{S}", &secret);
+    (secret, text)
+}
+
+fn is_leaked(secret: &str, shown: &str) -> bool {
+    let characters: Vec<char> = secret.chars().collect();
+    let mut runs = characters.windows(LEAK.min(characters.len()));
+    runs.any(|run| shown.contains(&run.iter().collect::<String>()))
+}
+
+#[test]
+fn corpus_recall_and_precision_are_high() {
+    let (mut missed, mut altered) = (Vec::new(), Vec::new());
+    let (mut hidden, mut secrets) = (0_u32, 0_u32);
+    for row in rows("secrets").unwrap() {
+        let (secret, text) = texts(&row);
+        // This one is in use; no format matches it.
+        let registered = (row.text("kind") == "own_config_value").then(|| secret.clone());
+        let shown = without_secrets(&Secrets::new(registered).redact(&text));
+        assert_eq!(without_secrets(&shown), shown, "{} changes again", row.id);
+        if row.text("expect") == "redact" {
+            secrets += 1;
+            if is_leaked(&secret, &shown) {
+                missed.push((row.id, shown));
+            } else {
+                hidden += 1;
+            }
+        } else if shown != text {
+            altered.push((row.id, shown));
+        }
+    }
+    let percent = |part: u32, whole: usize| f64::from(part) * 100.0 / whole as f64;
+    let recall = percent(hidden, secrets as usize);
+    let precision = percent(hidden, hidden as usize + altered.len());
+    println!("recall {recall:.1} %, precision {precision:.1} %");
+    assert!(
+        recall >= 95.0 && precision >= 98.0,
+        "recall {recall:.1} %, precision {precision:.1} %\nmissed: {missed:#?}\naltered: {altered:#?}"
+    );
+}
