@@ -12,7 +12,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
 FROM debian:bookworm-slim
 # Certificates of the web, time zones, and what a person expects of a shell.
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends ca-certificates curl git tzdata \
+    && apt-get install --yes --no-install-recommends bubblewrap ca-certificates curl git tzdata \
     && rm -rf /var/lib/apt/lists/* \
     && groupadd --gid 10001 nanobot \
     && useradd --uid 10001 --gid nanobot --home-dir /data --no-create-home --shell /bin/sh nanobot \

@@ -6,7 +6,7 @@ use crate::support::Home;
 
 /// Maximum size of the first request in a fresh home with all built-in tools, in bytes.
 const FIRST_REQUEST: usize = 8 * 1024;
-const TOOLS: [&str; 12] = [
+const TOOLS: [&str; 14] = [
     "cron",
     "edit_file",
     "exec",
@@ -16,6 +16,8 @@ const TOOLS: [&str; 12] = [
     "read_file",
     "session_search",
     "spawn",
+    "tool_call",
+    "tool_search",
     "web_fetch",
     "web_search",
     "write_file",

@@ -197,7 +197,7 @@ pub struct MessageArguments {
     /// Paths of files
     #[serde(default)]
     media: Vec<String>,
-    /// Rows of choices
+    // Its type says that these are rows; a comment for the model would only cost.
     #[serde(default)]
     buttons: Vec<Vec<String>>,
 }

@@ -135,8 +135,7 @@ impl SessionSearchTool {
 impl TypedTool for SessionSearchTool {
     type Args = SearchArguments;
     const NAME: &'static str = "session_search";
-    const DESCRIPTION: &'static str =
-        "Search by words what was said in this and past conversations.";
+    const DESCRIPTION: &'static str = "Search this and past conversations by words.";
     const EFFECT: Effect = Effect::Pure;
 
     async fn call(

@@ -40,8 +40,6 @@ You are {bot_name}, a personal assistant that acts through tools{overview}.
 
 Runtime: {runtime}
 Workspace: {workspace}
-- `memory/MEMORY.md`: lasting facts
-- `memory/HISTORY.md`: what happened
 - `skills/{{skill-name}}/SKILL.md`: skills
 {folders}{platform}
 

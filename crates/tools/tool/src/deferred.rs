@@ -29,7 +29,7 @@ const MAX_NAMES: usize = 40;
 
 static SEARCH: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
     name: TOOL_SEARCH.into(),
-    description: "Search further tools by words; run them with tool_call.".to_owned(),
+    description: "Search for more tools, such as grep; run them with tool_call.".to_owned(),
     parameters: json!({
         "type": "object",
         "properties": {"query": {"type": "string"}},

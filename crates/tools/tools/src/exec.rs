@@ -205,7 +205,7 @@ impl Operation for Exec {
                 "command": {"type": "string"},
                 "working_dir": {"type": "string"},
                 "timeout": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT, "description": "Seconds (default 60)"},
-                "yield_time_ms": {"type": "integer", "maximum": session_tools::MAX_WAIT, "description": "Leave it running after this time; write_stdin reads on"},
+                "yield_time_ms": {"type": "integer", "description": "Then leave it running; write_stdin reads on"},
             },
             "required": ["command"],
         })

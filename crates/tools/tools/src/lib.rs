@@ -29,5 +29,5 @@ pub use crate::{
     },
     error::ToolsError,
     exec::{CommandRequest, CommandRunner, DirectRunner, PreparedCommand, SandboxRunner},
-    web::{DownloadError, DownloadLimits, HttpClients},
+    web::{DownloadError, DownloadLimits, HttpClients, search_key_variables},
 };

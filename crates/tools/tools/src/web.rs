@@ -10,6 +10,7 @@ mod search;
 
 pub use self::client::HttpClients;
 pub use self::download::{DownloadError, DownloadLimits};
+pub use self::search::search_key_variables;
 pub(crate) use self::{fetch::WebFetch, search::WebSearch};
 
 use nanobot_guard::UrlDenied;

@@ -30,7 +30,7 @@ pub struct SpawnArguments {
     task: String,
     #[serde(default)]
     label: Option<String>,
-    /// Otherwise the result comes later as a message
+    /// Otherwise the result comes as a message
     #[serde(default)]
     wait: bool,
     #[serde(default)]
@@ -40,7 +40,8 @@ pub struct SpawnArguments {
 impl TypedTool for SpawnTool {
     type Args = SpawnArguments;
     const NAME: &'static str = "spawn";
-    const DESCRIPTION: &'static str = "Give a long or independent task to a subagent in the background, which has files, shell and web.";
+    const DESCRIPTION: &'static str =
+        "Give a long or independent task to a subagent, which has files, shell and web.";
     // The task id is derived from the turn and the position of the call, and a task is accepted
     // once.
     const EFFECT: Effect = Effect::Idempotent;

@@ -5,14 +5,11 @@ use std::path::Path;
 
 use nanobot_config::Config;
 use nanobot_redact::{SHORTEST, Secrets, is_searched, is_secret_name, without_issued_keys};
-use nanobot_tools::ToolsConfig;
+use nanobot_tools::{ToolsConfig, search_key_variables};
 use serde_json::Value;
 
 /// Maximum size of a channel's note that is searched for tokens, in bytes; larger ones hold none.
 const MAX_NOTE_SIZE: u64 = 256 << 10;
-
-/// Environment variables with API keys for search, used if none is configured.
-const SEARCH_KEYS: [&str; 3] = ["BRAVE_API_KEY", "TAVILY_API_KEY", "JINA_API_KEY"];
 
 /// Returns the secrets in use with a configuration: its own values with references resolved, API
 /// keys of vendors and search from the environment, and tokens in the notes of channels.
@@ -32,7 +29,7 @@ pub(crate) fn values(config: &Config) -> Vec<String> {
         .iter()
         .flat_map(|vendor| vendor.environment.iter().copied());
     let variables = vendors
-        .chain(SEARCH_KEYS)
+        .chain(search_key_variables())
         .filter_map(|name| config.environment().variable(name));
     values.extend(variables.map(str::to_owned));
     let passed = secret_variables(config).into_iter();

@@ -172,7 +172,15 @@ impl SandboxRunner {
             None => Sandbox::find(launcher)?,
         };
         let view = self.view();
-        sandbox.probe(&view, &closed_folder(&view))?;
+        let tried = match closed_folder(&view) {
+            Some(folder) => sandbox.probe(&view, folder),
+            None => Err(SandboxError::Start(io::ErrorKind::NotFound.into())),
+        };
+        match tried {
+            // The folder may be full or read-only. That of temporary files is private in all views.
+            Err(SandboxError::Start(_)) => sandbox.probe(&view, &std::env::temp_dir())?,
+            tried => tried?,
+        }
         Ok(sandbox)
     }
 
@@ -219,10 +227,8 @@ impl SandboxRunner {
 }
 
 /// Returns a folder of this user that commands cannot see, for the probe.
-fn closed_folder(view: &View) -> PathBuf {
-    view.hidden()
-        .find(|path| path.is_dir())
-        .map_or_else(std::env::temp_dir, Path::to_owned)
+fn closed_folder(view: &View) -> Option<&Path> {
+    view.hidden().find(|path| path.is_dir())
 }
 
 impl CommandRunner for SandboxRunner {

@@ -17,6 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::cache::SearchCache;
+pub use self::providers::search_key_variables;
 use super::{WebError, client::HttpClients};
 use crate::{config::SearchConfig, operation::Operation};
 
@@ -110,7 +111,7 @@ impl Operation for WebSearch {
             "type": "object",
             "properties": {
                 "query": {"type": "string"},
-                "count": {"type": "integer", "maximum": MAX_RESULTS},
+                "count": {"type": "integer"},
             },
             "required": ["query"],
         })

@@ -335,6 +335,13 @@ fn unknown(name: &str) -> String {
     )
 }
 
+/// Returns the names of all environment variables that hold a key of a search provider.
+pub fn search_key_variables() -> impl Iterator<Item = &'static str> {
+    PROVIDERS
+        .iter()
+        .flat_map(|provider| provider.variables.iter().copied())
+}
+
 /// Returns the configured value, else that of the first environment variable with one.
 fn setting(configured: &str, variables: &[&str]) -> Option<String> {
     let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
