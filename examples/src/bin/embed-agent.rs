@@ -7,16 +7,11 @@ use nanobot_sdk::extract::{self, HelperProcess};
 use nanobot_sdk::guard::PathPolicy;
 use nanobot_sdk::prelude::*;
 use nanobot_sdk::providers::Demo;
-use nanobot_sdk::sandbox;
 use nanobot_sdk::tools::{HttpClients, SandboxRunner, ToolsConfig, builtin};
 
 fn main() -> anyhow::Result<ExitCode> {
-    // Commands are started by this program, again as a launcher in their sandbox.
-    if let Some(code) = sandbox::enter() {
-        return Ok(code);
-    }
-    // Web pages are parsed by this program in a second process, as its own helper.
-    if let Some(code) = extract::enter(extract::read_plain) {
+    // Commands are started, and web pages parsed, by this program in a second process.
+    if let Some(code) = sandbox::enter().or_else(|| extract::enter(extract::read_plain)) {
         return Ok(code);
     }
     tokio::runtime::Builder::new_current_thread()
@@ -36,8 +31,7 @@ async fn run() -> anyhow::Result<ExitCode> {
     for tool in builtin(&config, &paths, &http, runner)?.listed {
         registry.register(tool)?;
     }
-    let demo = Arc::new(Demo::new("demo".into()));
-    let agent = embedded_agent(demo, registry, workspace);
+    let agent = embedded_agent(Arc::new(Demo::new("demo".into())), registry, workspace);
     let question = std::env::args().nth(1);
     let question = question.unwrap_or_else(|| "What files are here?".to_owned());
     let report = agent.process_direct(DirectRequest::new(question)).await?;

@@ -52,5 +52,5 @@ pub mod prelude {
     pub use nanobot_tool::{Registry, Tool, ToolContext, ToolError, Typed, TypedTool};
     pub use nanobot_types::{Effect, FinishReason, ProviderName, Usage};
 
-    pub use crate::embedded_agent;
+    pub use crate::{embedded_agent, sandbox};
 }
