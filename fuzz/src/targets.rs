@@ -419,7 +419,7 @@ fn secrets(data: &[u8]) {
         };
         let secret = secret.trim();
         // The placeholder consists of asterisks and could complete a secret that contains them.
-        if secret.chars().count() < nanobot_redact::SHORTEST || text.contains('*') {
+        if !nanobot_redact::is_searched(secret) || text.contains('*') {
             return;
         }
         let secrets = nanobot_redact::Secrets::new([secret.to_owned()]);

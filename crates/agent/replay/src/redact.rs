@@ -279,7 +279,10 @@ mod tests {
                 "1234567890:***",
             ),
             ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln", "***"),
-            ("sha 3a7bd3e2360a3d29eea436fcfb7e44c735d117c4", "sha ***"),
+            (
+                "sha 3a7bd3e2360a3d29eea436fcfb7e44c735d117c4",
+                "sha 3a7bd3e2360a3d29eea436fcfb7e44c735d117c4",
+            ),
             (
                 "https://me:word@proxy.example/x?api_key=abc&y=1",
                 "https://me:***@proxy.example/x?api_key=***&y=1",
