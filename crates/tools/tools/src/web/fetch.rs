@@ -1,7 +1,7 @@
 //! `web_fetch`.
 //!
 //! The guard checks every hop, redirects included. The result is a JSON document, even for an
-//! error, and marks the text as untrusted: its bounds have a random name, so that a page cannot
+//! error, and marks the text as untrusted: its bounds have a digest of it, so that a page cannot
 //! imitate its own end, and characters that a person would not see are removed.
 
 use std::{sync::Arc, time::Duration};
