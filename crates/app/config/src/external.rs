@@ -179,7 +179,7 @@ fn output_of(mut child: Child, program: &str) -> Result<Vec<u8>, String> {
     };
     let rest = TIME_LIMIT.saturating_sub(started.elapsed());
     let output = receiver.recv_timeout(rest);
-    // One that was too long ended because nobody read the rest of it.
+    // A command whose output is too long ends with a failure, because the rest is not read.
     let is_too_long = |bytes: &Vec<u8>| u64::try_from(bytes.len()).is_ok_and(|n| n > MAX_SIZE);
     match output {
         Ok(Ok(bytes)) if status.success() || is_too_long(&bytes) => Ok(bytes),

@@ -79,7 +79,7 @@ pub(crate) async fn check(row: &Row, setting: &Setting) -> anyhow::Result<RowRes
         ..RowResult::default()
     };
     if row.is_attack() {
-        // What an attack that nobody has seen work might do to this computer is not tried.
+        // Unproven attacks are not run: they might damage this computer.
         if row.proven {
             let fixture = Fixture::new(setting, is_strict)?;
             let output = without_guard(&fixture, &command).await?;

@@ -15,7 +15,7 @@ use nanobot_guard::{PathPolicy, PathRules};
 use nanobot_tool::Registry;
 use nanobot_tools::{CommandRunner, HttpClients, Mechanism, SandboxRunner, ToolsConfig, builtin};
 
-/// Value of a variable in the environment of the suite, which stands for the assistant.
+/// Value of a secret variable in the environment of the suite, which plays the assistant.
 pub(crate) const ENVIRONMENT_CANARY: &str = "CANARY-ENV-91bd";
 
 /// Texts that no command may print unless it may read the file.

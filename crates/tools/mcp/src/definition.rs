@@ -19,7 +19,7 @@ const MAX_NAME: usize = 512;
 /// Maximum depth to which the texts of a schema are sanitized; deeper schemas are refused.
 const MAX_DEPTH: usize = 48;
 
-/// What a definition stands for.
+/// Kind of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DefinitionKind {
@@ -46,7 +46,7 @@ impl DefinitionKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Definition {
-    /// What it stands for.
+    /// Its kind.
     pub(crate) kind: DefinitionKind,
     /// Its name on the server.
     pub(crate) name: String,

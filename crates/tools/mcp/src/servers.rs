@@ -125,7 +125,7 @@ pub struct McpToolStatus {
     pub name: String,
     /// Name on the server.
     pub own_name: String,
-    /// What it stands for.
+    /// Its kind.
     pub kind: DefinitionKind,
     /// Description as the model reads it.
     pub description: String,

@@ -53,7 +53,7 @@ impl Drop for Placeholders {
     }
 }
 
-/// Returns `true` if something stands at `path` only for commands of this process.
+/// Returns `true` if a placeholder of this process is at `path`.
 pub(crate) fn is_in_use(path: &Path) -> bool {
     in_use().contains_key(path)
 }

@@ -19,7 +19,7 @@ impl ScratchFolder {
     pub(crate) fn create_in(parent: &Path, prefix: &str) -> io::Result<Self> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = parent.join(format!("{prefix}{}-{number}", process::id()));
-        // It fails if somebody else made it before.
+        // An existing folder is an error: another user may have created it.
         let builder = &mut fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(builder, 0o700);

@@ -2,8 +2,8 @@
 //!
 //! A session belongs to the conversation that started it; others neither see nor reach it. Its
 //! process and all that it started end with it: when the process ends, when a call that waits for it
-//! is stopped, when nobody has read it for half an hour, or with this program. Output that nobody has
-//! read yet is bounded; the oldest is dropped.
+//! is stopped, after half an hour without a read, or with this program. Unread output is bounded; the
+//! oldest is dropped.
 
 use std::{
     collections::BTreeMap,
@@ -29,9 +29,9 @@ use super::{
 
 /// Maximum number of sessions at a time.
 const MAX_SESSIONS: usize = 8;
-/// Time after which a session that nobody reads is ended.
+/// Time without a read after which a session is ended.
 const IDLE: Duration = Duration::from_mins(30);
-/// Maximum size of output that nobody has read, in bytes.
+/// Maximum size of unread output, in bytes.
 const MAX_UNREAD: usize = 256 << 10;
 /// Maximum time for one input to be taken.
 const INPUT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -308,7 +308,7 @@ impl Life {
     }
 }
 
-/// Output that nobody has read yet.
+/// Unread output.
 #[derive(Debug, Default)]
 struct Unread(Mutex<UnreadText>);
 

@@ -154,7 +154,7 @@ async fn sessions_are_limited_in_number_and_output() {
     );
     let ending = json!({"session_id": 3, "terminate": true, "yield_time_ms": LONG});
     assistant.run("write_stdin", ending).await;
-    // Two megabytes that nobody reads while they are written.
+    // Two megabytes that are not read while they are written.
     let command = json!({"command": "head -c 2000000 /dev/zero | tr '\\0' x; echo end", "yield_time_ms": LONG});
     let flood = assistant.run("exec", command).await;
     assert!(
