@@ -73,6 +73,8 @@ mod subagents;
 mod support;
 #[cfg(unix)]
 mod telegram;
+#[cfg(target_os = "linux")]
+mod tool_files;
 #[cfg(unix)]
 mod topics;
 mod update;

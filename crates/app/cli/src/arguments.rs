@@ -12,7 +12,7 @@ use crate::commands::{
     AgentArguments, AuditArguments, ChannelsCommand, CompletionsArguments, ConfigCommand,
     CronCommand, DoctorArguments, GatewayArguments, InboxArguments, ManualArguments, McpCommand,
     MemoryCommand, OnboardArguments, PairingCommand, REPLAY_ABOUT, ReplayArguments,
-    SessionsCommand, SkillsCommand, StatusArguments, UPDATE_ABOUT, UpdateArguments,
+    SessionsCommand, SkillsCommand, StatusArguments, ToolsCommand, UPDATE_ABOUT, UpdateArguments,
 };
 
 const AFTER_HELP: &str = "\
@@ -84,6 +84,9 @@ pub(crate) enum Command {
     /// List MCP servers and their tools, test one, approve changed tools
     #[command(subcommand)]
     Mcp(McpCommand),
+    /// List, check and run the tools in files of the workspace
+    #[command(subcommand)]
+    Tools(ToolsCommand),
     /// Show the state of channels, test one, or set its credentials
     #[command(subcommand)]
     Channels(ChannelsCommand),

@@ -64,6 +64,12 @@ pub enum RuntimeError {
     /// An MCP server cannot be used.
     #[error("tools.mcpServers: {0}")]
     Mcp(String),
+    /// There is no such tool in a file.
+    #[error("there is no tool {name:?} in a file")]
+    UnknownToolFile {
+        /// The name.
+        name: String,
+    },
     /// An API key is malformed.
     #[error("providers.{section}.apiKey cannot be used")]
     Key {
@@ -257,6 +263,9 @@ impl RuntimeError {
             }
             Self::Pairing(_) => Some("Look at that file, and at its permissions.".to_owned()),
             Self::Mcp(_) => Some("`nanobot mcp list` shows the servers and their last failures.".to_owned()),
+            Self::UnknownToolFile { .. } => {
+                Some("`nanobot tools list` shows the tools, and why others are not loaded.".to_owned())
+            }
             Self::Zone { .. } => Some("Write an IANA name, such as Europe/Paris.".to_owned()),
             Self::DuplicateProvider { .. } | Self::Proxy(_) | Self::Context(_) | Self::Tools(_) | Self::Commands(_) | Self::Server(_) => None,
         }

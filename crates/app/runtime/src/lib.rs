@@ -80,6 +80,7 @@ pub use operator::setup::{
     offered_servers, offered_vendors, platforms, try_provider,
 };
 pub use operator::status::Status;
+pub use operator::tool_files::{ToolFileCall, ToolFilesHome};
 pub use operator::update::{Release, UpdateError, latest_release};
 pub use terminal::{
     Terminal, TerminalMessage, TerminalOptions, TerminalProgress, TerminalReply, ask, starts_turn,
@@ -104,6 +105,7 @@ pub use nanobot_skills::{
     Blocker, Consent, ConsentPlan, InstallEffect, InstallPlan, Package, Skill, SkillEntry,
     SkillFinding, SkillOrigin, SkillStatus, Skills, SkillsError,
 };
+pub use nanobot_tool_files::{ToolFileState, ToolFileStatus};
 pub use nanobot_types as types;
 
 use assembly::paths::{control_socket, ledger_durability};

@@ -45,6 +45,7 @@
 mod cast;
 mod context;
 mod deferred;
+mod feed;
 mod registry;
 mod schema;
 mod typed;
@@ -57,6 +58,7 @@ use serde_json::Value;
 
 pub use context::ToolContext;
 pub use deferred::{TOOL_CALL, TOOL_SEARCH, resolve_call};
+pub use feed::ToolFeed;
 pub use registry::{ERROR_HINT, Registry, RegistryError};
 pub use typed::{ToolError, Typed, TypedTool};
 pub use watch::{ToolRun, ToolWatch};

@@ -3,7 +3,8 @@
 //! Decision: the order is part of the prompt cache. Built-in tools come first, sorted by name.
 //! External tools follow in order of registration, so that a late one changes nothing before it.
 //! The list is built at the first request after it changed. Deferred tools are not listed: two tools
-//! find and run them (see [`crate::resolve_call`]).
+//! find and run them (see [`crate::resolve_call`]). Tools of a [`ToolFeed`] are external ones that
+//! come and go; [`Registry::refresh`] asks for them.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -13,11 +14,12 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use nanobot_types::{Effect, Map, ToolCall, ToolName, ToolResult, ToolSource, ToolSpec};
 use serde_json::Value;
+use tokio::sync::Mutex;
 
 use crate::cast::cast;
 use crate::deferred::{self, TOOL_CALL, TOOL_SEARCH, resolve_call};
 use crate::validate::validate;
-use crate::{Tool, ToolContext, ToolRun, ToolWatch};
+use crate::{Tool, ToolContext, ToolFeed, ToolRun, ToolWatch};
 
 /// Hint appended to every failed result that begins with `Error`.
 pub const ERROR_HINT: &str = "\n\n[Analyze the error above and try a different approach.]";
@@ -44,6 +46,10 @@ pub enum RegistryError {
 pub struct Registry {
     listing: RwLock<Listing>,
     watch: Option<Arc<dyn ToolWatch>>,
+    feed: Option<Arc<dyn ToolFeed>>,
+    /// The tools that the feed returned last. Locked while it is asked, so that no older answer
+    /// replaces a newer one.
+    fed: Mutex<Vec<Arc<dyn Tool>>>,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +85,15 @@ impl Listing {
         self.find(name.as_str()).is_some() || self.find_own(name.as_str()).is_some()
     }
 
+    /// Removes this very tool, not another one with its name.
+    fn remove_exactly(&mut self, tool: &Arc<dyn Tool>) {
+        let count = self.tools.len();
+        self.tools.retain(|other| !Arc::ptr_eq(other, tool));
+        if self.tools.len() != count {
+            self.specs = OnceLock::new();
+        }
+    }
+
     fn specs(&self) -> &Arc<[ToolSpec]> {
         self.specs.get_or_init(|| {
             let mut specs: Vec<ToolSpec> = self.own_specs().cloned().collect();
@@ -110,6 +125,35 @@ impl Registry {
             watch: Some(watch),
             ..Self::default()
         }
+    }
+
+    /// Lists the tools of `feed` as well, as of the last [`Registry::refresh`].
+    #[must_use]
+    pub fn fed_by(self, feed: Arc<dyn ToolFeed>) -> Self {
+        Self {
+            feed: Some(feed),
+            ..self
+        }
+    }
+
+    /// Asks the feed for its present tools, then adds new ones and removes those that are gone. Call
+    /// it before the first request of a turn; a call does it as well. A tool whose name is taken is logged and left out.
+    pub async fn refresh(&self) {
+        let Some(feed) = &self.feed else { return };
+        let mut fed = self.fed.lock().await;
+        let tools = feed.tools().await;
+        let is_in = |tools: &[Arc<dyn Tool>], tool: &Arc<dyn Tool>| {
+            tools.iter().any(|other| Arc::ptr_eq(other, tool))
+        };
+        for gone in fed.iter().filter(|tool| !is_in(&tools, tool)) {
+            self.write().remove_exactly(gone);
+        }
+        for new in tools.iter().filter(|tool| !is_in(&fed, tool)) {
+            if let Err(error) = self.register(Arc::clone(new)) {
+                tracing::warn!(%error, "a tool is left out");
+            }
+        }
+        *fed = tools;
     }
 
     /// Adds a tool at its position in the order.
@@ -212,7 +256,8 @@ impl Registry {
 
     /// Runs one call and always returns a result for the model. Casts and validates the arguments,
     /// runs the tool, and turns a panic into an error. A malformed, unknown or invalid call is not
-    /// run. After [`ToolContext::cancel`] is cancelled, the tool has half a second to end by
+    /// run. The feed is asked before an external or unknown tool, so that a turn can use what it
+    /// changed. After [`ToolContext::cancel`] is cancelled, the tool has half a second to end by
     /// itself; then it is dropped and the result is `Error: cancelled`. A `tool_call` runs its inner
     /// call.
     pub async fn run(&self, call: &ToolCall, context: &ToolContext) -> ToolResult {
@@ -235,8 +280,16 @@ impl Registry {
     }
 
     async fn answer(&self, call: &ToolCall, context: &ToolContext) -> ToolResult {
+        let own = || self.read().find_own(call.name.as_str());
+        let may_have_changed = match self.get(&call.name) {
+            Some(tool) => tool.spec().source == ToolSource::External,
+            None => own().is_none(),
+        };
+        if may_have_changed {
+            context.cancel.run_until_cancelled(self.refresh()).await;
+        }
         let Some(tool) = self.get(&call.name) else {
-            let own = self.read().find_own(call.name.as_str());
+            let own = own();
             return match own {
                 Some(spec) => self.answer_own(spec, call),
                 None => self.unknown(&call.name),

@@ -19,6 +19,7 @@ mod replay;
 mod sessions;
 mod skills;
 mod status;
+mod tools;
 mod transcript;
 mod update;
 
@@ -42,6 +43,7 @@ pub(crate) use sessions::{
 };
 pub(crate) use skills::{SkillsCommand, skills};
 pub(crate) use status::{StatusArguments, status};
+pub(crate) use tools::{ToolsCommand, tools};
 pub(crate) use update::{UPDATE_ABOUT, UpdateArguments, update};
 
 use std::path::PathBuf;

@@ -31,6 +31,7 @@ use crate::assembly::prompts::prompt_notes;
 use crate::assembly::sandbox::CommandSandbox;
 use crate::assembly::settings::AgentDefaults;
 use crate::assembly::skills;
+use crate::assembly::tool_files::OwnTools;
 use crate::{ModelChoice, Runtime, RuntimeError, memory_store, session_store};
 
 /// Environment variable of the Python program: maximum number of concurrent turns.
@@ -220,6 +221,7 @@ pub(crate) struct Tools {
     audit: Arc<AuditLog>,
     secrets: Secrets,
     mcp: Mcp,
+    own: OwnTools,
     /// Folder of attachments that are still to be sent.
     outbox: PathBuf,
 }
@@ -246,10 +248,15 @@ impl Tools {
         tools.extend(runtime.extensions().tools.iter().cloned());
         let mut lookups = memory::tools(config)?;
         lookups.extend(JobScheduling::of(config)?.tool(memory::audiences(config)?, host));
+        let mut on_demand = built_in.on_demand;
+        let others = tools.iter().chain(&on_demand).chain(&lookups);
+        let own = OwnTools::of(config, &policy, others)?;
+        on_demand.extend(own.check_tool());
         Ok(Self {
             tools,
-            on_demand: built_in.on_demand,
+            on_demand,
             lookups,
+            own,
             sandbox,
             policy,
             audit: Arc::new(AuditLog::of(config, secrets.clone())?),
@@ -279,7 +286,7 @@ impl Tools {
     }
 
     fn registry(&self, more: impl IntoIterator<Item = Arc<dyn Tool>>) -> Arc<Registry> {
-        let registry = Registry::watched(self.audit.clone());
+        let registry = self.own.feed(Registry::watched(self.audit.clone()));
         for tool in self.tools.iter().cloned().chain(more) {
             log_failure(registry.register(tool));
         }

@@ -7,6 +7,7 @@ use nanobot_config::{Config, ConfigError, Environment, Loader, Paths, Schema};
 use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_memory::MemorySettings;
 use nanobot_server::ServerConfig;
+use nanobot_tool_files::ToolFilesConfig;
 use nanobot_tools::ToolsConfig;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -95,6 +96,7 @@ pub(super) fn schema(extensions: &Extensions) -> Result<Schema, ConfigError> {
     let schema = with_channels(schema, extensions)?;
     let schema = section::<AgentDefaults>(schema, "agents.defaults")?;
     let schema = section::<ToolsConfig>(schema, "tools")?;
+    let schema = section::<ToolFilesConfig>(schema, "tools.toolFiles")?;
     let schema = mcp::with_keys(schema)?;
     let schema = section::<ServerConfig>(schema, "gateway")?;
     let schema = section::<HeartbeatSettings>(schema, "gateway.heartbeat")?;

@@ -26,5 +26,6 @@ pub(crate) mod secrets;
 pub(crate) mod settings;
 pub(crate) mod shipped;
 pub(crate) mod skills;
+pub(crate) mod tool_files;
 pub(crate) mod transcription;
 pub(crate) mod without_effect;

@@ -15,4 +15,5 @@ pub(crate) mod replay;
 pub(crate) mod session_editor;
 pub(crate) mod setup;
 pub(crate) mod status;
+pub(crate) mod tool_files;
 pub(crate) mod update;

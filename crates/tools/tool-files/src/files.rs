@@ -1,0 +1,402 @@
+//! All tool files of a workspace, kept up to date.
+//!
+//! Decision: a file is described (read, scanned, loaded once in the sandbox) when it is new or was
+//! changed, and never again: neither by the next turn nor because a neighbour changed. A file that
+//! cannot be used has a reason and affects no other one.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::{StreamExt as _, stream};
+use nanobot_guard::PathPolicy;
+use nanobot_sandbox::Mechanism;
+use nanobot_tool::{Tool, ToolFeed};
+use serde::Serialize;
+use serde_json::Map;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use crate::code::Code;
+use crate::config::{ScanMode, ToolFilesConfig};
+use crate::confinement::Confinement;
+use crate::definition::Definition;
+use crate::error::ToolFileError;
+use crate::folder::{Fingerprint, Folder, ToolFile};
+use crate::host::{Host, NO_PYTHON};
+use crate::manifest;
+use crate::process::ProcessFailure;
+use crate::tool::{FileTool, Shared};
+
+/// Time in which a file has to be loaded.
+const LOAD: Duration = Duration::from_secs(20);
+/// Number of files that are loaded at a time.
+const AT_A_TIME: usize = 4;
+/// Time after which files that could not be loaded for lack of a sandbox or of Python are tried
+/// again.
+const RETRY: Duration = Duration::from_secs(60);
+
+/// Settings of the tool files of a workspace.
+#[derive(Debug, Clone)]
+pub struct ToolFilesSettings {
+    /// The configuration.
+    pub config: ToolFilesConfig,
+    /// The policy of the file tools, for the workspace.
+    pub policy: PathPolicy,
+    /// Names of built-in tools, which no file may take.
+    pub reserved: BTreeSet<String>,
+    /// A program whose `main` calls [`nanobot_sandbox::enter`]; `None` for this program.
+    pub launcher: Option<PathBuf>,
+    /// The mechanism of the sandbox; `None` for the best one of this system.
+    pub mechanism: Option<Mechanism>,
+    /// Time after its last call in which the process of a tool waits for the next one.
+    pub idle: Duration,
+}
+
+impl ToolFilesSettings {
+    /// Time after which an unused process ends.
+    pub const IDLE: Duration = Duration::from_secs(60);
+
+    /// Creates settings with this program as the launcher.
+    #[must_use]
+    pub fn new(config: ToolFilesConfig, policy: PathPolicy, reserved: BTreeSet<String>) -> Self {
+        Self {
+            config,
+            policy,
+            reserved,
+            launcher: None,
+            mechanism: None,
+            idle: Self::IDLE,
+        }
+    }
+}
+
+/// The tools in files of a workspace. Dropping it and its tools ends all processes.
+#[derive(Debug)]
+pub struct ToolFiles {
+    folder: Folder,
+    reserved: BTreeSet<String>,
+    shared: Arc<Shared>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    fingerprint: Option<Fingerprint>,
+    /// Time at which files that were unavailable are tried again.
+    retry_at: Option<Instant>,
+    entries: Vec<Entry>,
+}
+
+/// A file as it was described last.
+#[derive(Debug, Clone)]
+struct Entry {
+    file: ToolFile,
+    findings: Vec<String>,
+    tool: Result<Arc<FileTool>, ToolFileError>,
+    /// The reason why the name of the tool is taken.
+    conflict: Option<String>,
+}
+
+/// A described file.
+#[derive(Debug)]
+struct Described {
+    findings: Vec<String>,
+    outcome: Result<(Code, Definition), ToolFileError>,
+}
+
+/// State of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ToolFileState {
+    /// The assistant can call it.
+    Loaded,
+    /// It has to be changed.
+    Refused,
+    /// It cannot run here and now.
+    Unavailable,
+}
+
+/// A file as its author and the operator see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolFileStatus {
+    /// Name of the file, or of the folder with the manifest.
+    pub file: String,
+    /// Its state.
+    pub state: ToolFileState,
+    /// Name of its tool, if it is loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Description of its tool, if it is loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The reason why it is not loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// What the scan found in a loaded file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
+}
+
+impl ToolFiles {
+    /// Creates the tools of a workspace. Reads and starts nothing.
+    #[must_use]
+    pub fn new(settings: ToolFilesSettings) -> Self {
+        let confinement = Confinement::new(
+            &settings.policy,
+            settings.config,
+            settings.launcher,
+            settings.mechanism,
+        );
+        Self {
+            folder: Folder::new(&settings.policy),
+            reserved: settings.reserved,
+            shared: Arc::new(Shared {
+                confinement: Arc::new(confinement),
+                tasks: TaskTracker::new(),
+                idle: settings.idle,
+            }),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Returns the state of all files by name, after looking for changes.
+    pub async fn status(&self) -> Vec<ToolFileStatus> {
+        let mut state = self.state.lock().await;
+        self.update(&mut state).await;
+        state.entries.iter().map(Entry::status).collect()
+    }
+
+    async fn update(&self, state: &mut State) {
+        let folder = self.folder.clone();
+        let last = match state.retry_at {
+            Some(retry_at) if retry_at <= Instant::now() => None,
+            _ => state.fingerprint.clone(),
+        };
+        let look = tokio::task::spawn_blocking(move || {
+            let fingerprint = folder.fingerprint();
+            let is_changed = last.as_ref() != Some(&fingerprint);
+            is_changed.then(|| (folder.read(), fingerprint))
+        });
+        let (files, fingerprint) = match look.await {
+            Ok(Some(changed)) => changed,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::error!(%error, "could not look for tool files");
+                return;
+            }
+        };
+        // Nothing is known until the end: this may be cancelled.
+        state.fingerprint = None;
+        let mut before: HashMap<String, Entry> = state
+            .entries
+            .drain(..)
+            .map(|entry| (entry.file.name.clone(), entry))
+            .collect();
+        let described = stream::iter(files.into_iter().map(|file| {
+            let known = before.remove(&file.name);
+            self.entry(file, known)
+        }))
+        .buffered(AT_A_TIME);
+        state.entries = described.collect().await;
+        self.find_conflicts(&mut state.entries);
+        let is_unavailable =
+            |entry: &Entry| matches!(entry.tool, Err(ToolFileError::Unavailable(_)));
+        let has_unavailable = state.entries.iter().any(is_unavailable);
+        state.retry_at = has_unavailable.then(|| Instant::now() + RETRY);
+        state.fingerprint = Some(fingerprint);
+    }
+
+    /// Describes a file, unless that was done before.
+    async fn entry(&self, file: ToolFile, known: Option<Entry>) -> Entry {
+        let known = known.map(|entry| (entry.file == file, entry));
+        let known = match known {
+            Some((true, entry)) if entry.is_settled() => return entry,
+            Some((_, entry)) => entry.tool.ok(),
+            None => None,
+        };
+        let Described { findings, outcome } = self.describe(&file).await;
+        let tool = outcome.map(|(code, definition)| match known {
+            Some(known) if known.takes(&definition, code.clone()) => known,
+            _ => Arc::new(FileTool::new(definition, code, &self.shared)),
+        });
+        match &tool {
+            Ok(_) => tracing::info!(file = %file.name, "a tool file was loaded"),
+            Err(error) => {
+                tracing::warn!(file = %file.name, %error, "a tool file was not loaded");
+            }
+        }
+        Entry {
+            file,
+            findings,
+            tool,
+            conflict: None,
+        }
+    }
+
+    async fn describe(&self, file: &ToolFile) -> Described {
+        let content = match &file.content {
+            Ok(content) => content,
+            Err(reason) => return Described::refused(reason.clone()),
+        };
+        if !file.is_folder {
+            return self.describe_python(&file.name, content).await;
+        }
+        let confinement = Arc::clone(&self.shared.confinement);
+        let sandbox = tokio::task::spawn_blocking(move || confinement.sandbox().map(drop)).await;
+        let sandbox = sandbox.unwrap_or_else(|error| Err(error.to_string()));
+        if let Err(reason) = sandbox {
+            return Described::unavailable(reason);
+        }
+        match manifest::read(&file.name, content) {
+            Ok(outcome) => Described {
+                findings: Vec::new(),
+                outcome: Ok(outcome),
+            },
+            Err(reason) => Described::refused(reason),
+        }
+    }
+
+    async fn describe_python(&self, name: &str, source: &str) -> Described {
+        let Shared {
+            confinement, tasks, ..
+        } = &*self.shared;
+        let mut host = match Host::start(confinement, "", tasks).await {
+            Ok(host) => host,
+            Err(reason) => return Described::unavailable(reason),
+        };
+        let places = confinement.places().await;
+        let loading = host.load(confinement.config().scan, (name, source), &places);
+        let loaded = match tokio::time::timeout(LOAD, loading).await {
+            Ok(Ok(loaded)) => loaded,
+            Ok(Err(failure)) => return failed(host, &failure).await,
+            Err(_elapsed) => {
+                let reason = format!("it was not loaded within {} s", LOAD.as_secs());
+                return Described::refused(reason);
+            }
+        };
+        let refuses = confinement.config().scan == ScanMode::Refuse;
+        let outcome = match (loaded.definition, loaded.error) {
+            (_, None) if refuses && !loaded.findings.is_empty() => {
+                return Described {
+                    outcome: Err(ToolFileError::Scan(loaded.findings)),
+                    findings: Vec::new(),
+                };
+            }
+            (_, Some(error)) => Err(ToolFileError::Refused(error)),
+            (definition, None) => self::definition(&definition.unwrap_or_default()),
+        };
+        let code = Code::Python {
+            file: name.to_owned(),
+            source: source.to_owned(),
+        };
+        Described {
+            findings: loaded.findings,
+            outcome: outcome.map(|definition| (code, definition)),
+        }
+    }
+
+    /// Finds tools whose name is that of a built-in tool or of a file before them.
+    fn find_conflicts(&self, entries: &mut [Entry]) {
+        let mut taken: HashMap<String, String> = HashMap::new();
+        for entry in entries {
+            let Ok(tool) = &entry.tool else { continue };
+            let name = tool.spec().name.to_string();
+            let conflict = match taken.get(&name) {
+                _ if self.reserved.contains(&name) => {
+                    Some(format!("its tool has the name of a built-in one, {name}"))
+                }
+                Some(other) => Some(format!(
+                    "its tool has the same name as that of {other}, {name}"
+                )),
+                None => None,
+            };
+            match &conflict {
+                Some(problem) if entry.conflict != conflict => {
+                    tracing::warn!(file = %entry.file.name, problem, "a tool file was not loaded");
+                }
+                Some(_) => {}
+                None => drop(taken.insert(name, entry.file.name.clone())),
+            }
+            entry.conflict = conflict;
+        }
+    }
+}
+
+#[async_trait]
+impl ToolFeed for ToolFiles {
+    async fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let mut state = self.state.lock().await;
+        self.update(&mut state).await;
+        let loaded = state.entries.iter().filter_map(Entry::loaded);
+        loaded
+            .map(|tool| Arc::clone(tool) as Arc<dyn Tool>)
+            .collect()
+    }
+}
+
+impl Entry {
+    /// `true` if describing the same file again cannot give another result.
+    fn is_settled(&self) -> bool {
+        !matches!(self.tool, Err(ToolFileError::Unavailable(_)))
+    }
+
+    /// Returns the tool, if the assistant can call it.
+    fn loaded(&self) -> Option<&Arc<FileTool>> {
+        let tool = self.tool.as_ref().ok()?;
+        self.conflict.is_none().then_some(tool)
+    }
+
+    fn status(&self) -> ToolFileStatus {
+        let spec = self.loaded().map(|tool| tool.spec());
+        let state = match &self.tool {
+            Ok(_) if spec.is_some() => ToolFileState::Loaded,
+            Err(ToolFileError::Unavailable(_)) => ToolFileState::Unavailable,
+            Ok(_) | Err(ToolFileError::Refused(_) | ToolFileError::Scan(_)) => {
+                ToolFileState::Refused
+            }
+        };
+        let problem = self.tool.as_ref().err().map(ToString::to_string);
+        ToolFileStatus {
+            file: self.file.name.clone(),
+            state,
+            tool: spec.map(|spec| spec.name.to_string()),
+            description: spec.map(|spec| spec.description.clone()),
+            problem: problem.or_else(|| self.conflict.clone()),
+            findings: self.findings.clone(),
+        }
+    }
+}
+
+impl Described {
+    fn refused(reason: String) -> Self {
+        Self {
+            findings: Vec::new(),
+            outcome: Err(ToolFileError::Refused(reason)),
+        }
+    }
+
+    fn unavailable(reason: String) -> Self {
+        Self {
+            findings: Vec::new(),
+            outcome: Err(ToolFileError::Unavailable(reason)),
+        }
+    }
+}
+
+fn definition(declared: &Map<String, serde_json::Value>) -> Result<Definition, ToolFileError> {
+    Definition::of(declared).map_err(ToolFileError::Refused)
+}
+
+/// Describes a file whose host failed while it loaded it.
+async fn failed(host: Host, failure: &ProcessFailure) -> Described {
+    let reason = host.explain(failure).await;
+    match reason.contains(NO_PYTHON) {
+        true => Described::unavailable(format!("{NO_PYTHON}, which runs tools in files")),
+        false => Described::refused(reason),
+    }
+}

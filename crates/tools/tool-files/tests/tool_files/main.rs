@@ -1,0 +1,16 @@
+//! The promises about tool files, in the real sandbox.
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests fail by panicking, and say what they counted or skipped"
+)]
+
+mod calls;
+mod changes;
+mod corpus;
+mod definitions;
+mod fixture;
+mod programs;
