@@ -213,20 +213,20 @@ impl ToolFiles {
 
     /// Describes a file, unless that was done before.
     async fn entry(&self, file: ToolFile, known: Option<Entry>) -> Entry {
-        let known = known.map(|entry| (entry.file == file, entry));
         let known = match known {
-            Some((true, entry)) if entry.is_settled() => return entry,
-            Some((_, entry)) => entry.tool.ok(),
-            None => None,
+            Some(entry) if entry.file == file && entry.is_settled() => return entry,
+            Some(entry) => entry.tool,
+            None => Err(ToolFileError::Refused(String::new())),
         };
         let Described { findings, outcome } = self.describe(&file).await;
-        let tool = outcome.map(|(code, definition)| match known {
-            Some(known) if known.takes(&definition, code.clone()) => known,
+        let tool = outcome.map(|(code, definition)| match &known {
+            Ok(known) if known.takes(&definition, code.clone()) => Arc::clone(known),
             _ => Arc::new(FileTool::new(definition, code, &self.shared)),
         });
-        match &tool {
-            Ok(_) => tracing::info!(file = %file.name, "a tool file was loaded"),
-            Err(error) => {
+        match (&tool, known) {
+            (Ok(_), _) => tracing::info!(file = %file.name, "a tool file was loaded"),
+            (Err(error), Err(known)) if *error == known => {}
+            (Err(error), _) => {
                 tracing::warn!(file = %file.name, %error, "a tool file was not loaded");
             }
         }

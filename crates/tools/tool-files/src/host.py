@@ -57,6 +57,9 @@ BY_FILES = "files are read and written by read_text and write_text of the tool, 
 BY_WEB = "a tool file has no network unless the operator grants it"
 DYNAMIC = "code that is made or loaded at run time cannot be checked"
 
+# Modules with the class Tool; the second one is its place in the Python program.
+SOURCES = ("tool_api", "nanobot.agent.tools.base")
+
 # What the scan reports, by the name of a module.
 MODULES = {
     "subprocess": BY_TOOL,
@@ -155,6 +158,12 @@ class Scan(ast.NodeVisitor):
             self.generic_visit(node)
 
 
+def imports_tool(node):
+    if isinstance(node, ast.Import):
+        return any(alias.name in SOURCES for alias in node.names)
+    return isinstance(node, ast.ImportFrom) and node.module in SOURCES
+
+
 class Refused(Exception):
     """A file that is not used, with the reason."""
 
@@ -174,6 +183,9 @@ class Host:
             raise Refused(f"line {error.lineno}: {error.msg}") from error
         except ValueError as error:
             raise Refused(str(error)) from error
+        if not any(imports_tool(node) for node in ast.walk(tree)):
+            # A script of its own, which is not to be run.
+            raise Refused("it does not import Tool from tool_api")
         findings = Scan(tree).findings
         if findings and request["refuses"]:
             return {"findings": findings}
@@ -284,11 +296,11 @@ def own_pipe():
 
 def serve(requests):
     answers = own_pipe()
-    provide("tool_api", Tool=Tool)
-    # The place of the class in the Python program.
-    for name in ("nanobot", "nanobot.agent", "nanobot.agent.tools"):
-        provide(name)
-    provide("nanobot.agent.tools.base", Tool=Tool)
+    for source in SOURCES:
+        parts = source.split(".")
+        for count in range(1, len(parts)):
+            provide(".".join(parts[:count]))
+        provide(source, Tool=Tool)
     host = Host()
     for line in requests:
         answer = json.dumps(host.answer(json.loads(line)), ensure_ascii=False)

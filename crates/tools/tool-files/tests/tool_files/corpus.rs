@@ -3,7 +3,9 @@
 //! Every malicious file runs twice: as it would, and with the findings of the scan as mere warnings,
 //! so that the number says what the sandbox alone is worth.
 
+use std::io::Write as _;
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
 
 use nanobot_sandbox::Mechanism;
 use nanobot_testkit::corpus::{self, CorpusRow};
@@ -45,6 +47,15 @@ fn fixture(row: &CorpusRow, mechanism: Option<&Mechanism>, has_scan: bool) -> Op
     })
 }
 
+/// Returns the canary that a file read.
+fn read_canary(output: &str) -> Option<String> {
+    let canaries = [OUTSIDE_CANARY, SECRET_CANARY, KEY_CANARY, VARIABLE];
+    let mut found = canaries
+        .into_iter()
+        .filter(|canary| output.contains(*canary));
+    found.next().map(|canary| format!("it read {canary}"))
+}
+
 async fn attempt(row: &CorpusRow, fixture: &Fixture) -> Attempt {
     let before = fixture.outside();
     let listener = TcpListener::bind(("127.0.0.1", 18_790)).ok();
@@ -57,10 +68,7 @@ async fn attempt(row: &CorpusRow, fixture: &Fixture) -> Attempt {
     for name in &found {
         output.push_str(&call(&registry, name, json!({})).await.output);
     }
-    let mut effect = [OUTSIDE_CANARY, SECRET_CANARY, KEY_CANARY, VARIABLE]
-        .into_iter()
-        .find(|canary| output.contains(*canary))
-        .map(|canary| format!("it read {canary}"));
+    let mut effect = read_canary(&output);
     if fixture.outside() != before {
         effect = Some("it changed a file outside".to_owned());
     }
@@ -152,4 +160,57 @@ async fn all_rows_hold_in_the_best_sandbox() {
 #[tokio::test]
 async fn all_rows_hold_under_landlock() {
     all_rows_hold("Landlock", Some(Mechanism::Landlock)).await;
+}
+
+/// Reads the host from its input, as the program does, and runs it without a sandbox.
+const START: &str = "import json, os, sys\n\
+    REQUESTS = os.fdopen(os.dup(0), 'rb')\n\
+    exec(compile(json.loads(REQUESTS.readline()), '<host>', 'exec'))";
+
+/// Loads and calls a file with all rights of this user. Returns `true` if that had an effect.
+fn has_effect_unconfined(row: &CorpusRow, fixture: &Fixture) -> bool {
+    let before = fixture.outside();
+    let host = include_str!("../../src/host.py");
+    let load = json!({
+        "id": 1, "op": "load", "file": "helper.py", "source": row.text("source"),
+        "refuses": false, "allowed_dirs": [], "workspace": "",
+    });
+    let call = json!({"id": 2, "op": "call", "arguments": {}});
+    let mut child = Command::new("python3")
+        .args(["-I", "-S", "-B", "-c", START])
+        .current_dir(fixture.path("ws"))
+        .env(VARIABLE, "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let requests = format!("{}\n{load}\n{call}\n", json!(host));
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(requests.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    fixture.outside() != before || read_canary(&text).is_some()
+}
+
+/// The effects that the sandbox prevents would be seen.
+#[test]
+fn malicious_files_have_effects_outside_of_the_sandbox() {
+    let rows = corpus::rows("tool_files").unwrap();
+    let proven = |row: &&CorpusRow| row.json["proven"] == true && row.text("expect") == "contain";
+    let (mut count, mut without) = (0, Vec::new());
+    for row in rows.iter().filter(proven) {
+        let Some(fixture) = Fixture::new() else {
+            return;
+        };
+        count += 1;
+        if !has_effect_unconfined(row, &fixture) {
+            without.push(row.id.as_str());
+        }
+    }
+    // One takes a name, and one runs at its import, which the host does not reach.
+    assert_eq!((count, without), (29, vec!["tf-s-028", "tf-s-029"]));
 }

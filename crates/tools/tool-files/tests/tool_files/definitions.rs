@@ -49,23 +49,28 @@ async fn every_refusal_has_one_clear_line() {
     let table = [
         ("syntax.py", "x = (".to_owned(), "line 1: "),
         (
+            "script.py",
+            "1 / 0".to_owned(),
+            "it does not import Tool from tool_api",
+        ),
+        (
             "none.py",
-            "x = 1".to_owned(),
+            "from tool_api import Tool".to_owned(),
             "it has no class that derives from Tool of tool_api",
         ),
         (
             "raises.py",
-            "import json\n1 / 0".to_owned(),
+            "import tool_api\n1 / 0".to_owned(),
             "line 2: ZeroDivisionError: division by zero",
         ),
         (
             "missing.py",
-            "import requests".to_owned(),
+            "import requests, tool_api".to_owned(),
             "line 1: ModuleNotFoundError: No module named 'requests'",
         ),
         (
             "dies.py",
-            "import os\nos._exit(0)".to_owned(),
+            "import os, tool_api\nos._exit(0)".to_owned(),
             "it ended unexpectedly",
         ),
         (
@@ -180,7 +185,7 @@ async fn the_assistant_can_ask_what_became_of_its_files() {
     assert_eq!(
         text,
         "good.py: loaded as good; call it by this name or with tool_call\n\
-         none.py: not loaded: it has no class that derives from Tool of tool_api"
+         none.py: not loaded: it does not import Tool from tool_api"
     );
 }
 
