@@ -26,13 +26,11 @@ use crate::confinement::Confinement;
 use crate::definition::Definition;
 use crate::error::ToolFileError;
 use crate::folder::{Fingerprint, Folder, ToolFile};
-use crate::host::{Host, NO_PYTHON};
+use crate::host::{Host, LOAD, NO_PYTHON};
 use crate::manifest;
 use crate::process::ProcessFailure;
 use crate::tool::{FileTool, Shared};
 
-/// Time in which a file has to be loaded.
-const LOAD: Duration = Duration::from_secs(20);
 /// Number of files that are loaded at a time.
 const AT_A_TIME: usize = 4;
 /// Time after which files that could not be loaded for lack of a sandbox or of Python are tried

@@ -5,6 +5,7 @@
 //! its request; any other line ends the process, so that no stray output becomes a result.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -27,6 +28,8 @@ exec(compile(json.loads(REQUESTS.readline()), "<host>", "exec"))
 /// Places of the system's Python, then that of `PATH`.
 const PLACES: [&str; 3] = ["/usr/bin/python3", "/usr/local/bin/python3", "python3"];
 
+/// Time in which a host has to start and to load its file.
+pub(crate) const LOAD: Duration = Duration::from_secs(30);
 /// Error output where there is no Python.
 pub(crate) const NO_PYTHON: &str = "there is no python3";
 

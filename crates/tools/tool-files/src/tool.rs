@@ -21,7 +21,7 @@ use crate::code::Code;
 use crate::confinement::{Confinement, Places, joined, quoted};
 use crate::definition::Definition;
 use crate::folder::FOLDER;
-use crate::host::Host;
+use crate::host::{Host, LOAD};
 
 /// What all tools share.
 #[derive(Debug)]
@@ -109,56 +109,36 @@ impl FileTool {
         match &*code {
             Code::Python { file, source } => {
                 let mut slot = self.slot.lock().await;
-                let called = self.call_host(&mut slot, &code, (file, source), arguments);
-                match tokio::time::timeout(limit, called).await {
-                    Ok(result) => result,
-                    Err(_elapsed) => Err(late(limit)),
-                }
+                let host = self.host(&mut slot, &code, (file, source));
+                let waiting = within(LOAD, host).await?;
+                call_host(&mut slot, waiting, arguments, limit).await
             }
             Code::Program { folder, command } => {
-                let called = self.run_program(folder, command, arguments);
-                match tokio::time::timeout(limit, called).await {
-                    Ok(result) => result,
-                    Err(_elapsed) => Err(late(limit)),
-                }
+                within(limit, self.run_program(folder, command, arguments)).await
             }
         }
     }
 
-    /// Calls the tool by the host in `slot`, which stays there only after an answer.
-    async fn call_host(
+    /// Takes the host out of `slot`, or starts one.
+    async fn host(
         &self,
         slot: &mut Slot,
         code: &Arc<Code>,
         file: (&str, &str),
-        arguments: &Value,
-    ) -> Result<String, String> {
+    ) -> Result<WaitingHost, String> {
         let places = self.shared.confinement.places().await;
         let is_current =
             |waiting: &WaitingHost| Arc::ptr_eq(&waiting.code, code) && waiting.places == places;
-        let waiting = slot.host.take().filter(is_current);
-        let waiting = waiting.and_then(|WaitingHost { mut host, .. }| {
-            let is_alive = !host.has_ended();
-            is_alive.then_some(host)
-        });
-        let mut host = match waiting {
-            Some(host) => host,
-            None => {
-                let host = self.start_host(file, &places).await?;
-                slot.number += 1;
-                self.end_when_idle(slot.number);
-                host
-            }
-        };
-        match host.call(arguments).await {
-            Ok(answer) => {
-                let code = Arc::clone(code);
-                slot.host = Some(WaitingHost { host, code, places });
-                slot.last_used = Instant::now();
-                answer.into_result()
-            }
-            Err(failure) => Err(host.explain(&failure).await),
+        if let Some(mut waiting) = slot.host.take().filter(is_current)
+            && !waiting.host.has_ended()
+        {
+            return Ok(waiting);
         }
+        let host = self.start_host(file, &places).await?;
+        slot.number += 1;
+        self.end_when_idle(slot.number);
+        let code = Arc::clone(code);
+        Ok(WaitingHost { host, code, places })
     }
 
     async fn start_host(&self, file: (&str, &str), places: &Places) -> Result<Host, String> {
@@ -268,11 +248,36 @@ fn running(definition: &Definition, code: Code, shared: &Shared) -> Running {
     }
 }
 
-fn late(limit: Duration) -> String {
-    format!(
-        "it did not answer within {} s and was ended",
-        limit.as_secs()
-    )
+/// Calls the tool by a host, which goes to `slot` only after an answer.
+async fn call_host(
+    slot: &mut Slot,
+    mut waiting: WaitingHost,
+    arguments: &Value,
+    limit: Duration,
+) -> Result<String, String> {
+    let called = async { Ok(waiting.host.call(arguments).await) };
+    match within(limit, called).await? {
+        Ok(answer) => {
+            slot.host = Some(waiting);
+            slot.last_used = Instant::now();
+            answer.into_result()
+        }
+        Err(failure) => Err(waiting.host.explain(&failure).await),
+    }
+}
+
+/// Waits for a result at most for `limit`. What is dropped then ends its process.
+async fn within<T>(
+    limit: Duration,
+    result: impl Future<Output = Result<T, String>>,
+) -> Result<T, String> {
+    match tokio::time::timeout(limit, result).await {
+        Ok(result) => result,
+        Err(_elapsed) => Err(format!(
+            "it did not answer within {} s and was ended",
+            limit.as_secs()
+        )),
+    }
 }
 
 /// Ends a host that nobody used for a time.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_tool::{
-    ERROR_HINT, Registry, RegistryError, Tool, ToolContext, ToolError, ToolRun, ToolWatch, Typed,
-    TypedTool,
+    ERROR_HINT, Registry, RegistryError, Tool, ToolContext, ToolError, ToolFeed, ToolRun,
+    ToolWatch, Typed, TypedTool,
 };
 use nanobot_types::{Effect, ToolCall, ToolResult, ToolSource, ToolSpec};
 use schemars::JsonSchema;
@@ -423,4 +423,63 @@ async fn a_typed_tool_is_checked_by_its_derived_schema() {
             "{arguments}"
         );
     }
+}
+
+/// A feed whose tools a test replaces.
+#[derive(Debug, Default)]
+struct Feed(Mutex<Vec<Arc<dyn Tool>>>);
+
+impl Feed {
+    fn set(&self, tools: &[&Arc<Probe>]) {
+        let tools = tools.iter().map(|tool| Arc::clone(*tool) as Arc<dyn Tool>);
+        *self.0.lock().unwrap() = tools.collect();
+    }
+}
+
+#[async_trait]
+impl ToolFeed for Feed {
+    async fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+#[tokio::test]
+async fn tools_of_a_feed_come_and_go() {
+    let probe = |name: &str| Probe::new(name, ToolSource::External, Behaviour::Echo);
+    let (feed, [a, b]) = (Arc::new(Feed::default()), [probe("a"), probe("b")]);
+    let registry = Registry::new().fed_by(feed.clone());
+    let built_in = Probe::new("exec", ToolSource::BuiltIn, Behaviour::Echo);
+    registry.register(built_in).unwrap();
+    registry.register(probe("server")).unwrap();
+    feed.set(&[&b, &a]);
+    assert_eq!(names(&registry), ["exec", "server"]);
+    registry.refresh().await;
+    assert_eq!(names(&registry), ["exec", "server", "b", "a"]);
+
+    let before = registry.specs();
+    registry.refresh().await;
+    assert!(Arc::ptr_eq(&before, &registry.specs()));
+
+    // It takes no name of others, and takes none of them away.
+    feed.set(&[&a, &probe("exec"), &probe("server")]);
+    registry.refresh().await;
+    assert_eq!(names(&registry), ["exec", "server", "a"]);
+    feed.set(&[]);
+    registry.refresh().await;
+    assert_eq!(names(&registry), ["exec", "server"]);
+}
+
+#[tokio::test]
+async fn a_call_sees_what_the_feed_has_now() {
+    let probe = || Probe::new("late", ToolSource::External, Behaviour::Echo);
+    let (feed, [first, second]) = (Arc::new(Feed::default()), [probe(), probe()]);
+    let registry = Registry::new().fed_by(feed.clone());
+    let late = call("late", r#"{"path": "x"}"#);
+    feed.set(&[&first]);
+    assert!(run(&registry, &late).await.success);
+    feed.set(&[&second]);
+    assert!(run(&registry, &late).await.success);
+    assert_eq!((first.runs(), second.runs()), (1, 1));
+    feed.set(&[]);
+    assert!(!run(&registry, &late).await.success);
 }

@@ -83,3 +83,29 @@ impl OwnTools {
         Some(Arc::new(Typed::new(CheckTools::new(files))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nanobot_tools::ToolsConfig;
+
+    use super::*;
+
+    /// A tool that is missing in the list could be replaced by a file.
+    #[test]
+    fn names_of_built_in_tools_are_reserved() {
+        let policy = Arc::new(PathPolicy::new(nanobot_guard::PathRules::new("/nowhere")));
+        let config = ToolsConfig::default();
+        let guard = Arc::new(config.url_guard().unwrap());
+        let reader = Arc::new(nanobot_testkit::InProcess);
+        let http = nanobot_tools::HttpClients::new(&config.web, guard, reader);
+        let runner = Arc::new(nanobot_tools::DirectRunner);
+        let tools = nanobot_tools::builtin(&config, &policy, &Arc::new(http), runner).unwrap();
+        let missing: Vec<String> = tools
+            .all()
+            .iter()
+            .map(|tool| tool.spec().name.to_string())
+            .filter(|name| !BUILT_IN.contains(&name.as_str()))
+            .collect();
+        assert_eq!(missing, Vec::<String>::new());
+    }
+}

@@ -6,7 +6,7 @@ use nanobot_tool::ToolContext;
 use nanobot_types::ToolCall;
 use serde_json::json;
 
-use crate::fixture::{Fixture, call, until};
+use crate::fixture::{Fixture, call, source, until};
 
 /// A body that counts the calls of its process.
 const COUNT: &str = "T.calls = getattr(T, 'calls', 0) + 1\nreturn str(T.calls)";
@@ -46,16 +46,14 @@ async fn results_are_texts() {
 
 #[tokio::test]
 async fn a_failed_call_says_why_and_the_next_one_works() {
-    let Some(mut fixture) = Fixture::new() else {
+    let Some(fixture) = Fixture::new() else {
         return;
     };
-    fixture.config.timeout = 3;
     let body = "import os, sys\n\
                 how = given.get('how')\n\
                 if how == 'raise': raise ValueError('bad\\nvalue')\n\
                 if how == 'exit': sys.exit(3)\n\
                 if how == 'die': os.write(1, b'last words'); os._exit(3)\n\
-                if how == 'hang':\n    while True: pass\n\
                 if how == 'large': return 'x' * 2_000_000\n\
                 if how == 'system': os.write(99, b'x')\n\
                 return 'fine'";
@@ -65,14 +63,13 @@ async fn a_failed_call_says_why_and_the_next_one_works() {
         ("raise", "Error: line 10: ValueError: bad\nvalue"),
         ("exit", "Error: line 11: SystemExit: 3"),
         ("die", "Error: it ended unexpectedly: last words"),
-        ("hang", "Error: it did not answer within 3 s and was ended"),
         (
             "large",
             "Error: its result has 2000000 characters, more than 1000000",
         ),
         (
             "system",
-            "Error: line 16: OSError: [Errno 9] Bad file descriptor",
+            "Error: line 14: OSError: [Errno 9] Bad file descriptor",
         ),
     ] {
         let failed = call(&registry, "odd", json!({"how": how})).await;
@@ -88,6 +85,22 @@ async fn a_failed_call_says_why_and_the_next_one_works() {
             ("fine", true),
             "{how}"
         );
+    }
+}
+
+#[tokio::test]
+async fn a_late_call_is_ended() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let text = source("endless", "while True: pass");
+    let text = text.replace("    async", "    timeout = 1\n    async");
+    fixture.write("ws/tools/endless.py", &text);
+    let (_files, registry) = fixture.opened().await;
+    for _ in 0..2 {
+        let result = call(&registry, "endless", json!({})).await;
+        let expected = "Error: it did not answer within 1 s and was ended";
+        assert!(result.output.starts_with(expected), "{}", result.output);
     }
 }
 

@@ -11,7 +11,7 @@ use nanobot_sandbox::Mechanism;
 use nanobot_testkit::corpus::{self, CorpusRow};
 use serde_json::json;
 
-use crate::fixture::{Fixture, KEY_CANARY, OUTSIDE_CANARY, SECRET_CANARY, call, names};
+use crate::fixture::{Fixture, KEY_CANARY, OUTSIDE_CANARY, SECRET_CANARY, call, names, source};
 
 /// Value of a variable of this process that no tool may see; `cargo` sets it for tests.
 const VARIABLE: &str = "PROPTEST_RNG_SEED";
@@ -37,8 +37,10 @@ struct Attempt {
 fn fixture(row: &CorpusRow, mechanism: Option<&Mechanism>, has_scan: bool) -> Option<Fixture> {
     let mut fixture = Fixture::new()?;
     fixture.mechanism = mechanism.cloned();
-    // One row never ends.
-    fixture.config.timeout = 2;
+    if row.text("effect") == "dos" {
+        // It never ends.
+        fixture.config.timeout = 1;
+    }
     let file = format!("ws/tools/{}", row.text("filename"));
     fixture.write(&file, row.text("source"));
     Some(match has_scan {
@@ -82,7 +84,9 @@ async fn attempt(row: &CorpusRow, fixture: &Fixture) -> Attempt {
         effect = Some("it was not ended".to_owned());
     }
     // The program goes on, and so do other tools.
-    fixture.tool("neighbour", "return 'alive'");
+    let neighbour = source("neighbour", "return 'alive'");
+    let neighbour = neighbour.replace("    async", "    timeout = 60\n    async");
+    fixture.write("ws/tools/neighbour.py", &neighbour);
     let neighbour = call(&registry, "neighbour", json!({})).await;
     if neighbour.output != "alive" {
         effect = Some(format!("its neighbour died: {}", neighbour.output));

@@ -7,7 +7,7 @@ use crate::fixture::{Fixture, call, names, problem};
 const MANIFEST: &str = r#"
     description = "Counts the lines of a file."
     command = ["sh", "./count.sh", "it's"]
-    timeout = 3
+    timeout = 60
 
     [parameters]
     required = ["path"]
@@ -48,20 +48,24 @@ async fn a_program_gets_its_arguments_as_a_line_and_its_output_is_the_result() {
 
 #[tokio::test]
 async fn a_failed_program_says_why() {
-    for (script, expected) in [
+    for (script, seconds, expected) in [
         (
             "echo out; echo wrong >&2; exit 3",
+            60,
             "Error: exit status: 3\nwrong\nout",
         ),
         (
             "while true; do :; done",
-            "Error: it did not answer within 3 s and was ended",
+            1,
+            "Error: it did not answer within 1 s and was ended",
         ),
-        ("yes", "Error: it wrote more than 8 MiB"),
+        ("yes", 60, "Error: it wrote more than 8 MiB"),
     ] {
         let Some(fixture) = fixture(script) else {
             return;
         };
+        let manifest = MANIFEST.replace("timeout = 60", &format!("timeout = {seconds}"));
+        fixture.write("ws/tools/count/tool.toml", &manifest);
         let (_files, registry) = fixture.opened().await;
         let result = call(&registry, "count", json!({"path": "x"})).await;
         assert!(

@@ -14,6 +14,7 @@ mod machine;
 mod mail;
 mod mcp;
 pub(crate) mod models;
+mod tool_files;
 mod workspace;
 
 use std::fmt;
@@ -95,6 +96,7 @@ pub async fn examine(program: &RuntimeBuilder, doctor: DoctorOptions) -> Diagnos
     models::examine(&mut list, &runtime).await;
     channels::examine(&mut list, &runtime).await;
     mcp::examine(&mut list, &runtime);
+    tool_files::examine(&mut list, &runtime).await;
     gateway::examine(&mut list, config, gateway).await;
     gateway::examine_ports(&mut list, &runtime);
     machine::examine(&mut list, &runtime).await;
