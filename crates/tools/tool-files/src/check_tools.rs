@@ -1,4 +1,7 @@
-//! `check_tools`: tells the assistant what became of its tool files.
+//! `check_tools`: tells the assistant how to write a tool file, and what became of those it wrote.
+//!
+//! Decision: the guide is the result of a call and no part of `TOOLS.md`, because every request would
+//! pay for it, and a workspace keeps the `TOOLS.md` of the version that created it.
 
 use std::sync::Arc;
 
@@ -10,15 +13,22 @@ use serde::Deserialize;
 use crate::files::{ToolFileStatus, ToolFiles};
 use crate::folder::FOLDER;
 
+/// The guide for authors.
+const GUIDE: &str = include_str!("guide.md");
+
 /// Lists the tool files with their problems. Requests need not list it: `TOOLS.md` names it.
 #[derive(Debug)]
 pub struct CheckTools {
     files: Arc<ToolFiles>,
 }
 
-/// There are no arguments.
-#[derive(Debug, Deserialize, JsonSchema)]
-pub struct CheckArguments {}
+/// Arguments of the tool.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub struct CheckArguments {
+    /// Also explain how to write one
+    #[serde(default)]
+    pub guide: bool,
+}
 
 impl CheckTools {
     /// Creates the tool over these files.
@@ -31,16 +41,18 @@ impl CheckTools {
 impl TypedTool for CheckTools {
     type Args = CheckArguments;
     const NAME: &'static str = "check_tools";
-    const DESCRIPTION: &'static str =
-        "Check the tools you wrote in tools/: which are loaded, and why others are not.";
+    const DESCRIPTION: &'static str = "Check the tools you wrote in tools/: how to write one, which are loaded, why others are not.";
     const EFFECT: Effect = Effect::Idempotent;
 
-    async fn call(&self, _: CheckArguments, _: &ToolContext) -> Result<String, ToolError> {
+    async fn call(&self, arguments: CheckArguments, _: &ToolContext) -> Result<String, ToolError> {
         let files = self.files.status().await;
+        let mut lines: Vec<String> = files.iter().map(line).collect();
         if files.is_empty() {
-            return Ok(format!("There are no tool files in {FOLDER}/."));
+            lines.push(format!("There are no tool files in {FOLDER}/."));
         }
-        let lines: Vec<String> = files.iter().map(line).collect();
+        if files.is_empty() || arguments.guide {
+            lines.push(format!("\n{}", GUIDE.trim_end()));
+        }
         Ok(lines.join("\n"))
     }
 }

@@ -1,8 +1,8 @@
 //! All tool files of a workspace, kept up to date.
 //!
-//! Decision: a file is described (read, scanned, loaded once in the sandbox) when it is new or was
-//! changed, and never again: neither by the next turn nor because a neighbour changed. A file that
-//! cannot be used has a reason and affects no other one.
+//! Decision: a file is described when it is new or was changed, and never again: neither by the next
+//! turn nor because a neighbour changed. A file that cannot be used has a reason and affects no other
+//! one.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -15,22 +15,19 @@ use nanobot_guard::PathPolicy;
 use nanobot_sandbox::Mechanism;
 use nanobot_tool::{Tool, ToolFeed};
 use serde::Serialize;
-use serde_json::Map;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use crate::code::Code;
-use crate::config::{ScanMode, ToolFilesConfig};
+use crate::config::ToolFilesConfig;
 use crate::confinement::Confinement;
-use crate::definition::Definition;
+use crate::describe::{Described, describe};
 use crate::error::ToolFileError;
 use crate::folder::{Fingerprint, Folder, ToolFile};
-use crate::host::{Host, LOAD, NO_PYTHON};
-use crate::manifest;
-use crate::process::ProcessFailure;
 use crate::tool::{FileTool, Shared};
 
+/// Time in which all new and changed files have to be loaded: a turn waits for it.
+const LOAD_ALL: Duration = Duration::from_secs(60);
 /// Number of files that are loaded at a time.
 const AT_A_TIME: usize = 4;
 /// Time after which files that could not be loaded for lack of a sandbox or of Python are tried
@@ -97,13 +94,6 @@ struct Entry {
     tool: Result<Arc<FileTool>, ToolFileError>,
     /// The reason why the name of the tool is taken.
     conflict: Option<String>,
-}
-
-/// A described file.
-#[derive(Debug)]
-struct Described {
-    findings: Vec<String>,
-    outcome: Result<(Code, Definition), ToolFileError>,
 }
 
 /// State of a file.
@@ -195,9 +185,10 @@ impl ToolFiles {
             .drain(..)
             .map(|entry| (entry.file.name.clone(), entry))
             .collect();
+        let deadline = Instant::now() + LOAD_ALL;
         let described = stream::iter(files.into_iter().map(|file| {
             let known = before.remove(&file.name);
-            self.entry(file, known)
+            self.entry(file, known, deadline)
         }))
         .buffered(AT_A_TIME);
         state.entries = described.collect().await;
@@ -210,13 +201,13 @@ impl ToolFiles {
     }
 
     /// Describes a file, unless that was done before.
-    async fn entry(&self, file: ToolFile, known: Option<Entry>) -> Entry {
+    async fn entry(&self, file: ToolFile, known: Option<Entry>, deadline: Instant) -> Entry {
         let known = match known {
             Some(entry) if entry.file == file && entry.is_settled() => return entry,
             Some(entry) => entry.tool,
             None => Err(ToolFileError::Refused(String::new())),
         };
-        let Described { findings, outcome } = self.describe(&file).await;
+        let Described { findings, outcome } = describe(&self.shared, &file, deadline).await;
         let tool = outcome.map(|(code, definition)| match &known {
             Ok(known) if known.takes(&definition, code.clone()) => Arc::clone(known),
             _ => Arc::new(FileTool::new(definition, code, &self.shared)),
@@ -233,68 +224,6 @@ impl ToolFiles {
             findings,
             tool,
             conflict: None,
-        }
-    }
-
-    async fn describe(&self, file: &ToolFile) -> Described {
-        let content = match &file.content {
-            Ok(content) => content,
-            Err(reason) => return Described::refused(reason.clone()),
-        };
-        if !file.is_folder {
-            return self.describe_python(&file.name, content).await;
-        }
-        let confinement = Arc::clone(&self.shared.confinement);
-        let sandbox = tokio::task::spawn_blocking(move || confinement.sandbox().map(drop)).await;
-        let sandbox = sandbox.unwrap_or_else(|error| Err(error.to_string()));
-        if let Err(reason) = sandbox {
-            return Described::unavailable(reason);
-        }
-        match manifest::read(&file.name, content) {
-            Ok(outcome) => Described {
-                findings: Vec::new(),
-                outcome: Ok(outcome),
-            },
-            Err(reason) => Described::refused(reason),
-        }
-    }
-
-    async fn describe_python(&self, name: &str, source: &str) -> Described {
-        let Shared {
-            confinement, tasks, ..
-        } = &*self.shared;
-        let mut host = match Host::start(confinement, "", tasks).await {
-            Ok(host) => host,
-            Err(reason) => return Described::unavailable(reason),
-        };
-        let places = confinement.places().await;
-        let loading = host.load(confinement.config().scan, (name, source), &places);
-        let loaded = match tokio::time::timeout(LOAD, loading).await {
-            Ok(Ok(loaded)) => loaded,
-            Ok(Err(failure)) => return failed(host, &failure).await,
-            Err(_elapsed) => {
-                let reason = format!("it was not loaded within {} s", LOAD.as_secs());
-                return Described::refused(reason);
-            }
-        };
-        let refuses = confinement.config().scan == ScanMode::Refuse;
-        let outcome = match (loaded.definition, loaded.error) {
-            (_, None) if refuses && !loaded.findings.is_empty() => {
-                return Described {
-                    outcome: Err(ToolFileError::Scan(loaded.findings)),
-                    findings: Vec::new(),
-                };
-            }
-            (_, Some(error)) => Err(ToolFileError::Refused(error)),
-            (definition, None) => self::definition(&definition.unwrap_or_default()),
-        };
-        let code = Code::Python {
-            file: name.to_owned(),
-            source: source.to_owned(),
-        };
-        Described {
-            findings: loaded.findings,
-            outcome: outcome.map(|definition| (code, definition)),
         }
     }
 
@@ -367,34 +296,5 @@ impl Entry {
             problem: problem.or_else(|| self.conflict.clone()),
             findings: self.findings.clone(),
         }
-    }
-}
-
-impl Described {
-    fn refused(reason: String) -> Self {
-        Self {
-            findings: Vec::new(),
-            outcome: Err(ToolFileError::Refused(reason)),
-        }
-    }
-
-    fn unavailable(reason: String) -> Self {
-        Self {
-            findings: Vec::new(),
-            outcome: Err(ToolFileError::Unavailable(reason)),
-        }
-    }
-}
-
-fn definition(declared: &Map<String, serde_json::Value>) -> Result<Definition, ToolFileError> {
-    Definition::of(declared).map_err(ToolFileError::Refused)
-}
-
-/// Describes a file whose host failed while it loaded it.
-async fn failed(host: Host, failure: &ProcessFailure) -> Described {
-    let reason = host.explain(failure).await;
-    match reason.contains(NO_PYTHON) {
-        true => Described::unavailable(format!("{NO_PYTHON}, which runs tools in files")),
-        false => Described::refused(reason),
     }
 }

@@ -86,12 +86,16 @@ impl Folder {
 
     /// Reads all tool files, by name.
     pub(crate) fn read(&self) -> Vec<ToolFile> {
+        if self.path().is_symlink() {
+            return vec![ToolFile {
+                name: FOLDER.to_owned(),
+                is_folder: true,
+                content: Err("it is a link and no folder".to_owned()),
+            }];
+        }
         let Ok(folder) = self.policy.read(self.path()) else {
             return Vec::new();
         };
-        if folder.path().parent() != self.policy.workspace().canonicalize().ok().as_deref() {
-            return Vec::new();
-        }
         let mut entries = folder.entries().unwrap_or_default();
         entries.truncate(MAX_ENTRIES);
         entries.sort_by(|one, other| one.name.cmp(&other.name));
@@ -282,7 +286,11 @@ mod tests {
         fs::write(outside.join("a.py"), "x = 1").unwrap();
         let folder = folder(&workspace);
         symlink(&outside, folder.path()).unwrap();
-        assert_eq!(folder.read(), []);
+        let [refused] = folder.read().try_into().unwrap();
+        assert_eq!(
+            refused.content,
+            Err("it is a link and no folder".to_owned())
+        );
         assert_eq!(folder.fingerprint(), Fingerprint(Vec::new()));
         fs::remove_file(folder.path()).unwrap();
         fs::create_dir(folder.path()).unwrap();

@@ -17,6 +17,7 @@ mod code;
 mod config;
 mod confinement;
 mod definition;
+mod describe;
 mod error;
 mod files;
 mod folder;
@@ -25,7 +26,7 @@ mod manifest;
 mod process;
 mod tool;
 
-pub use check_tools::CheckTools;
+pub use check_tools::{CheckArguments, CheckTools};
 pub use config::{ScanMode, ToolFilesConfig};
 pub use error::ToolFileError;
 pub use files::{ToolFileState, ToolFileStatus, ToolFiles, ToolFilesSettings};

@@ -312,7 +312,8 @@ impl Agent {
         let mut requests = self.prefixes.turn(session, log_facts, &view, &epoch).await;
         // Frees a long conversation, which would otherwise be held twice during model calls.
         drop(view);
-        self.engine.registry().refresh().await;
+        let refresh = self.engine.registry().refresh();
+        request.cancel.run_until_cancelled(refresh).await;
         let tools = requests.stable_order(self.engine.registry().specs());
         log.conversation.fixed = estimate_tokens(epoch.prompt.text()) + estimate_tools(&tools);
         let size = &mut log.conversation.size;

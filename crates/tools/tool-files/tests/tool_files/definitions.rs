@@ -1,7 +1,7 @@
 //! Which files are loaded, and what is said about others.
 
 use nanobot_tool::{ToolContext, TypedTool as _};
-use nanobot_tool_files::{CheckTools, ToolFileState, ToolFiles, ToolFilesSettings};
+use nanobot_tool_files::{CheckArguments, CheckTools, ToolFileState, ToolFiles, ToolFilesSettings};
 use nanobot_types::Effect;
 use serde_json::json;
 
@@ -48,6 +48,11 @@ async fn every_refusal_has_one_clear_line() {
         "files are read and written by read_text and write_text of the tool, or by the file tools";
     let table = [
         ("syntax.py", "x = (".to_owned(), "line 1: "),
+        (
+            "rude.py",
+            "import tool_api\nraise ValueError('a\\nb\\x1b[31m\\u202ec')".to_owned(),
+            "line 2: ValueError: a b[31m\\u{202e}c",
+        ),
         (
             "script.py",
             "1 / 0".to_owned(),
@@ -176,17 +181,26 @@ async fn the_assistant_can_ask_what_became_of_its_files() {
     let (files, _registry) = fixture.opened().await;
     let check = CheckTools::new(files);
     let context = ToolContext::detached("cli:direct");
-    let arguments = || serde_json::from_value(json!({})).unwrap();
-    let text = check.call(arguments(), &context).await.unwrap();
-    assert_eq!(text, "There are no tool files in tools/.");
-    fixture.tool("good", "pass");
-    fixture.write("ws/tools/none.py", "x = 1");
-    let text = check.call(arguments(), &context).await.unwrap();
-    assert_eq!(
-        text,
-        "good.py: loaded as good; call it by this name or with tool_call\n\
-         none.py: not loaded: it does not import Tool from tool_api"
+    let text = check.call(CheckArguments::default(), &context).await;
+    let guide = text.unwrap();
+    assert!(guide.starts_with("There are no tool files in tools/.\n\nHow to write a tool: "));
+    // What the guide shows works.
+    let example = guide.split("\n\n").skip(2).take(3);
+    fixture.write(
+        "ws/tools/word_count.py",
+        &Vec::from_iter(example).join("\n\n"),
     );
+    let manifest = guide.rsplit("\n\n").next().unwrap();
+    fixture.write("ws/tools/lines/tool.toml", manifest);
+    fixture.write("ws/tools/none.py", "x = 1");
+    let text = check.call(CheckArguments::default(), &context).await;
+    let status = "lines: loaded as lines; call it by this name or with tool_call\n\
+                  none.py: not loaded: it does not import Tool from tool_api\n\
+                  word_count.py: loaded as word_count; call it by this name or with tool_call";
+    assert_eq!(text.unwrap(), status);
+    let text = check.call(CheckArguments { guide: true }, &context).await;
+    let (_, rest) = guide.split_once("\n\n").unwrap();
+    assert_eq!(text.unwrap(), format!("{status}\n\n{rest}"));
 }
 
 #[tokio::test]
