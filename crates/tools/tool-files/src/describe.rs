@@ -10,7 +10,7 @@ use crate::config::ScanMode;
 use crate::definition::Definition;
 use crate::error::ToolFileError;
 use crate::folder::ToolFile;
-use crate::host::{Host, LOAD, Loaded, NO_PYTHON};
+use crate::host::{Host, LOAD, Loaded, MODULES, NO_PYTHON, OLD_PYTHON};
 use crate::manifest;
 use crate::process::ProcessFailure;
 use crate::tool::Shared;
@@ -70,6 +70,10 @@ async fn describe_python(
     source: &str,
     deadline: Instant,
 ) -> Result<Described, ToolFileError> {
+    // Whatever imports it names it. The host looks closer.
+    if !MODULES.iter().any(|module| source.contains(module)) {
+        return Err(ToolFileError::NotATool);
+    }
     let Shared {
         confinement, tasks, ..
     } = shared;
@@ -87,7 +91,11 @@ async fn describe_python(
         definition,
         findings,
         error,
+        is_tool,
     } = loaded;
+    if !is_tool {
+        return Err(ToolFileError::NotATool);
+    }
     if scan == ScanMode::Refuse && !findings.is_empty() {
         return Err(ToolFileError::Scan(findings));
     }
@@ -115,9 +123,14 @@ fn refused(reason: &str) -> ToolFileError {
 /// Returns the reason for a host that failed while it loaded a file.
 async fn failed(host: Host, failure: &ProcessFailure) -> ToolFileError {
     let reason = host.explain(failure).await;
-    match reason.contains(NO_PYTHON) {
-        true => ToolFileError::Unavailable(format!("{NO_PYTHON}, which runs tools in files")),
-        false => refused(&reason),
+    match [NO_PYTHON, OLD_PYTHON]
+        .iter()
+        .find(|known| reason.contains(**known))
+    {
+        Some(known) => ToolFileError::Unavailable(format!(
+            "{known} for tools in files; tools.toolFiles.python can name one"
+        )),
+        None => refused(&reason),
     }
 }
 

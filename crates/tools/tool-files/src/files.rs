@@ -28,6 +28,8 @@ use crate::tool::{FileTool, Shared};
 
 /// Time in which all new and changed files have to be loaded: a turn waits for it.
 const LOAD_ALL: Duration = Duration::from_secs(60);
+/// Maximum size of the definitions of all tools, in bytes of JSON: each request has them.
+const MAX_DEFINITIONS: usize = 32 << 10;
 /// Number of files that are loaded at a time.
 const AT_A_TIME: usize = 4;
 /// Time after which files that could not be loaded for lack of a sandbox or of Python are tried
@@ -104,6 +106,8 @@ pub enum ToolFileState {
     Loaded,
     /// It has to be changed.
     Refused,
+    /// It is a script and not meant to be a tool.
+    Ignored,
     /// It cannot run here and now.
     Unavailable,
 }
@@ -214,6 +218,7 @@ impl ToolFiles {
         });
         match (&tool, known) {
             (Ok(_), _) => tracing::info!(file = %file.name, "a tool file was loaded"),
+            (Err(ToolFileError::NotATool), _) => {}
             (Err(error), Err(known)) if *error == known => {}
             (Err(error), _) => {
                 tracing::warn!(file = %file.name, %error, "a tool file was not loaded");
@@ -227,27 +232,34 @@ impl ToolFiles {
         }
     }
 
-    /// Finds tools whose name is that of a built-in tool or of a file before them.
+    /// Finds tools whose name is that of a built-in tool or of a file before them, and those for
+    /// which requests have no room.
     fn find_conflicts(&self, entries: &mut [Entry]) {
-        let mut taken: HashMap<String, String> = HashMap::new();
+        let (mut taken, mut size) = (HashMap::new(), 0);
         for entry in entries {
             let Ok(tool) = &entry.tool else { continue };
             let name = tool.spec().name.to_string();
-            let conflict = match taken.get(&name) {
-                _ if self.reserved.contains(&name) => {
-                    Some(format!("its tool has the name of a built-in one, {name}"))
-                }
-                Some(other) => Some(format!(
+            let own_size = tool.spec().description.len() + tool.spec().parameters.to_string().len();
+            let conflict = if self.reserved.contains(&name) {
+                Some(format!("its tool has the name of a built-in one, {name}"))
+            } else if let Some(other) = taken.get(&name) {
+                Some(format!(
                     "its tool has the same name as that of {other}, {name}"
-                )),
-                None => None,
+                ))
+            } else if size + own_size > MAX_DEFINITIONS {
+                Some(format!(
+                    "the definitions of all tools in files exceed {} KiB",
+                    MAX_DEFINITIONS >> 10
+                ))
+            } else {
+                taken.insert(name, entry.file.name.clone());
+                size += own_size;
+                None
             };
-            match &conflict {
-                Some(problem) if entry.conflict != conflict => {
-                    tracing::warn!(file = %entry.file.name, problem, "a tool file was not loaded");
-                }
-                Some(_) => {}
-                None => drop(taken.insert(name, entry.file.name.clone())),
+            if let Some(problem) = &conflict
+                && entry.conflict != conflict
+            {
+                tracing::warn!(file = %entry.file.name, problem, "a tool file was not loaded");
             }
             entry.conflict = conflict;
         }
@@ -283,6 +295,7 @@ impl Entry {
         let state = match &self.tool {
             Ok(_) if spec.is_some() => ToolFileState::Loaded,
             Err(ToolFileError::Unavailable(_)) => ToolFileState::Unavailable,
+            Err(ToolFileError::NotATool) => ToolFileState::Ignored,
             Ok(_) | Err(ToolFileError::Refused(_) | ToolFileError::Scan(_)) => {
                 ToolFileState::Refused
             }

@@ -105,11 +105,14 @@ impl Folder {
                 let name = entry.name.into_string().ok()?;
                 let is_folder = entry.is_dir && self.path().join(&name).join(MANIFEST).exists();
                 let is_meant = is_folder || has_code(Path::new(&name));
+                if !is_meant || is_ignored(&name) {
+                    return None;
+                }
                 let content = match entry.is_link {
                     true => Err("it is a link".to_owned()),
                     false => self.content(&name, is_folder),
                 };
-                (is_meant && !is_ignored(&name)).then_some(ToolFile {
+                Some(ToolFile {
                     name,
                     is_folder,
                     content,
@@ -157,7 +160,7 @@ fn has_code(name: &Path) -> bool {
     name.extension().is_some_and(|extension| extension == "py")
 }
 
-/// `true` for names that never are tools: modules of other files, and hidden files.
+/// `true` for names that never are tools, as in the Python program, and for hidden files.
 fn is_ignored(name: &str) -> bool {
     name.starts_with(['_', '.'])
 }

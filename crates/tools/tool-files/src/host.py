@@ -184,17 +184,17 @@ class Host:
         except ValueError as error:
             raise Refused(str(error)) from error
         if not any(imports_tool(node) for node in ast.walk(tree)):
-            # A script of its own, which is not to be run.
-            raise Refused("it does not import Tool from tool_api")
+            # A script, which is not to be run.
+            return {"is_tool": False}
         findings = Scan(tree).findings
         if findings and request["refuses"]:
-            return {"findings": findings}
+            return {"is_tool": True, "findings": findings}
         module = types.ModuleType(os.path.splitext(self.file)[0])
         module.__file__ = self.file
         sys.modules[module.__name__] = module
         exec(compile(tree, self.file, "exec"), module.__dict__)
         self.tool = self.create(module, request)
-        return {"findings": findings, "definition": self.definition()}
+        return {"is_tool": True, "findings": findings, "definition": self.definition()}
 
     def create(self, module, request):
         """Makes the first tool of the file."""
@@ -250,9 +250,9 @@ class Host:
         try:
             answer = getattr(self, {"load": "load", "call": "call"}[request["op"]])(request)
         except Refused as refusal:
-            answer = {"error": str(refusal)}
+            answer = {"is_tool": True, "error": str(refusal)}
         except BaseException as error:  # The file decides what it raises, SystemExit for one.
-            answer = {"error": self.describe(error)}
+            answer = {"is_tool": True, "error": self.describe(error)}
         answer["id"] = request["id"]
         return answer
 

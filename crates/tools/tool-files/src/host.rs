@@ -20,7 +20,7 @@ use crate::process::{Process, ProcessFailure};
 const HOST: &str = include_str!("host.py");
 /// Reads the host from its input. Works with every Python, to say which one is needed.
 const START: &str = r#"import sys
-if sys.version_info < (3, 9): sys.exit("Python 3.9 or later is needed, this is " + sys.version.split()[0])
+if sys.version_info < (3, 9): sys.exit("Python 3.9 or later is needed")
 import json, os
 REQUESTS = os.fdopen(os.dup(0), "rb")
 exec(compile(json.loads(REQUESTS.readline()), "<host>", "exec"))
@@ -30,6 +30,10 @@ const PLACES: [&str; 3] = ["/usr/bin/python3", "/usr/local/bin/python3", "python
 
 /// Time in which a host has to start and to load its file.
 pub(crate) const LOAD: Duration = Duration::from_secs(30);
+/// Modules that have the class of tools; a part of the name is sufficient.
+pub(crate) const MODULES: [&str; 2] = ["tool_api", "nanobot"];
+/// Error output of a Python that is too old.
+pub(crate) const OLD_PYTHON: &str = "Python 3.9 or later is needed";
 /// Error output where there is no Python.
 pub(crate) const NO_PYTHON: &str = "there is no python3";
 
@@ -48,6 +52,8 @@ pub(crate) struct Loaded {
     pub(crate) definition: Option<Map<String, Value>>,
     /// What the scan found.
     pub(crate) findings: Vec<String>,
+    /// `false` if the file does not import the class of tools, so that it was not run.
+    pub(crate) is_tool: bool,
     /// The reason why there is no definition, unless the scan refused the file.
     pub(crate) error: Option<String>,
 }

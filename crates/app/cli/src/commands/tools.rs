@@ -111,7 +111,13 @@ fn check(
         false => files.iter().map(format_check).collect(),
     };
     print(&text, is_json)?;
-    let is_good = files.iter().all(|file| file.state == ToolFileState::Loaded);
+    let is_good = |file: &ToolFileStatus| match file.state {
+        ToolFileState::Loaded => true,
+        // Only who names a file means it to be a tool.
+        ToolFileState::Ignored => name.is_none(),
+        ToolFileState::Refused | ToolFileState::Unavailable => false,
+    };
+    let is_good = files.iter().all(is_good);
     Ok(match is_good {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
@@ -133,6 +139,7 @@ fn state_name(state: ToolFileState) -> &'static str {
     match state {
         ToolFileState::Loaded => "loaded",
         ToolFileState::Refused => "refused",
+        ToolFileState::Ignored => "ignored",
         ToolFileState::Unavailable => "unavailable",
     }
 }
@@ -159,6 +166,7 @@ fn format_check(file: &ToolFileStatus) -> String {
     let problem = file.problem.as_deref().unwrap_or_default();
     let mut text = match (file.state, &file.tool) {
         (ToolFileState::Loaded, Some(tool)) => format!("✓ {name}: {}\n", sanitize(tool)),
+        (ToolFileState::Ignored, _) => format!("- {name}: ignored: {}\n", sanitize(problem)),
         (state, _) => format!("✗ {name}: {}: {}\n", state_name(state), sanitize(problem)),
     };
     for finding in &file.findings {

@@ -69,10 +69,10 @@ async fn a_bad_file_affects_no_other_one() {
     fixture.tool("good", "return 'fine'");
     fixture.write("ws/tools/helper.py", &described("First.", "one"));
     let (files, registry) = fixture.opened().await;
-    fixture.write("ws/tools/helper.py", "class T(");
+    fixture.write("ws/tools/helper.py", "from tool_api import Tool\nclass T(");
     registry.refresh().await;
     assert_eq!(names(&registry), ["good"]);
-    assert!(problem(&files.status().await, "helper.py").starts_with("line 1:"));
+    assert!(problem(&files.status().await, "helper.py").starts_with("line 2:"));
     fixture.write("ws/tools/helper.py", &described("First.", "one"));
     registry.refresh().await;
     assert_eq!(names(&registry), ["good", "helper"]);

@@ -47,7 +47,7 @@ async fn every_refusal_has_one_clear_line() {
     let by_files =
         "files are read and written by read_text and write_text of the tool, or by the file tools";
     let table = [
-        ("syntax.py", "x = (".to_owned(), "line 1: "),
+        ("syntax.py", "import tool_api\nx = (".to_owned(), "line 2: "),
         (
             "rude.py",
             "import tool_api\nraise ValueError('a\\nb\\x1b[31m\\u202ec')".to_owned(),
@@ -106,6 +106,44 @@ async fn every_refusal_has_one_clear_line() {
         assert!(!found.contains('\n'), "{name}: {found}");
     }
     assert!(problem(&status, "opens.py").ends_with(by_files));
+}
+
+#[tokio::test]
+async fn a_script_is_ignored_and_not_run() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    fixture.write("ws/data/.keep", "");
+    let write = "open('data/ran', 'w').close()";
+    fixture.write("ws/tools/script.py", write);
+    fixture.write("ws/tools/named.py", &format!("# no tool_api\n{write}"));
+    let fixture = fixture.without_scan();
+    let (files, _registry) = fixture.opened().await;
+    for file in files.status().await {
+        assert_eq!(file.state, ToolFileState::Ignored, "{file:?}");
+    }
+    assert!(!fixture.path("ws/data/ran").exists());
+}
+
+#[tokio::test]
+async fn requests_have_room_for_so_many_definitions() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    for name in ["a", "b", "c"] {
+        let parameters = json!({"title": "x".repeat(15_000)});
+        let text = source(name, "pass").replace(
+            "    async",
+            &format!("    parameters = {parameters}\n    async"),
+        );
+        fixture.write(&format!("ws/tools/{name}.py"), &text);
+    }
+    let (files, registry) = fixture.opened().await;
+    assert_eq!(names(&registry), ["a", "b"]);
+    assert_eq!(
+        problem(&files.status().await, "c.py"),
+        "the definitions of all tools in files exceed 32 KiB"
+    );
 }
 
 #[tokio::test]
@@ -232,5 +270,6 @@ async fn without_a_sandbox_or_python_nothing_runs() {
     let (files, registry) = fixture.opened().await;
     assert_eq!(names(&registry), ["count"]);
     let problem = problem(&files.status().await, "good.py").to_owned();
-    assert_eq!(problem, "there is no python3, which runs tools in files");
+    let expected = "there is no python3 for tools in files; tools.toolFiles.python can name one";
+    assert_eq!(problem, expected);
 }

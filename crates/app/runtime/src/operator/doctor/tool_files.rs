@@ -2,7 +2,7 @@
 
 use super::FindingList;
 use crate::error::chain;
-use crate::{Runtime, ToolFilesHome};
+use crate::{Runtime, ToolFileState, ToolFilesHome};
 
 pub(super) async fn examine(list: &mut FindingList, runtime: &Runtime) {
     let home = match ToolFilesHome::of(runtime) {
@@ -13,7 +13,9 @@ pub(super) async fn examine(list: &mut FindingList, runtime: &Runtime) {
     };
     for file in home.list().await {
         let name = &file.file;
-        if let Some(problem) = &file.problem {
+        if let Some(problem) = &file.problem
+            && file.state != ToolFileState::Ignored
+        {
             list.warn(
                 "tools.files",
                 format!("tools/{name} in the workspace is not loaded: {problem}"),
