@@ -64,6 +64,11 @@ async fn commands_list_check_and_run_the_tools() {
         &run.stdout,
         &["✗ bad.py: refused: the scan refuses line 9: open: "],
     );
+    let run = home.run(&["doctor"]).await;
+    assert_says(
+        &run.stdout,
+        &["tools/shadow.py in the workspace is not loaded: its tool has the name of"],
+    );
     let run = home.run(&["tools", "list", "--json"]).await;
     let files: Value = serde_json::from_str(&run.stdout).unwrap();
     assert_eq!(files[2]["tool"], "word_count");

@@ -12,15 +12,16 @@ pub(super) async fn examine(list: &mut FindingList, runtime: &Runtime) {
         }
     };
     for file in home.list().await {
-        let name = &file.file;
-        if let Some(problem) = &file.problem
-            && file.state != ToolFileState::Ignored
-        {
-            list.warn(
-                "tools.files",
-                format!("tools/{name} in the workspace is not loaded: {problem}"),
-                "Change or remove it; `nanobot tools check` tries it.",
-            );
-        }
+        let remedy = match file.state {
+            ToolFileState::Loaded | ToolFileState::Ignored => continue,
+            ToolFileState::Refused => "Change or remove it; `nanobot tools check` tries it.",
+            ToolFileState::Unavailable => "`nanobot tools check` tries it again.",
+        };
+        let problem = file.problem.unwrap_or_default();
+        let what = format!(
+            "tools/{} in the workspace is not loaded: {problem}",
+            file.file
+        );
+        list.warn("tools.files", what, remedy);
     }
 }
