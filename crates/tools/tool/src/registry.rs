@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::cast::cast;
 use crate::deferred::{self, TOOL_CALL, TOOL_SEARCH, resolve_call};
 use crate::validate::validate;
-use crate::{Tool, ToolContext, ToolRun, ToolWatch};
+use crate::{CallReview, Tool, ToolContext, ToolRun, ToolWatch};
 
 /// Hint appended to every failed result that begins with `Error`.
 pub const ERROR_HINT: &str = "\n\n[Analyze the error above and try a different approach.]";
@@ -208,6 +208,15 @@ impl Registry {
                 .find_own(call.name.as_str())
                 .map(|spec| spec.effect),
         }
+    }
+
+    /// Describes a call without running it; of a `tool_call`, the inner call. Returns `None` for a
+    /// call that is refused anyway: an unknown tool, or arguments that do not fit.
+    pub async fn review(&self, call: &ToolCall, context: &ToolContext) -> Option<CallReview> {
+        let call = &*resolve_call(call);
+        let tool = self.get(&call.name)?;
+        let arguments = prepare(tool.spec(), call).ok()?;
+        Some(tool.review(&arguments, context).await)
     }
 
     /// Runs one call and always returns a result for the model. Casts and validates the arguments,
