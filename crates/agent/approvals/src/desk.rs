@@ -175,7 +175,8 @@ impl Approvals {
     }
 
     /// Asks whether a call may run, unless a standing permission covers it, and waits for the
-    /// answer, at most for the configured time.
+    /// answer, at most for the configured time. A call that [began](Approvals::begin) before a crash
+    /// keeps its permission; the caller must not ask again for one that is unsafe to repeat.
     pub async fn permission(&self, request: PermissionRequest<'_>) -> Outcome {
         match self.ask(request).await {
             Ok(outcome) => outcome,
@@ -301,13 +302,11 @@ impl Approvals {
             )));
         };
         Ok(match question.state {
-            QuestionState::Granted => Some(Outcome::Granted),
+            // A call that a crash interrupted runs again only if that is safe.
+            QuestionState::Granted | QuestionState::Begun => Some(Outcome::Granted),
             QuestionState::Refused => Some(Outcome::Refused(
                 "Error: the user refused this call. Do not try the same in another way; ask what they want instead."
                     .to_owned(),
-            )),
-            QuestionState::Begun => Some(Outcome::Refused(
-                "Error: this call has already begun once.".to_owned(),
             )),
             QuestionState::Asked if question.expires_at <= Utc::now() => {
                 self.settled(&question, "no answer", None).await;

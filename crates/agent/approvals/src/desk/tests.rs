@@ -228,6 +228,25 @@ async fn answer_survives_a_restart() {
 }
 
 #[tokio::test]
+async fn call_that_began_before_a_crash_is_not_asked_about_again() {
+    let desk = Desk::new();
+    let asking = desk.asking(&desk.approvals, "ls", None).await;
+    desk.approvals
+        .answer(&message("ann", "7", "yes"))
+        .await
+        .unwrap();
+    assert_eq!(asking.await.unwrap(), Outcome::Granted);
+    let binding = desk.approvals.store.questions().unwrap()[0].binding();
+    desk.approvals.begin(&binding).await.unwrap();
+    let restarted = desk.restarted();
+    let state = restarted.interrupted(&TraceId::from("turn"), 1).await;
+    assert_eq!(state, Some(QuestionState::Begun));
+    let resumed = desk.asking(&restarted, "ls", None).await;
+    assert_eq!(resumed.await.unwrap(), Outcome::Granted);
+    assert_eq!(desk.shown.0.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn answer_to_a_call_covers_no_other_bytes() {
     let desk = Desk::new();
     let asking = desk.asking(&desk.approvals, "ls a", None).await;
