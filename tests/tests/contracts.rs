@@ -138,6 +138,7 @@ fn rich() -> ToolResult {
         severity: Some(Severity::Warning),
         should_retry: true,
         requires_user_confirmation: true,
+        untrusted: Some("web_fetch".to_owned()),
         pictures: Vec::new(),
         whole: None,
         change: None,
@@ -149,7 +150,7 @@ async fn tool_failures_are_tool_results() {
     assert_eq!(
         serde_json::to_value(rich()).unwrap(),
         json!({"success": false, "output": "Error: busy", "remedy": "wait", "severity": "warning",
-               "should_retry": true, "requires_user_confirmation": true})
+               "should_retry": true, "requires_user_confirmation": true, "untrusted": "web_fetch"})
     );
     let registry = Registry::new();
     registry.register(FixedTool::tool("busy", rich())).unwrap();
@@ -647,8 +648,18 @@ fn agent_core_depends_on_contracts_only() {
         .collect();
     ours.sort_unstable();
     let expected = [
-        "bus", "context", "disk", "guard", "memory", "provider", "redact", "session", "skill",
-        "tool", "types",
+        "approvals",
+        "bus",
+        "context",
+        "disk",
+        "guard",
+        "memory",
+        "provider",
+        "redact",
+        "session",
+        "skill",
+        "tool",
+        "types",
     ];
     assert_eq!(ours, expected);
 }

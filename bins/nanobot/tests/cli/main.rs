@@ -6,6 +6,8 @@
     reason = "a test that cannot go on has failed"
 )]
 
+#[cfg(unix)]
+mod approvals;
 mod basics;
 #[cfg(unix)]
 mod bounded_memory;
@@ -33,6 +35,8 @@ mod gateway;
 mod hardening;
 mod heartbeat;
 mod import;
+#[cfg(target_os = "linux")]
+mod injection;
 mod isolation;
 #[cfg(unix)]
 mod kills;

@@ -8,13 +8,14 @@ use async_trait::async_trait;
 use nanobot_bus::{Bus, BusError};
 use nanobot_guard::{PathPolicy, ResolvedPath};
 use nanobot_redact::Secrets;
-use nanobot_tool::{ToolContext, ToolError, TypedTool};
+use nanobot_tool::{CallReview, CallRisk, ToolContext, ToolError, TypedTool};
 use nanobot_types::{
     Button, ChannelName, ChatAddress, ChatId, Effect, Map, MediaRef, OutboundKey, OutboundKind,
     OutboundMessage, OutboundSlot, SessionKey, SessionKind,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 /// The reason why a message was not accepted, worded for the model.
 #[derive(Debug, thiserror::Error)]
@@ -210,15 +211,30 @@ impl TypedTool for MessageTool {
     // Publishing is idempotent: its key is the turn and the position of the call in it.
     const EFFECT: Effect = Effect::Idempotent;
 
+    async fn review(&self, arguments: &Value, context: &ToolContext) -> CallReview {
+        let text = |name: &str| {
+            let text = arguments.get(name).and_then(Value::as_str);
+            text.map(str::to_owned)
+        };
+        let (channel, chat_id) = target(text("channel"), text("chat_id"), context);
+        if channel == context.channel && chat_id == context.chat_id {
+            return CallReview::default();
+        }
+        let target = format!("{channel}:{chat_id}");
+        CallReview {
+            risk: CallRisk::NeedsConsent("writes to another chat".to_owned()),
+            destination: Some(target.clone()),
+            ..CallReview::default()
+        }
+        .with_rule(format!("to {target}"))
+    }
+
     async fn call(
         &self,
         arguments: MessageArguments,
         context: &ToolContext,
     ) -> Result<String, ToolError> {
-        let channel =
-            non_blank(arguments.channel).map_or_else(|| context.channel.clone(), ChannelName::from);
-        let chat_id =
-            non_blank(arguments.chat_id).map_or_else(|| context.chat_id.clone(), ChatId::from);
+        let (channel, chat_id) = target(arguments.channel, arguments.chat_id, context);
         if context.session.kind() == SessionKind::Heartbeat {
             return Err(
                 "A heartbeat cannot send messages: answer with what the user should know".into(),
@@ -271,6 +287,18 @@ impl TypedTool for MessageTool {
             count => format!("{SENT}{channel}:{chat_id} with {count} attachments"),
         })
     }
+}
+
+/// Returns the chat of a message: the given one, or the chat of the turn.
+fn target(
+    channel: Option<String>,
+    chat_id: Option<String>,
+    context: &ToolContext,
+) -> (ChannelName, ChatId) {
+    (
+        non_blank(channel).map_or_else(|| context.channel.clone(), ChannelName::from),
+        non_blank(chat_id).map_or_else(|| context.chat_id.clone(), ChatId::from),
+    )
 }
 
 fn non_blank(value: Option<String>) -> Option<String> {

@@ -7,10 +7,11 @@
 use std::sync::Arc;
 
 use nanobot_memory::{MemoryError, MemoryStore, Reason};
-use nanobot_tool::{ToolContext, ToolError, TypedTool};
+use nanobot_tool::{CallReview, CallRisk, ToolContext, ToolError, TypedTool};
 use nanobot_types::Effect;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::AudienceLookup;
 
@@ -45,6 +46,13 @@ impl TypedTool for RememberTool {
     const DESCRIPTION: &'static str = "Keep a fact in the private memory of this conversation. It is not shown in chats with other people.";
     // A fact that is already there is not added again.
     const EFFECT: Effect = Effect::Idempotent;
+
+    async fn review(&self, _: &Value, _: &ToolContext) -> CallReview {
+        CallReview {
+            risk: CallRisk::NeedsConsent("changes what I remember".to_owned()),
+            ..CallReview::default()
+        }
+    }
 
     async fn call(
         &self,

@@ -20,7 +20,8 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use nanobot_bus::{Bus, BusError, Claims, EventFeed};
 use nanobot_types::{
-    ChatAddress, Event, FiredJob, InboundMessage, JobId, MessageId, Origin, SessionKey, SessionKind,
+    ChatAddress, Event, FiredJob, InboundMessage, JobId, MessageId, Origin, SessionKey,
+    SessionKind, UNTRUSTED_KEY,
 };
 use nanobot_watch::FileWatch;
 use schemars::JsonSchema;
@@ -560,6 +561,11 @@ fn message_of(job: &Job, at: i64, now: DateTime<Utc>, zone: Zone) -> InboundMess
         job: job.id.clone(),
     };
     job.payload.wish().write(&mut message.metadata);
+    if let Some(origin) = job.payload.extra.get(UNTRUSTED_KEY) {
+        message
+            .metadata
+            .insert(UNTRUSTED_KEY.to_owned(), origin.clone());
+    }
     let fired = FiredJob {
         name: match job.name.as_str() {
             "" => job.id.to_string(),

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use nanobot_tool::{ToolContext, ToolError, TypedTool};
-use nanobot_types::{DeliveryContext, Effect, Origin, SessionKey, SessionKind};
+use nanobot_tool::{CallReview, CallRisk, ToolContext, ToolError, TypedTool};
+use nanobot_types::{DeliveryContext, Effect, Origin, SessionKey, SessionKind, UNTRUSTED_KEY};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::job::{Job, JobSchedule, Payload, RunStatus};
 use crate::zone::{Zone, zone_named};
@@ -133,6 +134,17 @@ impl TypedTool for CronTool {
         "Reminders and repeating tasks. To add, give one of at, every_seconds, cron_expr.";
     const EFFECT: Effect = Effect::Irreversible;
 
+    async fn review(&self, arguments: &Value, _: &ToolContext) -> CallReview {
+        let risk = match arguments.get("action").and_then(Value::as_str) {
+            Some("list") => CallRisk::None,
+            _ => CallRisk::NeedsConsent("changes my jobs".to_owned()),
+        };
+        CallReview {
+            risk,
+            ..CallReview::default()
+        }
+    }
+
     async fn call(
         &self,
         arguments: CronArguments,
@@ -225,7 +237,11 @@ impl CronTool {
             reply_to: None,
             ..context.delivery.clone()
         };
+        // The runs of a job do what strangers may have wanted when it was made.
+        let untrusted = context.untrusted.as_deref();
+        let mark = untrusted.map(|origin| (UNTRUSTED_KEY.to_owned(), origin.into()));
         let payload = Payload {
+            extra: mark.into_iter().collect(),
             message: message.to_owned(),
             deliver: true,
             channel: Some(context.channel.to_string()),

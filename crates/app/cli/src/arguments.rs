@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand};
 
 use crate::commands::{
-    AgentArguments, AuditArguments, ChannelsCommand, CompletionsArguments, ConfigCommand,
-    CronCommand, DoctorArguments, GatewayArguments, InboxArguments, ManualArguments, McpCommand,
-    MemoryCommand, OnboardArguments, PairingCommand, REPLAY_ABOUT, ReplayArguments,
+    AgentArguments, ApprovalsCommand, AuditArguments, ChannelsCommand, CompletionsArguments,
+    ConfigCommand, CronCommand, DoctorArguments, GatewayArguments, InboxArguments, ManualArguments,
+    McpCommand, MemoryCommand, OnboardArguments, PairingCommand, REPLAY_ABOUT, ReplayArguments,
     SessionsCommand, SkillsCommand, StatusArguments, ToolsCommand, UPDATE_ABOUT, UpdateArguments,
 };
 
@@ -75,6 +75,9 @@ pub(crate) enum Command {
     /// Add, list, run, pause and remove scheduled jobs
     #[command(subcommand)]
     Cron(CronCommand),
+    /// List open questions and standing permissions; revoke permissions
+    #[command(subcommand)]
+    Approvals(ApprovalsCommand),
     /// Approve people who received a pairing code; list and revoke approvals
     #[command(subcommand)]
     Pairing(PairingCommand),

@@ -101,6 +101,7 @@ fn dispatch(
         Command::Tools(command) => commands::tools(program, command),
         Command::Memory(command) => commands::memory(program, command),
         Command::Cron(command) => commands::cron(program, command),
+        Command::Approvals(command) => commands::approvals(program, command),
         Command::Pairing(command) => commands::pairing(program, command),
         Command::Channels(command) => commands::channels(program, command),
         Command::Config(command) => commands::config(program, &command),

@@ -319,6 +319,7 @@ impl From<OutboundMessage> for TerminalEvent {
                 ok: true,
                 job,
             },
+            OutboundKind::Question => Self::News(text),
             OutboundKind::Notice => Self::Reply {
                 text,
                 streamed: false,

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use nanobot_agent_core::{AgentError, DuplicateCommand};
+use nanobot_approvals::ApprovalError;
 use nanobot_bus::BusError;
 use nanobot_channel::ChannelName;
 use nanobot_channels::{ChannelsError, PairingError};
@@ -61,6 +62,9 @@ pub enum RuntimeError {
         /// The name.
         name: &'static str,
     },
+    /// The file of approvals cannot be used.
+    #[error(transparent)]
+    Approvals(#[from] ApprovalError),
     /// An MCP server cannot be used.
     #[error("tools.mcpServers: {0}")]
     Mcp(String),
@@ -261,7 +265,7 @@ impl RuntimeError {
             Self::Pairing(PairingError::UnknownCode) => {
                 Some("`nanobot pairing list` shows who waits; they get a new code when they write again.".to_owned())
             }
-            Self::Pairing(_) => Some("Look at that file, and at its permissions.".to_owned()),
+            Self::Pairing(_) | Self::Approvals(_) => Some("Look at that file, and at its permissions.".to_owned()),
             Self::Mcp(_) => Some("`nanobot mcp list` shows the servers and their last failures.".to_owned()),
             Self::UnknownToolFile { .. } => {
                 Some("`nanobot tools list` shows the tools, and why others are not loaded.".to_owned())

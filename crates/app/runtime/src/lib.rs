@@ -35,6 +35,7 @@ mod operator;
 mod terminal;
 
 pub use assembly::access::{HomeAccess, Revoked};
+pub use assembly::approvals::approval_store;
 pub use assembly::audit::{AuditReport, BrokenLine, audit_lines, verify_audit};
 pub use assembly::cron::JobScheduling;
 pub use assembly::extensions::EventObserver;
@@ -87,6 +88,7 @@ pub use terminal::{
 };
 
 pub use nanobot_agent_core::is_subagent_session;
+pub use nanobot_approvals::{ApprovalError, ApprovalStore, Grant, GrantId, OpenQuestion};
 pub use nanobot_bus as bus;
 pub use nanobot_channel::Credential;
 pub use nanobot_channels::{

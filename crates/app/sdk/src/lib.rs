@@ -23,6 +23,7 @@
 mod embed;
 
 pub use nanobot_agent_core as agent;
+pub use nanobot_approvals as approvals;
 pub use nanobot_bus as bus;
 pub use nanobot_channel as channel;
 pub use nanobot_context as context;

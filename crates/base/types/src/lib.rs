@@ -41,7 +41,7 @@ pub use ids::{
 };
 pub use message::{
     Button, ChatKind, DeliveryContext, InboundMessage, MediaRef, OutboundKey, OutboundKind,
-    OutboundMessage,
+    OutboundMessage, UNTRUSTED_KEY,
 };
 pub use origin::{DeliveryWish, FiredJob, HEARTBEAT_SESSION, Origin, SessionKind};
 pub use response::{FinishReason, LlmResponse, Usage};

@@ -7,6 +7,10 @@ use crate::{
     StreamId, Timestamp, TraceId, TurnActivity,
 };
 
+/// Key of the origin of a message or a tool result that strangers may have written, in the metadata
+/// of the message and in the log entry of the result.
+pub const UNTRUSTED_KEY: &str = "untrusted";
+
 /// A file or URL attached to a message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct MediaRef {
@@ -244,13 +248,15 @@ pub enum OutboundKind {
     },
     /// A message from the program itself: an error, a restart, a limit.
     Notice,
+    /// A question from the program itself, for which the turn waits.
+    Question,
 }
 
 impl OutboundKind {
     /// `true` if the message goes through the ledger; all others may be dropped at any time.
     #[must_use]
     pub fn is_durable(&self) -> bool {
-        matches!(self, Self::Final | Self::Notice)
+        matches!(self, Self::Final | Self::Notice | Self::Question)
     }
 }
 

@@ -10,6 +10,8 @@
 const MEMORY_PROBLEMS: u32 = 0xC000_0000;
 /// First position of notices about finished summaries.
 const FINISHED_SUMMARIES: u32 = 0xD000_0000;
+/// First position of questions about calls.
+const QUESTIONS: u32 = 0xE000_0000;
 /// Number of positions of each of these.
 const NUMBERED: u32 = 0x1000_0000;
 
@@ -25,6 +27,8 @@ pub enum OutboundSlot {
     Confirmation,
     /// A notice from the program itself.
     Notice(NoticeKind),
+    /// The question whether a call may run, by the position of the call in its turn.
+    Question(u32),
     /// The end of the turn, after everything that it can publish.
     TurnEnd,
 }
@@ -70,6 +74,7 @@ impl OutboundSlot {
             Self::Notice(NoticeKind::Summarised(message)) => {
                 FINISHED_SUMMARIES + message % NUMBERED
             }
+            Self::Question(call) => QUESTIONS + call % NUMBERED,
             Self::Notice(NoticeKind::Kept) => u32::MAX - 2,
             Self::Notice(NoticeKind::Waiting | NoticeKind::Unrecorded) | Self::TurnEnd => u32::MAX,
         }
@@ -98,6 +103,8 @@ mod tests {
             (OutboundSlot::Notice(Kind::MemoryProblem(7)), 3_221_225_479),
             (OutboundSlot::Notice(Kind::Summarised(0)), 3_489_660_928),
             (OutboundSlot::Notice(Kind::Summarised(7)), 3_489_660_935),
+            (OutboundSlot::Question(0), 3_758_096_384),
+            (OutboundSlot::Question(7), 3_758_096_391),
             (OutboundSlot::Notice(Kind::Kept), 4_294_967_293),
             (OutboundSlot::Notice(Kind::Waiting), 4_294_967_295),
             (OutboundSlot::Notice(Kind::Unrecorded), 4_294_967_295),

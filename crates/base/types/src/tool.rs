@@ -73,9 +73,14 @@ pub struct ToolResult {
     /// `true` if the same call may succeed later.
     #[serde(default)]
     pub should_retry: bool,
-    /// `true` if a person has to confirm first.
+    /// `true` if nothing was done, because a person has to confirm the call first. It is run again
+    /// once a person did.
     #[serde(default)]
     pub requires_user_confirmation: bool,
+    /// The origin of the output (such as `web_fetch`), if strangers may have written it. What the
+    /// turn does afterwards may be what they want.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untrusted: Option<String>,
     /// Pictures that belong to the result, for models that see.
     #[serde(skip)]
     pub pictures: Vec<Picture>,
@@ -186,6 +191,7 @@ impl ToolResult {
             severity: None,
             should_retry: false,
             requires_user_confirmation: false,
+            untrusted: None,
             pictures: Vec::new(),
             whole: None,
             change: None,
@@ -206,6 +212,13 @@ impl ToolResult {
     #[must_use]
     pub fn with_picture(mut self, picture: Picture) -> Self {
         self.pictures.push(picture);
+        self
+    }
+
+    /// Marks the output as one that strangers may have written.
+    #[must_use]
+    pub fn from_strangers(mut self, origin: impl Into<String>) -> Self {
+        self.untrusted = Some(origin.into());
         self
     }
 

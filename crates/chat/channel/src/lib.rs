@@ -65,7 +65,8 @@ pub use nanobot_markup::{Block, Format, Markup, Measure, PlainText, Table, TextS
 pub use nanobot_types::{
     Button, ChannelName, ChatAddress, ChatId, ChatKind, CommandInfo, DeliveryContext,
     InboundMessage, Map, MediaRef, MessageId, NoticeKind, Origin, OutboundKey, OutboundKind,
-    OutboundMessage, OutboundSlot, SenderId, SessionKey, StreamId, Timestamp, TraceId, chain, json,
+    OutboundMessage, OutboundSlot, SenderId, SessionKey, StreamId, Timestamp, TraceId,
+    UNTRUSTED_KEY, chain, json,
 };
 pub use serde_json::Value;
 pub use tokio::sync::Semaphore;

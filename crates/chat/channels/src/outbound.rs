@@ -176,7 +176,10 @@ impl OutboundWorker {
                     self.working.end(message);
                     self.channel.turn_ends().is_some()
                 }
-                OutboundKind::Activity { .. } | OutboundKind::Final | OutboundKind::Notice => false,
+                OutboundKind::Activity { .. }
+                | OutboundKind::Final
+                | OutboundKind::Notice
+                | OutboundKind::Question => false,
             }
         };
         // Text that accompanies tool calls is known to be a thought only when its stream ends.

@@ -21,6 +21,10 @@ const FILES: &[(&str, &str)] = &[
         "llm_responses",
         include_str!("../corpus/llm_responses.jsonl"),
     ),
+    (
+        "prompt_injection",
+        include_str!("../corpus/prompt_injection.jsonl"),
+    ),
     ("secrets", include_str!("../corpus/secrets.jsonl")),
     ("skills_mcp", include_str!("../corpus/skills_mcp.jsonl")),
     ("stored_data", include_str!("../corpus/stored_data.jsonl")),

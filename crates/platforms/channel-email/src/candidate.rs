@@ -1,6 +1,8 @@
 //! From a mail of a sender who may talk to a message.
 
-use nanobot_channel::{ChannelContext, ChannelName, InboundMessage, Map, MessageId, SessionKey};
+use nanobot_channel::{
+    ChannelContext, ChannelName, InboundMessage, Map, MessageId, SessionKey, UNTRUSTED_KEY,
+};
 use nanobot_extract::MailText;
 
 use crate::EmailConfig;
@@ -180,6 +182,8 @@ impl MailCandidate<'_> {
         set("sender_email", sender.clone().into());
         set("uid", self.uid.uid.to_string().into());
         set("uid_validity", self.uid.validity.into());
+        // A sender's address proves little, and mails quote and forward the words of others.
+        set(UNTRUSTED_KEY, "e-mail".into());
         metadata
     }
 }

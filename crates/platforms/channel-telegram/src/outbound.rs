@@ -1,6 +1,8 @@
 //! Sends finished parts: files first, then the text, into the draft when there is one.
 
-use nanobot_channel::{Button, ChannelError, MediaRef, MessageId, OutboundPart, Sent};
+use nanobot_channel::{
+    Button, ChannelError, MediaRef, MessageId, OutboundKind, OutboundPart, Sent,
+};
 use nanobot_channel_kit::upload::file_name;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
@@ -142,7 +144,9 @@ impl Telegram {
         if part.index + 1 != part.count || rows.is_empty() {
             return words;
         }
-        if self.config.inline_keyboards {
+        // A question of the program itself always has its buttons.
+        let is_question = part.message.kind == OutboundKind::Question;
+        if self.config.inline_keyboards || is_question {
             words.keyboard = keyboard(rows);
             if !words.plain.trim().is_empty() {
                 return words;

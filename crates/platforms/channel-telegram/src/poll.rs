@@ -160,7 +160,7 @@ impl Telegram {
             let seconds = if is_repeated { 0 } else { seconds };
             let mut request = GetUpdates::new()
                 .timeout(seconds)
-                .allowed_updates(self.allowed_updates());
+                .allowed_updates(Self::allowed_updates());
             request.offset = Some(self.offset.load(Ordering::Relaxed)).filter(|offset| *offset > 0);
             let error = match self.api.poll(&request).await {
                 Ok(updates) => {

@@ -96,18 +96,14 @@ impl Telegram {
     }
 
     /// Returns the kinds of updates to receive.
-    pub(crate) fn allowed_updates(&self) -> Vec<AllowedUpdate> {
-        let mut kinds = vec![
+    pub(crate) fn allowed_updates() -> Vec<AllowedUpdate> {
+        vec![
             AllowedUpdate::Message,
             AllowedUpdate::EditedMessage,
             AllowedUpdate::ChannelPost,
-        ];
-        kinds.extend(
-            self.config
-                .inline_keyboards
-                .then_some(AllowedUpdate::CallbackQuery),
-        );
-        kinds
+            // Questions about calls always have buttons.
+            AllowedUpdate::CallbackQuery,
+        ]
     }
 
     /// Reads updates that arrived together, after their attempts were noted. Suspects are read one

@@ -243,7 +243,7 @@ impl Telegram {
         let request = SetWebhook::new(url.clone())
             .secret_token(self.config.webhook_secret_token.expose())
             .max_connections(self.config.webhook_max_connections)
-            .allowed_updates(self.allowed_updates());
+            .allowed_updates(Self::allowed_updates());
         self.api
             .call::<_, IgnoredAny>(&request)
             .await

@@ -208,6 +208,7 @@ impl<'a> MessageEvent<'a> {
                 OutboundKind::Progress => "progress",
                 OutboundKind::ToolHint => "tool_hint",
                 OutboundKind::Notice => "notice",
+                OutboundKind::Question => "question",
                 OutboundKind::Activity { .. }
                 | OutboundKind::Final
                 | OutboundKind::Delta { .. }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use nanobot_tool::{Tool, ToolContext};
+use nanobot_tool::{CallReview, Tool, ToolContext};
 use nanobot_types::{ToolResult, ToolSource, ToolSpec};
 use serde_json::{Map, Value};
 
@@ -83,7 +83,7 @@ impl McpTool {
             return self.withheld(&server.name);
         }
         match server.call(&self.definition, arguments).await {
-            Ok(answer) => answer.into_result(),
+            Ok(answer) => answer.into_result().from_strangers(self.name()),
             Err(failure) => failed(server, &failure),
         }
     }
@@ -93,6 +93,15 @@ impl McpTool {
 impl Tool for McpTool {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    async fn review(&self, _: &Value, _: &ToolContext) -> CallReview {
+        let server = self.server.upgrade();
+        CallReview {
+            destination: server.map(|server| format!("the MCP server {}", server.name)),
+            ..CallReview::of_effect(self.spec.effect)
+        }
+        .with_rule("any arguments")
     }
 
     async fn execute(&self, arguments: Value, context: &ToolContext) -> ToolResult {

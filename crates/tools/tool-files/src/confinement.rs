@@ -179,12 +179,17 @@ impl Confinement {
             .collect()
     }
 
+    /// Returns `true` if the operator granted the network to a tool.
+    pub(crate) fn has_network(&self, tool: &str) -> bool {
+        self.config.network.iter().any(|name| name == tool)
+    }
+
     /// Returns what a tool sees of the file system and the network.
     fn view(&self, tool: &str) -> Result<View, SandboxError> {
         let workspace = self.workspace()?;
         let confinement = self.policy.confinement();
         let mut view = View::new(Base::System, confinement.home);
-        if self.config.network.iter().any(|name| name == tool) {
+        if self.has_network(tool) {
             view = view.with_network();
         }
         for (path, access) in confinement.roots {
@@ -225,8 +230,7 @@ impl Confinement {
                 folders.join(", ")
             ));
         }
-        let has_network = self.config.network.iter().any(|name| name == tool);
-        (says(&NO_NETWORK) && !has_network).then(|| {
+        (says(&NO_NETWORK) && !self.has_network(tool)).then(|| {
             "Tools in files have no network; the operator can grant it (tools.toolFiles.network)."
                 .to_owned()
         })

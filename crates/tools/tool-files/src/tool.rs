@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_escape::sanitize;
-use nanobot_tool::{Tool, ToolContext};
+use nanobot_tool::{CallReview, CallRisk, Tool, ToolContext};
 use nanobot_types::{ToolResult, ToolSpec};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -102,6 +102,10 @@ impl FileTool {
 
     fn name(&self) -> &str {
         self.spec.name.as_str()
+    }
+
+    fn has_network(&self) -> bool {
+        self.shared.confinement.has_network(self.name())
     }
 
     async fn call(&self, arguments: &Value) -> Result<String, String> {
@@ -220,6 +224,19 @@ impl Tool for FileTool {
         &self.spec
     }
 
+    /// A tool says by itself what its effect is, so that counts only for repeating calls: in a turn
+    /// that read strangers' text, a person decides. "Always" holds for one version of a file.
+    async fn review(&self, _: &Value, _: &ToolContext) -> CallReview {
+        let digest = self.running().code.digest();
+        let version = digest.map(|digest| format!("version {digest} of its file"));
+        CallReview {
+            risk: CallRisk::NeedsConsent("runs a tool that the assistant wrote".to_owned()),
+            destination: self.has_network().then(|| "the network".to_owned()),
+            circumstances: version.clone().unwrap_or_default(),
+            rule: version,
+        }
+    }
+
     async fn execute(&self, arguments: Value, context: &ToolContext) -> ToolResult {
         // What is dropped here ends its process.
         match context
@@ -229,7 +246,13 @@ impl Tool for FileTool {
         {
             None => ToolResult::error("Error: cancelled"),
             Some(Ok(output)) if output.trim().is_empty() => ToolResult::ok("(no output)"),
-            Some(Ok(output)) => ToolResult::ok(sanitize(&output)),
+            Some(Ok(output)) => {
+                let result = ToolResult::ok(sanitize(&output));
+                match self.has_network() {
+                    true => result.from_strangers(self.name()),
+                    false => result,
+                }
+            }
             Some(Err(error)) => {
                 let mut text = format!("Error: {}", sanitize(&error));
                 if let Some(hint) = self.shared.confinement.hint(self.name(), &error) {

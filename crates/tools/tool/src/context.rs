@@ -31,6 +31,10 @@ pub struct ToolContext {
     pub metadata: Map,
     /// Origin of the message.
     pub origin: Origin,
+    /// Origin of the text by strangers that the turn read before this call, if it did.
+    pub untrusted: Option<String>,
+    /// `true` if a person has confirmed this call.
+    pub is_confirmed: bool,
     /// Number of characters of a result that the model reads; the rest is truncated.
     pub max_result_chars: usize,
     /// Cancelled when the turn is stopped.
@@ -53,6 +57,8 @@ impl ToolContext {
             delivery: DeliveryContext::default(),
             metadata: Map::new(),
             origin: Origin::User,
+            untrusted: None,
+            is_confirmed: false,
             max_result_chars: usize::MAX,
             cancel: CancellationToken::new(),
         }

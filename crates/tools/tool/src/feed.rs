@@ -13,8 +13,7 @@ use crate::Tool;
 #[async_trait]
 pub trait ToolFeed: Send + Sync + std::fmt::Debug {
     /// Returns the tools, in order. A tool that did not change is the same allocation as before;
-    /// a registry compares nothing else. Called before every turn and
-    /// before calls, so it has to be fast if nothing
-    /// changed, and bounded in time otherwise.
+    /// a registry compares nothing else. Called before every turn and before calls, so it has to be
+    /// fast if nothing changed, and bounded in time otherwise.
     async fn tools(&self) -> Vec<Arc<dyn Tool>>;
 }

@@ -47,6 +47,7 @@ mod context;
 mod deferred;
 mod feed;
 mod registry;
+mod review;
 mod schema;
 mod typed;
 mod validate;
@@ -60,6 +61,7 @@ pub use context::ToolContext;
 pub use deferred::{TOOL_CALL, TOOL_SEARCH, resolve_call};
 pub use feed::ToolFeed;
 pub use registry::{ERROR_HINT, Registry, RegistryError};
+pub use review::{CallReview, CallRisk};
 pub use typed::{ToolError, Typed, TypedTool};
 pub use watch::{ToolRun, ToolWatch};
 
@@ -69,6 +71,14 @@ pub trait Tool: Send + Sync + std::fmt::Debug {
     /// Returns the specification shown to the model. It never changes during the life of the tool,
     /// not by a single byte.
     fn spec(&self) -> &ToolSpec;
+
+    /// Describes a call, whose arguments fit the schema. Does nothing else. Unless a tool knows
+    /// more, calls with an [irreversible](nanobot_types::Effect::Irreversible) effect are a risk
+    /// after strangers' texts, and every call needs a permission of its own.
+    async fn review(&self, arguments: &Value, context: &ToolContext) -> CallReview {
+        let _ = (arguments, context);
+        CallReview::of_effect(self.spec().effect)
+    }
 
     /// Runs the tool. `arguments` is an object that fits the schema. Returns soon after
     /// [`ToolContext::cancel`] is cancelled, leaving nothing running.

@@ -19,7 +19,7 @@ use tokio::sync::Mutex;
 use crate::cast::cast;
 use crate::deferred::{self, TOOL_CALL, TOOL_SEARCH, resolve_call};
 use crate::validate::validate;
-use crate::{Tool, ToolContext, ToolFeed, ToolRun, ToolWatch};
+use crate::{CallReview, Tool, ToolContext, ToolFeed, ToolRun, ToolWatch};
 
 /// Hint appended to every failed result that begins with `Error`.
 pub const ERROR_HINT: &str = "\n\n[Analyze the error above and try a different approach.]";
@@ -137,7 +137,8 @@ impl Registry {
     }
 
     /// Asks the feed for its present tools, then adds new ones and removes those that are gone. Call
-    /// it before the first request of a turn; a call does it as well. A tool whose name is taken is logged and left out.
+    /// it before the first request of a turn; a call does it as well. A tool whose name is taken is
+    /// logged and left out.
     pub async fn refresh(&self) {
         let Some(feed) = &self.feed else { return };
         let mut fed = self.fed.lock().await;
@@ -254,6 +255,16 @@ impl Registry {
         }
     }
 
+    /// Describes a call without running it; of a `tool_call`, the inner call. Returns `None` for a
+    /// call that is refused anyway: an unknown tool, or arguments that do not fit.
+    pub async fn review(&self, call: &ToolCall, context: &ToolContext) -> Option<CallReview> {
+        let call = &*resolve_call(call);
+        self.refresh_for(call, context).await;
+        let tool = self.get(&call.name)?;
+        let arguments = prepare(tool.spec(), call).ok()?;
+        Some(tool.review(&arguments, context).await)
+    }
+
     /// Runs one call and always returns a result for the model. Casts and validates the arguments,
     /// runs the tool, and turns a panic into an error. A malformed, unknown or invalid call is not
     /// run. The feed is asked before an external or unknown tool, so that a turn can use what it
@@ -280,16 +291,9 @@ impl Registry {
     }
 
     async fn answer(&self, call: &ToolCall, context: &ToolContext) -> ToolResult {
-        let own = || self.read().find_own(call.name.as_str());
-        let may_have_changed = match self.get(&call.name) {
-            Some(tool) => tool.spec().source == ToolSource::External,
-            None => own().is_none(),
-        };
-        if may_have_changed {
-            context.cancel.run_until_cancelled(self.refresh()).await;
-        }
+        self.refresh_for(call, context).await;
         let Some(tool) = self.get(&call.name) else {
-            let own = own();
+            let own = self.read().find_own(call.name.as_str());
             return match own {
                 Some(spec) => self.answer_own(spec, call),
                 None => self.unknown(&call.name),
@@ -311,6 +315,17 @@ impl Registry {
             biased;
             outcome = running => with_hint(outcome.unwrap_or_else(|payload| panicked(&tool.spec().name, payload.as_ref()))),
             () = deadline => cancelled(),
+        }
+    }
+
+    /// Asks the feed if a call runs something that may have changed.
+    async fn refresh_for(&self, call: &ToolCall, context: &ToolContext) {
+        let may_have_changed = match self.get(&call.name) {
+            Some(tool) => tool.spec().source == ToolSource::External,
+            None => self.read().find_own(call.name.as_str()).is_none(),
+        };
+        if may_have_changed {
+            context.cancel.run_until_cancelled(self.refresh()).await;
         }
     }
 

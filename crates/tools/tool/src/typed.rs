@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::schema::is_required;
-use crate::{Tool, ToolContext};
+use crate::{CallReview, Tool, ToolContext};
 
 /// Reason why a typed tool failed, worded for the model.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +61,22 @@ pub trait TypedTool: Send + Sync + 'static {
     /// Effect of running the tool again.
     const EFFECT: Effect;
 
+    /// Describes a call, as [`Tool::review`] does.
+    fn review(
+        &self,
+        arguments: &Value,
+        context: &ToolContext,
+    ) -> impl Future<Output = CallReview> + Send {
+        let _ = (arguments, context);
+        std::future::ready(CallReview::of_effect(Self::EFFECT))
+    }
+
+    /// Returns the origin of the output of a call, if strangers may have written it.
+    fn untrusted_origin(&self, arguments: &Value) -> Option<String> {
+        let _ = arguments;
+        None
+    }
+
     /// Runs the tool. Errors reach the model as `Error: …`.
     fn call(
         &self,
@@ -110,7 +126,12 @@ impl<T: TypedTool> Tool for Typed<T> {
         &self.spec
     }
 
+    async fn review(&self, arguments: &Value, context: &ToolContext) -> CallReview {
+        self.tool.review(arguments, context).await
+    }
+
     async fn execute(&self, arguments: Value, context: &ToolContext) -> ToolResult {
+        let untrusted = self.tool.untrusted_origin(&arguments);
         let parsed: T::Args = match serde_json::from_value(arguments) {
             Ok(parsed) => parsed,
             Err(error) => {
@@ -121,7 +142,10 @@ impl<T: TypedTool> Tool for Typed<T> {
             }
         };
         match self.tool.call(parsed, context).await {
-            Ok(output) => ToolResult::ok(output),
+            Ok(output) => ToolResult {
+                untrusted,
+                ..ToolResult::ok(output)
+            },
             Err(error) => {
                 let result = ToolResult::error(format!("Error: {error}"));
                 match error.remedy {

@@ -9,18 +9,20 @@ mod environment;
 mod guard;
 mod output;
 mod process;
+mod rule;
 mod runner;
 mod session;
 mod session_tools;
 mod shell;
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use nanobot_guard::{PathDenied, PathPolicy, UrlGuard};
-use nanobot_tool::ToolContext;
+use nanobot_tool::{CallReview, CallRisk, ToolContext};
 use nanobot_types::{Effect, Severity, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 pub use self::runner::{
     CommandRequest, CommandRunner, DirectRunner, PreparedCommand, SandboxRunner,
@@ -123,6 +125,31 @@ impl Exec {
 }
 
 impl Exec {
+    /// Describes a command. One that the guard refuses is no risk: it does not run.
+    async fn describe(&self, arguments: &ExecArguments, context: &ToolContext) -> CallReview {
+        let policy = self.policy.within(context.session.as_str());
+        let directory = policy
+            .ok()
+            .and_then(|policy| directory(&policy, arguments.working_dir.as_deref()).ok());
+        let Some(directory) = directory else {
+            return CallReview::default();
+        };
+        match self.guard.check(&arguments.command, &directory).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) | Err(_) => return CallReview::default(),
+        }
+        CallReview {
+            risk: CallRisk::NeedsConsent("runs a command".to_owned()),
+            destination: None,
+            circumstances: format!(
+                "in {}\nenvironment {}",
+                directory.display(),
+                digest(&environment::minimal(&self.config))
+            ),
+            rule: rule::rule_of(&arguments.command),
+        }
+    }
+
     /// Returns the time after which a command is killed. One that may go on after the call has no
     /// limit unless the call gives one.
     fn limit(&self, arguments: &ExecArguments) -> Option<Duration> {
@@ -133,6 +160,18 @@ impl Exec {
         let seconds = arguments.timeout.map_or(default, |given| given.max(1));
         (seconds > 0).then(|| Duration::from_secs(seconds.min(MAX_TIMEOUT)))
     }
+}
+
+/// Returns the SHA-256 of an environment, in hexadecimal.
+fn digest(environment: &[(OsString, OsString)]) -> String {
+    let mut hash = Sha256::new();
+    for text in environment.iter().flat_map(|(name, value)| [name, value]) {
+        hash.update(text.as_encoded_bytes());
+        // No name and no value contains it.
+        hash.update([0]);
+    }
+    let bytes = hash.finalize();
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns the folder that a command starts in.
@@ -209,6 +248,14 @@ impl Operation for Exec {
             },
             "required": ["command"],
         })
+    }
+
+    async fn review(&self, arguments: &Value, context: &ToolContext) -> CallReview {
+        match ExecArguments::deserialize(arguments) {
+            Ok(arguments) => self.describe(&arguments, context).await,
+            // Such a call fails.
+            Err(_) => CallReview::default(),
+        }
     }
 
     async fn run(&self, arguments: ExecArguments, context: &ToolContext) -> ToolResult {

@@ -15,6 +15,7 @@ mod patch;
 mod pdf;
 mod picture;
 mod read;
+mod review;
 mod walk;
 mod window;
 mod write;

@@ -8,7 +8,7 @@
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
-use nanobot_tool::{Tool, ToolContext};
+use nanobot_tool::{CallReview, Tool, ToolContext};
 use nanobot_types::{Effect, ToolResult, ToolSource, ToolSpec};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -22,6 +22,16 @@ pub(crate) trait Operation: Send + Sync + 'static {
 
     /// Returns the JSON schema of the arguments.
     fn parameters() -> Value;
+
+    /// Describes a call, as [`Tool::review`] does.
+    fn review(
+        &self,
+        arguments: &Value,
+        context: &ToolContext,
+    ) -> impl Future<Output = CallReview> + Send {
+        let _ = (arguments, context);
+        std::future::ready(CallReview::of_effect(Self::EFFECT))
+    }
 
     fn run(
         &self,
@@ -59,6 +69,10 @@ impl<T> fmt::Debug for BuiltIn<T> {
 impl<T: Operation> Tool for BuiltIn<T> {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    async fn review(&self, arguments: &Value, context: &ToolContext) -> CallReview {
+        self.operation.review(arguments, context).await
     }
 
     async fn execute(&self, arguments: Value, context: &ToolContext) -> ToolResult {

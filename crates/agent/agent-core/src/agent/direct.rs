@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::window::ObserverNotifier;
 use super::{Agent, TurnReport, TurnRequest};
-use crate::engine::{Steering, TurnFacts, keep_long_message, mark_kept};
+use crate::engine::{Steering, TurnFacts, keep_long_message, mark_kept, mark_untrusted};
 use crate::{AgentError, Observer, Signal};
 
 /// A message of a program, or of a person at a terminal.
@@ -33,6 +33,8 @@ pub struct DirectRequest {
     pub chat: Option<ChatKind>,
     /// The origin of the message.
     pub origin: Origin,
+    /// The origin of the text, if strangers may have written it.
+    pub untrusted: Option<String>,
     /// Receives the turn's signals.
     pub observer: Arc<dyn Observer>,
     /// Fires to stop the turn.
@@ -51,6 +53,7 @@ impl DirectRequest {
             sender: None,
             chat: None,
             origin: Origin::User,
+            untrusted: None,
             observer: Arc::new(|_: Signal| {}),
             cancel: CancellationToken::new(),
         }
@@ -156,6 +159,9 @@ impl Agent {
         };
         if let Some(characters) = fitting.kept {
             mark_kept(characters, &mut entry.extra);
+        }
+        if let Some(origin) = &request.untrusted {
+            mark_untrusted(origin, &mut entry.extra);
         }
         if let Some(notice) = fitting.notice {
             request.observer.signal(Signal::Notice(notice));

@@ -19,6 +19,7 @@ mod window;
 
 use std::sync::Arc;
 
+use nanobot_approvals::Approvals;
 use nanobot_bus::EventFeed;
 use nanobot_context::{
     Calibrator, ContextBuilder, SessionFacts, estimate_message, estimate_tokens, estimate_tools,
@@ -42,7 +43,7 @@ pub use usage::UsageReport;
 
 use crate::address;
 use crate::consolidation::{Consolidator, ConsolidatorParts, Size};
-use crate::engine::{EngineReport, TurnEngine, TurnFacts, TurnIo, TurnProgress};
+use crate::engine::{EngineReport, TurnEngine, TurnFacts, TurnIo, TurnProgress, untrusted_origin};
 use crate::evidence::{TurnStep, TurnSteps};
 use crate::locks::KeyedLocks;
 use crate::prefix::{LogFacts, PrefixWatch};
@@ -97,7 +98,8 @@ impl Agent {
         });
         let engine = TurnEngine::new(parts.router, parts.registry, parts.events.clone())
             .calibrated_by(calibrator)
-            .with_secrets(settings.secrets.clone());
+            .with_secrets(settings.secrets.clone())
+            .with_approvals(settings.approvals.clone());
         let engine = match &settings.results_folder {
             Some(folder) => engine.keeping_results(folder),
             None => engine,
@@ -131,6 +133,12 @@ impl Agent {
     #[must_use]
     pub fn subagents(&self) -> Option<&Arc<Subagents>> {
         self.subagents.as_ref()
+    }
+
+    /// Returns its approvals, if it has any.
+    #[must_use]
+    pub fn approvals(&self) -> Option<&Arc<Approvals>> {
+        self.settings.approvals.as_ref()
     }
 
     /// Returns the session store.
@@ -248,17 +256,15 @@ impl Agent {
         request: TurnRequest<'_>,
     ) -> Result<TurnReport, AgentError> {
         let taken = request.entry.inbound.iter().cloned().collect();
+        let progress = TurnProgress {
+            untrusted: untrusted_origin(&request.entry).map(str::to_owned),
+            ..TurnProgress::default()
+        };
         messages.push(request.entry.sent());
         repairs.push(Entry::Message(request.entry.clone()));
         log.append(repairs).await?;
-        self.run_engine(
-            log,
-            read,
-            (messages, TurnProgress::default()),
-            taken,
-            request,
-        )
-        .await
+        self.run_engine(log, read, (messages, progress), taken, request)
+            .await
     }
 
     async fn resume(
@@ -345,6 +351,9 @@ impl Agent {
         self.last_turns.record(&request.facts.session, report.usage);
         if report.outcome == TurnOutcome::Stopped && request.interrupt.is_cancelled() {
             return Err(AgentError::Interrupted);
+        }
+        if let Some(approvals) = self.approvals() {
+            approvals.turn_ended(&request.trace).await;
         }
         self.record_end(log, request.trace, steering.into_message_ids(), report)
             .await

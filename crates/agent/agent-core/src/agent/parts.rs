@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use nanobot_approvals::Approvals;
 use nanobot_bus::EventFeed;
 use nanobot_context::ContextBuilder;
 use nanobot_provider::ProviderRouter;
@@ -51,6 +52,9 @@ pub struct AgentSettings {
     pub calibration_file: Option<PathBuf>,
     /// Secrets that are redacted in tool results and in what models write.
     pub secrets: Secrets,
+    /// Asks people about calls that need their permission. Without it every call runs, except those
+    /// that a tool itself wants to have confirmed.
+    pub approvals: Option<Arc<Approvals>>,
 }
 
 impl Default for AgentSettings {
@@ -64,6 +68,7 @@ impl Default for AgentSettings {
             results_folder: None,
             calibration_file: None,
             secrets: Secrets::default(),
+            approvals: None,
         }
     }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use nanobot_session::{Entry, InboundStatus, MessageEntry, OpenTurn, SessionView, TurnEnd, replay};
 use nanobot_types::{ChatMessage, MessageId};
 
-use crate::engine::{Steering, TurnProgress};
+use crate::engine::{Steering, TurnProgress, untrusted_origin};
 
 /// The state of a turn in the log before it runs.
 pub(super) enum TurnStart {
@@ -82,14 +82,16 @@ impl Resumed {
             let is_made_up = matches!(&**message, ChatMessage::Tool(result) if pending.contains(&result.tool_call_id));
             !(is_made_up && last_answer.is_some_and(|last| index > last))
         });
-        let steps = view
+        let recorded = view
             .records
             .iter()
             .filter(|record| record.seq >= open.began)
             .filter_map(|record| match &record.entry {
-                Entry::Message(entry) => Some(entry.message.clone()),
+                Entry::Message(entry) => Some(entry),
                 _ => None,
             });
+        let untrusted = recorded.clone().filter_map(untrusted_origin).next_back();
+        let steps = recorded.map(|entry| entry.message.clone());
         let abandoned = open.abandon();
         Self {
             abandoned,
@@ -100,6 +102,7 @@ impl Resumed {
                 model_calls: u32::try_from(open.model_calls).unwrap_or(u32::MAX),
                 tool_calls: u32::try_from(open.tool_calls).unwrap_or(u32::MAX),
                 pending: open.pending,
+                untrusted: untrusted.map(str::to_owned),
             },
             reply: open.reply,
             inbound: open.inbound,

@@ -5,6 +5,7 @@
 //! lanes run in parallel under the agent's cap. Messages that do not fit into a lane stay in the
 //! ledger. Turn details and failover are handled elsewhere.
 
+mod answers;
 mod blame;
 mod commands;
 mod heartbeat_filter;

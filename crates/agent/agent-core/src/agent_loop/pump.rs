@@ -134,7 +134,12 @@ impl LoopState {
                 info.name
             ),
             Parsed::Unknown(word) => shared.commands.unknown(word),
-            Parsed::Text => return Self::enqueue(shared, session, delivery).await,
+            Parsed::Text => {
+                if let Some(delivery) = shared.take_answer(delivery).await {
+                    Self::enqueue(shared, session, delivery).await;
+                }
+                return;
+            }
         };
         shared.answer(delivery, CommandReply::refusal(answer)).await;
     }
@@ -185,7 +190,7 @@ impl LoopState {
     }
 
     /// Replies to a message that needs no turn; retries later if the reply cannot be stored now.
-    async fn answer(&self, delivery: Delivery<InboundMessage>, reply: CommandReply) {
+    pub(super) async fn answer(&self, delivery: Delivery<InboundMessage>, reply: CommandReply) {
         if self.reply(&delivery, reply).await.is_err()
             && let Err(error) = delivery
                 .settle(SettleOutcome::RetryIn(self.settings.redelivery_delay))

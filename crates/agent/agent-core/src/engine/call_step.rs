@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use nanobot_approvals::Approvals;
 use nanobot_bus::EventFeed;
 use nanobot_redact::Secrets;
 use nanobot_tool::{Registry, ToolContext, resolve_call};
@@ -16,7 +17,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::hint::call_hint;
+use super::permission::Permission;
 use super::result_file::{ResultFiles, ShortResult};
+use super::untrusted::imitates_conversation;
 use super::{TurnFacts, TurnOptions};
 use crate::{Observer, Signal};
 
@@ -38,6 +41,20 @@ pub(super) struct CallOutput {
     pub(super) media: Vec<MediaRef>,
     /// `true` if the turn ends with it.
     pub(super) is_fatal: bool,
+    /// Its origin, if strangers may have written it.
+    pub(super) untrusted: Option<String>,
+}
+
+impl CallOutput {
+    /// The result of a call that did not run.
+    fn refused(text: String) -> Self {
+        Self {
+            text,
+            media: Vec::new(),
+            is_fatal: false,
+            untrusted: None,
+        }
+    }
 }
 
 /// The whole of a result that was shown in part.
@@ -56,12 +73,15 @@ pub(super) struct CallStep<'a> {
     pub(super) observer: Arc<dyn Observer>,
     pub(super) results: &'a ResultFiles,
     pub(super) secrets: &'a Secrets,
+    pub(super) approvals: Option<&'a Approvals>,
     pub(super) facts: &'a TurnFacts,
     pub(super) trace: TraceId,
     pub(super) cancel: CancellationToken,
     pub(super) options: &'a TurnOptions,
     /// `true` if the calls come from before a crash.
     pub(super) resumed: bool,
+    /// Origin of the text by strangers that the turn read, if it did.
+    pub(super) untrusted: Option<&'a str>,
 }
 
 impl CallStep<'_> {
@@ -77,28 +97,42 @@ impl CallStep<'_> {
         join_all(calls.iter().map(|(place, call)| self.run(*place, call))).await
     }
 
-    /// Runs one call. A failed call with `should_retry` is retried once if it is safe to run again.
-    /// Returns `None` if the turn was cancelled before a call that is safe to run again succeeded:
-    /// a turn that is resumed after a restart runs it again.
+    /// Runs one call, if it may run. A failed call with `should_retry` is retried once if it is safe
+    /// to run again. Returns `None` if the turn was cancelled before a call that is safe to run again
+    /// succeeded, or while a person was asked about a call: a turn that is resumed after a restart
+    /// runs it again.
     pub(super) async fn run(&self, place: u32, call: &ToolCall) -> Option<CallOutput> {
         let call = &*resolve_call(call);
         let effect = self.registry.effect(call);
-        if self.resumed && effect == Some(Effect::Irreversible) {
-            return Some(CallOutput {
-                text: UNKNOWN_OUTCOME.to_owned(),
-                media: Vec::new(),
-                is_fatal: false,
-            });
+        if self.resumed && effect == Some(Effect::Irreversible) && !self.was_waiting(place).await {
+            return Some(CallOutput::refused(UNKNOWN_OUTCOME.to_owned()));
+        }
+        let mut context = self.context(place, call);
+        match self.permission(call, &context).await {
+            Permission::Runs(is_confirmed) => context.is_confirmed = is_confirmed,
+            Permission::Refused(text) => return Some(self.refusal(call, &text)),
+            Permission::Interrupted => return None,
         }
         let may_run_again = matches!(effect, Some(Effect::Pure | Effect::Idempotent));
         let started = Instant::now();
         let hint = call_hint(call, self.secrets);
         self.report(TurnActivity::ToolStarted { call: hint.clone() });
-        let mut result = self.run_once(place, call).await;
+        let mut result = self.run_once(&context, call).await;
+        let has_approvals = self.approvals.is_some();
+        if result.requires_user_confirmation && !context.is_confirmed && has_approvals {
+            match self.confirmation(call, &context, &result.output).await {
+                Permission::Runs(_) => {
+                    context.is_confirmed = true;
+                    result = self.run_once(&context, call).await;
+                }
+                Permission::Refused(text) => result = ToolResult::error(text),
+                Permission::Interrupted => return None,
+            }
+        }
         if result.should_retry && !result.success && may_run_again {
             let pause = tokio::time::sleep(RETRY_PAUSE);
             if self.cancel.run_until_cancelled(pause).await.is_some() {
-                result = self.run_once(place, call).await;
+                result = self.run_once(&context, call).await;
             }
         }
         let elapsed = started.elapsed();
@@ -110,6 +144,10 @@ impl CallStep<'_> {
         let is_fatal = result.severity == Some(Severity::Fatal);
         let pictures = std::mem::take(&mut result.pictures);
         let media = self.results.keep_pictures(call, pictures).await;
+        let untrusted = result
+            .untrusted
+            .take()
+            .or_else(|| self.origin_of(call, &result));
         let whole = result.whole.take();
         let bytes = whole.as_ref().map_or(0, |whole| whole.text.len());
         let ShortResult { text, kept_in } = self.text_of(call, &result, whole).await;
@@ -119,7 +157,27 @@ impl CallStep<'_> {
             text,
             media,
             is_fatal,
+            untrusted,
         })
+    }
+
+    /// Returns the origin of a result whose tool trusts it, if strangers may have written it after
+    /// all.
+    fn origin_of(&self, call: &ToolCall, result: &ToolResult) -> Option<String> {
+        if self.results.is_named_in(&call.arguments) {
+            return Some("a kept result".to_owned());
+        }
+        imitates_conversation(&result.output)
+            .then(|| format!("{}, a text that imitates a conversation", call.name))
+    }
+
+    /// Returns the result of a call that may not run.
+    fn refusal(&self, call: &ToolCall, text: &str) -> CallOutput {
+        let hint = call_hint(call, self.secrets);
+        self.report(TurnActivity::ToolStarted { call: hint.clone() });
+        let result = ToolResult::error(self.secrets.redact(text));
+        self.report(self.finished(hint, &result, Duration::ZERO, WholeResult::default()));
+        CallOutput::refused(result.output)
     }
 
     fn report(&self, step: TurnActivity) {
@@ -148,14 +206,10 @@ impl CallStep<'_> {
         }
     }
 
-    async fn run_once(&self, place: u32, call: &ToolCall) -> ToolResult {
+    async fn run_once(&self, context: &ToolContext, call: &ToolCall) -> ToolResult {
         let started = Instant::now();
         let span = tracing::info_span!("tool", tool = %call.name);
-        let result = self
-            .registry
-            .run(call, &self.context(place, call))
-            .instrument(span)
-            .await;
+        let result = self.registry.run(call, context).instrument(span).await;
         let elapsed_ms = milliseconds(started.elapsed());
         tracing::debug!(trace = %self.trace, tool = %call.name, success = result.success, elapsed_ms, "tool finished");
         self.events.send(Event::ToolFinished {
@@ -180,6 +234,8 @@ impl CallStep<'_> {
             delivery: self.facts.delivery.clone(),
             metadata: self.facts.metadata.clone(),
             origin: self.facts.origin.clone(),
+            untrusted: self.untrusted.map(str::to_owned),
+            is_confirmed: false,
             max_result_chars: self.options.max_result_chars,
             cancel: self.cancel.clone(),
         }

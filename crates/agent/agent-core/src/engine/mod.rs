@@ -14,11 +14,13 @@ mod long_message;
 mod loop_guard;
 mod options;
 mod paged_text;
+mod permission;
 mod result_file;
 mod stream_tap;
 mod text_calls;
 mod turn;
 mod turn_engine;
+mod untrusted;
 mod visible;
 mod watch;
 
@@ -45,6 +47,7 @@ pub use long_message::{KeptMessage, MAX_MESSAGE_CHARS, keep_long_message};
 pub use loop_guard::without_repetition_note;
 pub(crate) use result_file::ResultFiles;
 pub use result_file::{CUT, is_result_file};
+pub(crate) use untrusted::{copy_untrusted_mark, mark_untrusted, untrusted_origin};
 
 use crate::{Observer, TurnStep};
 
@@ -121,6 +124,8 @@ pub struct TurnProgress {
     pub tool_calls: u32,
     /// Calls of the last answer without a result, in order.
     pub pending: Vec<ToolCall>,
+    /// Origin of the text by strangers that it read, if it did.
+    pub untrusted: Option<String>,
 }
 
 /// The report of the engine on a turn.

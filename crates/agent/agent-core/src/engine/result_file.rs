@@ -75,6 +75,12 @@ pub(crate) struct ResultFiles {
 }
 
 impl ResultFiles {
+    /// Returns `true` if the arguments of a call name a file of the folder.
+    pub(super) fn is_named_in(&self, arguments: &str) -> bool {
+        let folder = self.folder.as_deref().and_then(Path::to_str);
+        folder.is_some_and(|folder| arguments.contains(folder))
+    }
+
     /// Shortens a result to at most `limit` characters plus a note about the rest.
     pub(crate) async fn shorten(&self, call: &ToolCall, text: String, limit: usize) -> ShortResult {
         let Some(mut head) = beginning(&text, limit) else {

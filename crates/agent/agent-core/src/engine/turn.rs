@@ -19,6 +19,7 @@ use super::loop_guard::{LoopGuard, LoopVerdict, repetition_note};
 use super::stream_tap::StreamTap;
 use super::text_calls::split_calls;
 use super::turn_engine::TurnEngine;
+use super::untrusted::{mark_untrusted, untrusted_origin};
 use super::visible::visible;
 use super::{AnsweredRequest, EngineReport, TurnIo, TurnOptions, TurnProgress};
 use crate::subagent::{account_of, is_subagent_session};
@@ -58,6 +59,7 @@ impl TurnEngine {
             iterations: progress.model_calls,
             guard: LoopGuard::default(),
             usage: Usage::default(),
+            untrusted: progress.untrusted.clone(),
         };
         let pending = turn.number_calls(&progress.pending);
         if !pending.is_empty()
@@ -84,6 +86,8 @@ struct Turn<'a> {
     iterations: u32,
     guard: LoopGuard,
     usage: Usage,
+    /// Origin of the text by strangers that the turn read, if it did.
+    untrusted: Option<String>,
 }
 
 impl<'a> Turn<'a> {
@@ -307,7 +311,8 @@ impl<'a> Turn<'a> {
         resumed: bool,
     ) -> Result<Option<EngineReport>, SessionError> {
         self.io.journal.step_started(TurnStep::Tools);
-        let step = self.call_step(resumed);
+        let untrusted = self.untrusted.clone();
+        let step = self.call_step(resumed, untrusted.as_deref());
         if self.options.parallel_tool_exec && !resumed && step.all_pure(calls) {
             let outputs = step.run_beside(calls).await;
             for ((_, call), output) in calls.iter().zip(outputs) {
@@ -324,6 +329,9 @@ impl<'a> Turn<'a> {
             if self.io.cancel.is_cancelled() {
                 return Ok(Some(self.end(TurnOutcome::Stopped, None)));
             }
+            // The result of an earlier call of this answer may be by strangers.
+            let untrusted = self.untrusted.clone();
+            let step = self.call_step(resumed, untrusted.as_deref());
             let Some(output) = step.run(*place, call).await else {
                 return Ok(Some(self.end(TurnOutcome::Stopped, None)));
             };
@@ -334,18 +342,20 @@ impl<'a> Turn<'a> {
         Ok(None)
     }
 
-    fn call_step(&self, resumed: bool) -> CallStep<'a> {
+    fn call_step<'b>(&'b self, resumed: bool, untrusted: Option<&'b str>) -> CallStep<'b> {
         CallStep {
             registry: &self.engine.registry,
             events: &self.engine.events,
             observer: self.io.observer.clone(),
             results: &self.engine.results,
             secrets: &self.engine.secrets,
+            approvals: self.engine.approvals.as_deref(),
             facts: self.io.facts,
             trace: self.trace.clone(),
             cancel: self.io.cancel.clone(),
             options: self.options,
             resumed,
+            untrusted,
         }
     }
 
@@ -358,6 +368,7 @@ impl<'a> Turn<'a> {
             text: mut output,
             media,
             is_fatal,
+            untrusted,
         } = ran;
         let verdict = self.guard.observe(call, &output);
         if let LoopVerdict::Warn(count) = verdict {
@@ -370,8 +381,11 @@ impl<'a> Turn<'a> {
             content: Content::Text(output),
             media,
         };
-        self.record(vec![MessageEntry::new(ChatMessage::Tool(result))])
-            .await?;
+        let mut entry = MessageEntry::new(ChatMessage::Tool(result));
+        if let Some(origin) = untrusted {
+            mark_untrusted(&origin, &mut entry.extra);
+        }
+        self.record(vec![entry]).await?;
         if why.is_some() {
             return Ok(Some(self.end(TurnOutcome::Limited, why)));
         }
@@ -434,6 +448,10 @@ impl<'a> Turn<'a> {
     async fn record(&mut self, entries: Vec<MessageEntry>) -> Result<(), SessionError> {
         if entries.is_empty() {
             return Ok(());
+        }
+        let origin = entries.iter().rev().find_map(untrusted_origin);
+        if let Some(origin) = origin {
+            self.untrusted = Some(origin.to_owned());
         }
         let messages: Vec<Arc<ChatMessage>> = entries.iter().map(MessageEntry::sent).collect();
         self.io.journal.record(entries).await?;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use nanobot_approvals::Approvals;
 use nanobot_bus::EventFeed;
 use nanobot_context::Calibrator;
 use nanobot_provider::{ProviderRouter, UsageMeter};
@@ -21,6 +22,7 @@ pub struct TurnEngine {
     pub(super) results: ResultFiles,
     pub(super) calibrator: Arc<Calibrator>,
     pub(super) secrets: Secrets,
+    pub(super) approvals: Option<Arc<Approvals>>,
 }
 
 impl TurnEngine {
@@ -34,7 +36,16 @@ impl TurnEngine {
             results: ResultFiles::default(),
             calibrator: Arc::default(),
             secrets: Secrets::default(),
+            approvals: None,
         }
+    }
+
+    /// Asks people about calls that need their permission. Without approvals every call runs, except
+    /// those that a tool itself wants to have confirmed.
+    #[must_use]
+    pub fn with_approvals(mut self, approvals: Option<Arc<Approvals>>) -> Self {
+        self.approvals = approvals;
+        self
     }
 
     /// Keeps results that are too long for a prompt whole in a folder, where tools can read them.

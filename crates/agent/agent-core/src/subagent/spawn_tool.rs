@@ -6,6 +6,7 @@ use nanobot_tool::{ToolContext, ToolError, TypedTool};
 use nanobot_types::{Effect, chain};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{Spawner, Started, SubagentTask, is_subagent_session};
 
@@ -45,6 +46,12 @@ impl TypedTool for SpawnTool {
     // The task id is derived from the turn and the position of the call, and a task is accepted
     // once.
     const EFFECT: Effect = Effect::Idempotent;
+
+    fn untrusted_origin(&self, arguments: &Value) -> Option<String> {
+        // What the subagent read is in its session; a result that is awaited comes without it.
+        let waits = arguments.get("wait").and_then(Value::as_bool);
+        waits.unwrap_or_default().then(|| "a subagent".to_owned())
+    }
 
     async fn call(
         &self,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nanobot_context::{runtime_block, zone_label};
-use nanobot_session::{InboundStatus, MessageEntry, ReadFrom, SessionError, TurnOutcome};
+use nanobot_session::{Entry, InboundStatus, MessageEntry, ReadFrom, SessionError, TurnOutcome};
 use nanobot_types::{ChatMessage, InboundMessage, Origin, SessionKey, ToolCall, TraceId};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
@@ -11,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::roster::{Roster, StopMode};
 use super::{SubagentEnd, SubagentInfo, SubagentTask};
 use crate::agent::NoSteering;
-use crate::engine::{ResultFiles, TurnFacts};
+use crate::engine::{
+    ResultFiles, TurnFacts, copy_untrusted_mark, mark_untrusted, untrusted_origin,
+};
 use crate::evidence::TurnSteps;
 use crate::{Agent, AgentError, AgentParts, AgentSettings, Observer, Signal, TurnRequest};
 
@@ -177,7 +179,27 @@ impl Subagents {
             ),
             None => None,
         };
-        task.result(&SubagentEnd { text, ..end })
+        let mut result = task.result(&SubagentEnd { text, ..end });
+        if let Some(origin) = self.untrusted_text_of(task).await {
+            mark_untrusted(&origin, &mut result.metadata);
+        }
+        result
+    }
+
+    /// Returns the origin of the text by strangers that a subagent read, if it did. If its session
+    /// cannot be read, it may have.
+    async fn untrusted_text_of(&self, task: &SubagentTask) -> Option<String> {
+        let session = task.session();
+        match self.parts.sessions.read(&session, ReadFrom::Cursor).await {
+            Ok(view) => view.records.iter().find_map(|record| match &record.entry {
+                Entry::Message(entry) => untrusted_origin(entry).map(str::to_owned),
+                _ => None,
+            }),
+            Err(error) => {
+                tracing::warn!(%error, %session, "the session of a subagent cannot be read");
+                Some("a subagent".to_owned())
+            }
+        }
     }
 
     /// Removes a subagent whose result was settled.
@@ -280,7 +302,7 @@ impl Subagents {
 fn first_message(task: &SubagentTask) -> (TraceId, MessageEntry) {
     let inbound = task.message().journal_id();
     let trace = TraceId::from(inbound.as_ref().map_or(task.id.as_str(), |id| id.as_str()));
-    let entry = MessageEntry {
+    let mut entry = MessageEntry {
         inbound,
         runtime: Some(runtime_block(
             &task.asked_at,
@@ -290,6 +312,7 @@ fn first_message(task: &SubagentTask) -> (TraceId, MessageEntry) {
         at: task.asked_at,
         ..MessageEntry::new(ChatMessage::user(task.task.as_str()))
     };
+    copy_untrusted_mark(&task.metadata, &mut entry.extra);
     (trace, entry)
 }
 

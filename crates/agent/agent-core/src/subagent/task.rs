@@ -9,7 +9,7 @@ use nanobot_provider::{CallAccount, CallPurpose};
 use nanobot_tool::ToolContext;
 use nanobot_types::{
     ChannelName, ChatId, DeliveryContext, InboundMessage, Map, MessageId, Origin, SenderId,
-    SessionKey, SessionKind, Timestamp, TraceId,
+    SessionKey, SessionKind, Timestamp, TraceId, UNTRUSTED_KEY,
 };
 use serde::{Deserialize, Serialize};
 
@@ -98,6 +98,10 @@ impl SubagentTask {
         let mut metadata = context.metadata.clone();
         let before = TaskMetadata::of(&metadata).chain;
         metadata.remove(KEY);
+        // The subagent has read what its task is made of, and its result is made of both.
+        if let Some(origin) = &context.untrusted {
+            metadata.insert(UNTRUSTED_KEY.to_owned(), origin.as_str().into());
+        }
         Self {
             id: id_of(&context.trace, context.position),
             parent: context.session.clone(),

@@ -124,6 +124,18 @@ fn format_line(line: &Value) -> String {
         "approved" | "denied" | "revoked" | "rejected" => {
             format!("{}:{} by {}", text("channel"), text("sender"), text("by"))
         }
+        "approval" => {
+            let by = match text("by") {
+                none if none.is_empty() => none,
+                by => format!(" by {by}"),
+            };
+            format!(
+                "{} {} {}{by}",
+                text("session"),
+                text("tool"),
+                text("outcome")
+            )
+        }
         _ => sanitize(&line.to_string()),
     };
     let event = if event.is_empty() { "tool" } else { &event };
@@ -147,6 +159,14 @@ mod tests {
             (
                 json!({"time": "T", "event": "approved", "channel": "telegram", "sender": "7", "by": "owner"}),
                 "T approved telegram:7 by owner",
+            ),
+            (
+                json!({"time": "T", "event": "approval", "session": "a", "tool": "exec", "outcome": "refused", "by": "7"}),
+                "T approval a exec refused by 7",
+            ),
+            (
+                json!({"time": "T", "event": "approval", "session": "a", "tool": "exec", "outcome": "no answer"}),
+                "T approval a exec no answer",
             ),
             (
                 json!({"time": "T", "tool": "exec\u{1b}[2J", "session": "a", "success": true, "duration_ms": 1}),

@@ -2,6 +2,7 @@
 //! configuration, does one thing and reports the result.
 
 mod agent;
+mod approvals;
 mod audit;
 mod channels;
 mod completions;
@@ -24,6 +25,7 @@ mod transcript;
 mod update;
 
 pub(crate) use agent::{AgentArguments, agent};
+pub(crate) use approvals::{ApprovalsCommand, approvals};
 pub(crate) use audit::{AuditArguments, audit};
 pub(crate) use channels::{ChannelsCommand, channels};
 pub(crate) use completions::{CompletionsArguments, completions};

@@ -20,6 +20,7 @@ use nanobot_redact::Secrets;
 use nanobot_tool::{Registry, RegistryError, Tool, Typed};
 use nanobot_tools::{HttpClients, ToolsConfig, builtin};
 
+use crate::assembly::approvals::approvals;
 use crate::assembly::audit::AuditLog;
 use crate::assembly::budget;
 use crate::assembly::cron::JobScheduling;
@@ -79,6 +80,7 @@ impl Assistant {
         let heartbeat: HeartbeatSettings = config.section("gateway.heartbeat")?;
         let router = Arc::new(model::router(config, &defaults, &model));
         let data = &config.paths().data_dir;
+        let approvals = approvals(config, &workspace, outbox.clone(), audit.clone(), &secrets)?;
         let settings = AgentSettings {
             options: TurnOptions {
                 token_budget,
@@ -91,6 +93,7 @@ impl Assistant {
             results_folder: Some(results_folder(config)),
             calibration_file: Some(data.join("tokens.json")),
             secrets,
+            approvals: Some(approvals),
         };
         let parts = AgentParts {
             router: router.clone(),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use nanobot_approvals::ApprovalSettings;
 use nanobot_channels::{ChannelSettings, DeliverySettings};
 use nanobot_config::{Config, ConfigError, Environment, Loader, Paths, Schema};
 use nanobot_heartbeat::HeartbeatSettings;
@@ -96,6 +97,7 @@ pub(super) fn schema(extensions: &Extensions) -> Result<Schema, ConfigError> {
     let schema = with_channels(schema, extensions)?;
     let schema = section::<AgentDefaults>(schema, "agents.defaults")?;
     let schema = section::<ToolsConfig>(schema, "tools")?;
+    let schema = section::<ApprovalSettings>(schema, "tools.approvals")?;
     let schema = section::<ToolFilesConfig>(schema, "tools.toolFiles")?;
     let schema = mcp::with_keys(schema)?;
     let schema = section::<ServerConfig>(schema, "gateway")?;

@@ -1,6 +1,7 @@
 //! Makes the parts of an assistant from a configuration and from what the program plugs in.
 
 pub(crate) mod access;
+pub(crate) mod approvals;
 pub(crate) mod assistant;
 pub(crate) mod audit;
 mod budget;

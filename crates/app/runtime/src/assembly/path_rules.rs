@@ -13,6 +13,7 @@ use nanobot_guard::{CREDENTIAL_PATHS, PathRules};
 use nanobot_memory::MemoryStore as _;
 use nanobot_tools::ToolsConfig;
 
+use crate::assembly::approvals::approval_store;
 use crate::assembly::memory;
 use crate::assembly::skills;
 use crate::{Runtime, RuntimeError, control_socket, memory_store};
@@ -49,6 +50,8 @@ pub(crate) fn path_rules(
         paths.state_db.clone(),
         control_socket(config),
         pairing,
+        // It says which calls need no answer.
+        approval_store(config).path().to_owned(),
     ];
     secret_paths.extend(
         folders

@@ -15,7 +15,8 @@ use nanobot_control::{
 use nanobot_cron::JobHost;
 use nanobot_session::TurnOutcome;
 use nanobot_types::{
-    ChannelName, ChatId, ChatKind, MediaRef, OutboundMessage, SenderId, SessionKey,
+    ChannelName, ChatId, ChatKind, MediaRef, OutboundKind, OutboundMessage, SenderId, SessionKey,
+    UNTRUSTED_KEY,
 };
 
 use super::local::not_connected;
@@ -85,6 +86,11 @@ impl std::fmt::Debug for DirectOutbox {
 #[async_trait]
 impl Outbox for DirectOutbox {
     async fn enqueue(&self, message: OutboundMessage) -> Result<(), OutboxError> {
+        if message.kind == OutboundKind::Question {
+            let why =
+                "a single message has no one to answer; start `nanobot agent` for a conversation";
+            return Err(OutboxError::Unreachable(why.to_owned()));
+        }
         if message.channel != self.channel || message.chat_id != self.chat {
             return Err(not_connected(&message.channel));
         }
@@ -263,10 +269,13 @@ impl LocalQuestion {
             let Some(result) = helpers.next_result(&session).await else {
                 break;
             };
+            let untrusted = result.metadata.get(UNTRUSTED_KEY);
+            let untrusted = untrusted.and_then(|origin| origin.as_str().map(str::to_owned));
             let request = DirectRequest {
                 channel: channel.clone(),
                 chat_id: chat.clone(),
                 origin: result.origin,
+                untrusted,
                 ..DirectRequest::new(result.content).in_session(session.clone())
             };
             let further = self.turn(request).await?;

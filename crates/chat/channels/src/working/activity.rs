@@ -78,7 +78,8 @@ impl TurnActivity {
             | OutboundKind::Final
             | OutboundKind::Progress
             | OutboundKind::TurnEnd { .. }
-            | OutboundKind::Notice => {}
+            | OutboundKind::Notice
+            | OutboundKind::Question => {}
         }
     }
 

@@ -37,6 +37,7 @@ async fn mail_becomes_a_message_with_its_thread() {
     let metadata = json!({
         "message_id": "<1@friend.test>", "subject": "Grüße", "date": "Mon, 2 Nov 2026 10:00:00 +0100",
         "sender_email": ANN, "uid": uid.to_string(), "uid_validity": 1,
+        "untrusted": "e-mail",
     });
     assert_eq!(Value::Object(message.metadata), metadata);
     assert_eq!(message.delivery.thread.as_deref(), Some("<a@x.test>"));

@@ -12,7 +12,7 @@ use crate::support::{GROUP, Running, ann};
 async fn start_polls_at_once_and_registers_commands() {
     let running = Running::start(json!({})).await;
     let calls = running.fake.wait_for_calls("getUpdates", 2).await.unwrap();
-    let expected = |timeout| json!({"timeout": timeout, "allowed_updates": ["message", "edited_message", "channel_post"]});
+    let expected = |timeout| json!({"timeout": timeout, "allowed_updates": ["message", "edited_message", "channel_post", "callback_query"]});
     assert_eq!(
         calls[0].params,
         expected(0),

@@ -58,7 +58,7 @@ async fn posted_update_is_confirmed_after_it_is_stored() {
     assert_eq!(running.assistant.message(2).await.unwrap().content, "hello");
     let expected = json!({
         "url": "https://bot.test/telegram", "secret_token": SECRET, "max_connections": 10,
-        "allowed_updates": ["message", "edited_message", "channel_post"],
+        "allowed_updates": ["message", "edited_message", "channel_post", "callback_query"],
     });
     assert_eq!(
         running.fake.calls_of("setWebhook")[0].params,

@@ -6,7 +6,7 @@ use nanobot_tool::{ERROR_HINT, ToolContext};
 use nanobot_types::{ToolCall, ToolResult};
 use serde_json::json;
 
-use crate::fixture::{BANNER, Fixture, call, names, tool, until};
+use crate::fixture::{BANNER, Fixture, assert_answers, call, names, tool, until};
 
 #[tokio::test]
 async fn a_call_returns_labelled_text() {
@@ -18,12 +18,9 @@ async fn a_call_returns_labelled_text() {
     let (servers, registry) = fixture.connected().await;
     assert_eq!(names(&registry), ["mcp_fake_echo", "mcp_fake_noisy"]);
     let result = call(&registry, "mcp_fake_echo", json!({"a": [1, "x"]})).await;
-    assert_eq!(
-        result,
-        ToolResult::ok(format!("{BANNER}got {{\"a\":[1,\"x\"]}}"))
-    );
+    assert_answers(&result, "got {\"a\":[1,\"x\"]}");
     let result = call(&registry, "mcp_fake_noisy", json!({})).await;
-    assert_eq!(result, ToolResult::ok(format!("{BANNER}after garbage")));
+    assert_answers(&result, "after garbage");
     servers.close().await;
     assert_eq!(fixture.journal("fake").last().unwrap(), "end");
 }
@@ -79,9 +76,9 @@ async fn a_crash_during_a_call_is_an_error_and_the_next_call_reconnects() {
     let lost = "(MCP tool call failed: ConnectionLost: it may have run)";
     assert_eq!(result, ToolResult::error(lost));
     let result = call(&registry, "mcp_other_echo", json!({})).await;
-    assert_eq!(result, ToolResult::ok(format!("{BANNER}other {{}}")));
+    assert_answers(&result, "other {}");
     let result = call(&registry, "mcp_fake_echo", json!({})).await;
-    assert_eq!(result, ToolResult::ok(format!("{BANNER}got {{}}")));
+    assert_answers(&result, "got {}");
     assert_eq!(
         fixture.journal("fake"),
         ["start", "call crash", "start", "call echo"]
@@ -117,7 +114,7 @@ async fn an_oversized_message_ends_the_connection() {
     let lost = "(MCP tool call failed: ConnectionLost: it may have run)";
     assert_eq!(result, ToolResult::error(lost));
     let result = call(&registry, "mcp_fake_echo", json!({})).await;
-    assert_eq!(result, ToolResult::ok(format!("{BANNER}got {{}}")));
+    assert_answers(&result, "got {}");
 }
 
 #[tokio::test]

@@ -115,3 +115,9 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let waited = tokio::time::timeout(PATIENCE, wait).await;
     assert!(waited.is_ok(), "never: {what}");
 }
+
+/// Asserts that a result is this text of a server, labelled and marked as one of strangers.
+pub(crate) fn assert_answers(result: &ToolResult, text: &str) {
+    assert_eq!(result.output, format!("{BANNER}{text}"));
+    assert!(result.success && result.untrusted.is_some(), "{result:?}");
+}

@@ -3,7 +3,7 @@
 use std::{ops::Range, sync::Arc};
 
 use nanobot_guard::PathPolicy;
-use nanobot_tool::ToolContext;
+use nanobot_tool::{CallReview, ToolContext};
 use nanobot_types::{Effect, Severity, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::{
     change::unified_change,
     locate::{explain_absence, matches},
+    review::{review_changes, unconfirmed},
     unwritable, whole_text, whole_text_or_none, with_policy,
 };
 use crate::operation::{Operation, answer};
@@ -64,7 +65,17 @@ impl Operation for EditFile {
         })
     }
 
+    async fn review(&self, arguments: &Value, context: &ToolContext) -> CallReview {
+        let path = arguments.get("path").and_then(Value::as_str);
+        let paths = path.map(str::to_owned).into_iter().collect();
+        review_changes(&self.policy, context, paths).await
+    }
+
     async fn run(&self, arguments: EditArguments, context: &ToolContext) -> ToolResult {
+        let paths = vec![arguments.path.clone()];
+        if let Some(question) = unconfirmed(&self.policy, context, paths).await {
+            return question;
+        }
         match with_policy(&self.policy, context, move |policy| {
             edit(policy, &arguments)
         })

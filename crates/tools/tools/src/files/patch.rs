@@ -12,13 +12,16 @@ mod plan;
 use std::sync::Arc;
 
 use nanobot_guard::PathPolicy;
-use nanobot_tool::ToolContext;
+use nanobot_tool::{CallReview, ToolContext};
 use nanobot_types::{Effect, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::{parse::parse, plan::Plan};
-use super::with_policy;
+use super::{
+    review::{review_changes, unconfirmed},
+    with_policy,
+};
 use crate::operation::{Operation, answer};
 
 /// Maximum number of edits of a call.
@@ -31,7 +34,7 @@ pub(crate) struct ApplyPatch {
     policy: Arc<PathPolicy>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub(crate) struct PatchArguments {
     #[serde(default)]
     edits: Vec<Edit>,
@@ -41,7 +44,7 @@ pub(crate) struct PatchArguments {
 }
 
 /// One change of one file.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 struct Edit {
     path: String,
     #[serde(default)]
@@ -115,7 +118,17 @@ impl Operation for ApplyPatch {
         })
     }
 
+    async fn review(&self, arguments: &Value, context: &ToolContext) -> CallReview {
+        let paths = PatchArguments::deserialize(arguments).map(paths_in);
+        // A call that cannot be read changes nothing.
+        review_changes(&self.policy, context, paths.unwrap_or_default()).await
+    }
+
     async fn run(&self, arguments: PatchArguments, context: &ToolContext) -> ToolResult {
+        let paths = paths_in(arguments.clone());
+        if let Some(question) = unconfirmed(&self.policy, context, paths).await {
+            return question;
+        }
         let done = with_policy(&self.policy, context, move |policy| {
             apply(policy, arguments)
         });
@@ -138,16 +151,7 @@ fn apply(
         patch,
         dry_run,
     } = arguments;
-    let changes = match patch.filter(|patch| !patch.trim().is_empty()) {
-        Some(_) if !edits.is_empty() => {
-            return Err("give either edits or patch, not both".to_owned());
-        }
-        Some(patch) if patch.len() > MAX_PATCH => {
-            return Err(format!("the patch is longer than {MAX_PATCH} bytes"));
-        }
-        Some(patch) => parse(&patch)?,
-        None => changes_of(edits)?,
-    };
+    let changes = changes_in(edits, patch)?;
     if changes.is_empty() {
         return Err("there is nothing to change: give edits or a patch".to_owned());
     }
@@ -165,6 +169,38 @@ fn apply(
     }
     plan.write()?;
     Ok((format!("Applied the patch:\n{listing}"), change))
+}
+
+/// Returns the changes that a call asks for, each with the path of its file.
+fn changes_in(edits: Vec<Edit>, patch: Option<String>) -> Result<Vec<(String, Change)>, String> {
+    match patch.filter(|patch| !patch.trim().is_empty()) {
+        Some(_) if !edits.is_empty() => Err("give either edits or patch, not both".to_owned()),
+        Some(patch) if patch.len() > MAX_PATCH => {
+            Err(format!("the patch is longer than {MAX_PATCH} bytes"))
+        }
+        Some(patch) => parse(&patch),
+        None => changes_of(edits),
+    }
+}
+
+/// Returns the files that a call writes; none if it cannot be read.
+fn paths_in(arguments: PatchArguments) -> Vec<String> {
+    let changes = changes_in(arguments.edits, arguments.patch);
+    changes
+        .unwrap_or_default()
+        .into_iter()
+        .flat_map(targets)
+        .collect()
+}
+
+/// Returns the files that a change writes.
+fn targets((path, change): (String, Change)) -> Vec<String> {
+    match change {
+        Change::Move(to) => vec![path, to],
+        Change::Create(_) | Change::Replace { .. } | Change::Hunks(_) | Change::Delete => {
+            vec![path]
+        }
+    }
 }
 
 /// Turns edits into changes; one edit can be two.

@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use nanobot_guard::PathPolicy;
-use nanobot_tool::ToolContext;
+use nanobot_tool::{CallReview, ToolContext};
 use nanobot_types::{Effect, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{change::unified_change, unwritable, whole_text_or_none, with_policy};
+use super::{
+    change::unified_change,
+    review::{review_changes, unconfirmed},
+    unwritable, whole_text_or_none, with_policy,
+};
 use crate::operation::{Operation, answer};
 
 #[derive(Debug)]
@@ -45,7 +49,17 @@ impl Operation for WriteFile {
         })
     }
 
+    async fn review(&self, arguments: &Value, context: &ToolContext) -> CallReview {
+        let path = arguments.get("path").and_then(Value::as_str);
+        let paths = path.map(str::to_owned).into_iter().collect();
+        review_changes(&self.policy, context, paths).await
+    }
+
     async fn run(&self, arguments: WriteArguments, context: &ToolContext) -> ToolResult {
+        let paths = vec![arguments.path.clone()];
+        if let Some(question) = unconfirmed(&self.policy, context, paths).await {
+            return question;
+        }
         let written = with_policy(&self.policy, context, move |policy| {
             write(policy, &arguments)
         });

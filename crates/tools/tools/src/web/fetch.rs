@@ -7,10 +7,11 @@
 use std::{sync::Arc, time::Duration};
 
 use nanobot_extract::{ExtractError, PageRequest, TextMode};
-use nanobot_tool::ToolContext;
+use nanobot_tool::{CallReview, ToolContext};
 use nanobot_types::{Effect, Picture, PictureFormat, ToolResult, WholeText, chain};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use url::Url;
 
 use super::{WebError, client::HttpClients, decode::DecodedBody, external::External, jina};
 use crate::{config::FetchConfig, files::pixel_size, operation::Operation};
@@ -272,6 +273,13 @@ fn fitting(text: &str, room: usize) -> usize {
     text.chars().take_while(fits).count()
 }
 
+/// Returns the host of a URL, or the text if it is none.
+fn host_of(url: &str) -> String {
+    let parsed = Url::parse(url).ok();
+    let host = parsed.as_ref().and_then(Url::host_str);
+    host.unwrap_or(url).to_owned()
+}
+
 impl Operation for WebFetch {
     type Arguments = FetchArguments;
     const NAME: &'static str = "web_fetch";
@@ -290,6 +298,14 @@ impl Operation for WebFetch {
         })
     }
 
+    async fn review(&self, arguments: &Value, _: &ToolContext) -> CallReview {
+        let url = arguments.get("url").and_then(Value::as_str);
+        CallReview {
+            destination: url.map(host_of),
+            ..CallReview::default()
+        }
+    }
+
     async fn run(&self, arguments: FetchArguments, context: &ToolContext) -> ToolResult {
         let outcome = tokio::select! {
             outcome = self.fetch(&arguments, context.max_result_chars) => outcome,
@@ -304,7 +320,7 @@ impl Operation for WebFetch {
                 Ok(text) => ToolResult {
                     whole,
                     pictures: picture.into_iter().collect(),
-                    ..ToolResult::ok(text)
+                    ..ToolResult::ok(text).from_strangers(Self::NAME)
                 },
                 Err(error) => ToolResult::error(format!("Error: {error}")),
             },

@@ -11,7 +11,7 @@ use std::{
 
 use nanobot_escape::without_hidden;
 use nanobot_extract::plain;
-use nanobot_tool::ToolContext;
+use nanobot_tool::{CallReview, ToolContext};
 use nanobot_types::{Effect, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -117,13 +117,20 @@ impl Operation for WebSearch {
         })
     }
 
+    async fn review(&self, _: &Value, _: &ToolContext) -> CallReview {
+        CallReview {
+            destination: Some("a search engine".to_owned()),
+            ..CallReview::default()
+        }
+    }
+
     async fn run(&self, arguments: WebSearchArguments, context: &ToolContext) -> ToolResult {
         let outcome = tokio::select! {
             outcome = self.search(&arguments) => outcome,
             () = context.cancel.cancelled() => Err("the search was stopped".to_owned().into()),
         };
         match outcome {
-            Ok(output) => ToolResult::ok(output),
+            Ok(output) => ToolResult::ok(output).from_strangers(Self::NAME),
             Err(error) => error.result(format!("Error: {}", error.reason)),
         }
     }

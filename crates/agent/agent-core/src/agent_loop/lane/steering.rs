@@ -13,7 +13,7 @@ use super::handle::{LaneState, Queued};
 use super::notices::announce_length;
 use crate::agent_loop::commands::{CommandTable, Parsed};
 use crate::agent_loop::shared::LoopState;
-use crate::engine::{Steering, TurnFacts, mark_kept};
+use crate::engine::{Steering, TurnFacts, copy_untrusted_mark, mark_kept};
 
 /// Maximum number of messages steered into a turn before one model call; the rest stay in the
 /// queue.
@@ -65,6 +65,7 @@ pub(super) async fn entry_of(shared: &LoopState, message: &InboundMessage) -> Me
     if let Some(characters) = fitting.kept {
         mark_kept(characters, &mut entry.extra);
     }
+    copy_untrusted_mark(&message.metadata, &mut entry.extra);
     if let Some(notice) = fitting.notice {
         announce_length(shared, message, notice).await;
     }

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use nanobot_approvals::{ApprovalWatch, OpenQuestion};
 use nanobot_channel::OutboundMessage;
 use nanobot_channels::{ChannelWatch, Person};
 use nanobot_config::Config;
@@ -145,6 +146,42 @@ impl ChannelWatch for AuditLog {
         };
         self.write(move || record).await;
     }
+}
+
+#[async_trait]
+impl ApprovalWatch for AuditLog {
+    async fn settled(&self, question: &OpenQuestion, outcome: &str, by: Option<&SenderId>) {
+        let record = ApprovalRecord {
+            time: now(),
+            event: "approval",
+            session: question.session.clone(),
+            trace: question.trace.clone(),
+            channel: question.address.channel.clone(),
+            chat: question.address.chat_id.clone(),
+            tool: question.tool.clone(),
+            call: question.digest.clone(),
+            outcome: outcome.to_owned(),
+            by: by.cloned(),
+        };
+        self.write(move || record).await;
+    }
+}
+
+/// The end of a question about a call.
+#[derive(Serialize)]
+struct ApprovalRecord {
+    time: String,
+    event: &'static str,
+    session: SessionKey,
+    trace: TraceId,
+    channel: ChannelName,
+    chat: ChatId,
+    tool: ToolName,
+    /// Digest of the call and its circumstances.
+    call: String,
+    outcome: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<SenderId>,
 }
 
 /// A message of a channel that is settled.
