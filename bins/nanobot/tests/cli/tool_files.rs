@@ -116,7 +116,13 @@ async fn an_assistant_writes_uses_changes_and_removes_a_tool() {
     ])
     .await
     .unwrap();
-    let home = Home::with_model(&model.base_url());
+    let home = Home::new();
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        // Nobody is there to confirm that a tool is written.
+        "tools": {"approvals": {"tools": {"write_file": "allow"}}},
+    }));
     let run = home
         .run_with_input(
             &["agent", "--lines"],

@@ -128,6 +128,12 @@ impl Approvals {
         self.settings.concerns(tool, untrusted)
     }
 
+    /// Returns `true` if the operator wants no questions about a tool.
+    #[must_use]
+    pub fn allows(&self, tool: &str) -> bool {
+        self.settings.allows(tool)
+    }
+
     /// Refuses to send these texts anywhere in a turn that read what strangers wrote.
     #[must_use]
     pub fn guarding(self, private: Arc<dyn PrivateTexts>) -> Self {

@@ -100,6 +100,12 @@ impl ApprovalSettings {
         untrusted.is_some() || matches!(self.rule(tool), Some(ToolRule::Ask | ToolRule::Deny))
     }
 
+    /// Returns `true` if the operator wants no questions about a tool.
+    #[must_use]
+    pub fn allows(&self, tool: &str) -> bool {
+        self.rule(tool) == Some(ToolRule::Allow)
+    }
+
     fn rule(&self, tool: &str) -> Option<ToolRule> {
         let fits = |pattern: &str| match pattern.strip_suffix('*') {
             Some(prefix) => tool.starts_with(prefix),
@@ -184,6 +190,7 @@ mod tests {
             ("mcp_git_status", "run"),
             ("mcp_git_commit", "deny"),
         ] {
+            assert_eq!(settings.allows(tool), expected == "run", "{tool}");
             let decision = settings.decide(tool, &CallReview::default(), None);
             assert_eq!(kind(&decision), expected, "{tool}");
         }
