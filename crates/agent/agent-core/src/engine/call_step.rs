@@ -164,7 +164,8 @@ impl CallStep<'_> {
     /// Returns the origin of a result whose tool trusts it, if strangers may have written it after
     /// all.
     fn origin_of(&self, call: &ToolCall, result: &ToolResult) -> Option<String> {
-        if self.results.is_named_in(&call.arguments) {
+        let was_refused = !result.success && result.output.starts_with("Error: ");
+        if !was_refused && self.results.are_by_strangers_in(&call.arguments) {
             return Some("a kept result".to_owned());
         }
         imitates_conversation(&result.output)

@@ -25,6 +25,8 @@ const MAX_STORED: usize = 4 << 20;
 const MAX_PICTURES: usize = 8;
 /// Appended to a file that does not contain the whole result.
 const END_MISSING: &str = "\n\n... (the rest is not kept) ...\n";
+/// Beginnings of the names of tools whose results strangers may have written.
+const OF_STRANGERS: [&str; 3] = ["web_", "mcp_", "subagent"];
 /// Minimum and maximum width of a line in a file, in characters.
 const LINE: (usize, usize) = (80, 1000);
 
@@ -75,10 +77,21 @@ pub(crate) struct ResultFiles {
 }
 
 impl ResultFiles {
-    /// Returns `true` if the arguments of a call name a file of the folder.
-    pub(super) fn is_named_in(&self, arguments: &str) -> bool {
-        let folder = self.folder.as_deref().and_then(Path::to_str);
-        folder.is_some_and(|folder| arguments.contains(folder))
+    /// Returns `true` if the arguments of a call name a kept result that strangers may have written,
+    /// or the folder without a file.
+    pub(super) fn are_by_strangers_in(&self, arguments: &str) -> bool {
+        let Some(folder) = self.folder.as_deref().and_then(Path::to_str) else {
+            return false;
+        };
+        let mut after = arguments.split(folder).skip(1);
+        after.any(|rest| {
+            let tool = rest.strip_prefix('/').and_then(|name| name.split_once('-'));
+            let is_name = |tool: &str| tool.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            let is_trusted = |tool: &str| {
+                is_name(tool) && !OF_STRANGERS.iter().any(|begin| tool.starts_with(begin))
+            };
+            !tool.is_some_and(|(tool, _)| is_trusted(tool))
+        })
     }
 
     /// Shortens a result to at most `limit` characters plus a note about the rest.
@@ -348,6 +361,41 @@ mod tests {
                 is_result_file(&Path::new("/r").join(name)),
                 is_result,
                 "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn kept_pages_are_by_strangers_and_kept_output_is_not() {
+        let results = ResultFiles {
+            folder: Some("/home/me/tool-results".into()),
+        };
+        for (arguments, expected) in [
+            (
+                r#"{"path":"/home/me/tool-results/web_fetch-00ff.txt"}"#,
+                true,
+            ),
+            (
+                r#"{"path":"/home/me/tool-results/mcp_git_log-00ff.txt"}"#,
+                true,
+            ),
+            (
+                r#"{"path":"/home/me/tool-results/subagent-00ff.txt"}"#,
+                true,
+            ),
+            (r#"{"path":"/home/me/tool-results/exec-00ff.txt"}"#, false),
+            (
+                r#"{"command":"cat /home/me/tool-results/exec-1.txt /home/me/tool-results/web_fetch-2.txt"}"#,
+                true,
+            ),
+            (r#"{"command":"cat /home/me/tool-results/*"}"#, true),
+            (r#"{"path":"/home/me/tool-results"}"#, true),
+            (r#"{"path":"notes.md"}"#, false),
+        ] {
+            assert_eq!(
+                results.are_by_strangers_in(arguments),
+                expected,
+                "{arguments}"
             );
         }
     }

@@ -123,7 +123,7 @@ mod tests {
         let fact = "Ann is allergic to peanuts.";
         fs::write(memory.join("MEMORY.md"), format!("- {fact}\n")).unwrap();
         let texts = RememberedTexts { profile, memory };
-        let encoded = "https://c.example/?k=Ann%20is%20allergic%20to%20peanuts%2E";
+        let encoded = "https://c.example/?k=Ann%20is%20allergic%20to%20peanuts.";
         for (text, expected) in [
             ("See: Ann is allergic to peanuts. Bye", Some("MEMORY.md")),
             (encoded, Some("MEMORY.md")),
