@@ -19,9 +19,19 @@ fn file(about: &str, result: &str) -> String {
     )
 }
 
-/// `true` if tool files can run here; see [`has_sandbox`].
+/// `true` if tool files can run here; see [`has_sandbox`]. The test is skipped otherwise, unless
+/// `NANOBOT_REQUIRE_TEST_SERVERS` is set.
 fn can_run() -> bool {
-    has_sandbox() && std::path::Path::new("/usr/bin/python3").exists()
+    let has_python = std::path::Path::new("/usr/bin/python3").exists();
+    if !has_python {
+        let is_required = std::env::var_os("NANOBOT_REQUIRE_TEST_SERVERS").is_some();
+        assert!(!is_required, "there is no /usr/bin/python3");
+        #[expect(clippy::print_stderr, reason = "who runs the tests has to see it")]
+        {
+            eprintln!("SKIPPED: there is no /usr/bin/python3");
+        }
+    }
+    has_python && has_sandbox()
 }
 
 #[tokio::test]
@@ -120,7 +130,7 @@ async fn an_assistant_writes_uses_changes_and_removes_a_tool() {
     home.configure(&json!({
         "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
         "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
-        // Nobody is there to confirm that a tool is written.
+        // No person confirms that a tool is written.
         "tools": {"approvals": {"tools": {"write_file": "allow"}}},
     }));
     let run = home

@@ -13,7 +13,7 @@ pub enum Answer {
     No,
 }
 
-/// What a message means while a question is open.
+/// Meaning of a message while a question is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// It answers the question.

@@ -1,19 +1,20 @@
 //! Asks about calls and receives the answers.
 
+mod answering;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use nanobot_redact::Secrets;
 use nanobot_tool::CallReview;
-use nanobot_types::{ChatAddress, InboundMessage, Origin, SenderId, SessionKey, ToolCall, TraceId};
+use nanobot_types::{ChatAddress, SenderId, SessionKey, ToolCall, TraceId};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::{self, Answer, Reply};
-use crate::book::{Book, MAX_QUESTIONS};
+use crate::book::MAX_QUESTIONS;
 use crate::policy::{ApprovalSettings, Decision};
 use crate::question::{self, CallBinding, OpenQuestion, QuestionState};
 use crate::store::{ApprovalError, ApprovalStore};
@@ -28,7 +29,7 @@ pub trait Asker: Send + Sync + fmt::Debug {
     /// question is shown once, however often this is called with it.
     ///
     /// # Errors
-    /// Returns the reason why nobody can be asked, as the end of "nobody can be asked: …".
+    /// Returns the reason why no person can be asked, as the end of "nobody can be asked: …".
     async fn show(&self, question: &OpenQuestion) -> Result<(), String>;
 }
 
@@ -51,7 +52,7 @@ pub trait PrivateTexts: Send + Sync + fmt::Debug {
 pub struct PermissionRequest<'a> {
     /// The call.
     pub call: &'a ToolCall,
-    /// What it would do.
+    /// The tool's description of its effect.
     pub review: &'a CallReview,
     /// The call that the permission will be bound to.
     pub binding: &'a CallBinding,
@@ -379,41 +380,6 @@ impl Approvals {
         }
     }
 
-    /// Reads a message as an answer. If it is one, the answer is durable when this returns.
-    /// [`Reply::Instead`] refuses the call, and the message is to be handled as usual. `None` means
-    /// that the message answers nothing.
-    ///
-    /// # Errors
-    /// Returns the error of the file; nothing is answered then.
-    pub async fn answer(&self, message: &InboundMessage) -> Result<Option<Reply>, ApprovalError> {
-        if message.origin != Origin::User {
-            return Ok(None);
-        }
-        let now = Utc::now();
-        let received = message.clone();
-        let stale = answer::is_button(&message.content).then_some(Reply::Stale);
-        let settled = self.with_store(move |store| {
-            if !store.exists() || store.questions()?.is_empty() {
-                return Ok(None);
-            }
-            store.edit(|book| settle(book, &received, now))
-        });
-        let Some((question, reply)) = settled.await? else {
-            return Ok(stale);
-        };
-        let outcome = match reply {
-            Reply::Answers(Answer::Once) => "allowed once",
-            Reply::Answers(Answer::Always) => "allowed always",
-            Reply::Answers(Answer::No) | Reply::Instead => "refused",
-            Reply::Stale => return Ok(Some(Reply::Stale)),
-        };
-        self.settled(&question, outcome, Some(&message.sender_id))
-            .await;
-        self.answers
-            .send_modify(|count| *count = count.wrapping_add(1));
-        Ok(Some(reply))
-    }
-
     async fn close(&self, binding: &CallBinding) -> Result<(), ApprovalError> {
         let binding = binding.clone();
         self.with_store(move |store| store.edit(|book| book.close(&binding)))
@@ -464,55 +430,6 @@ impl fmt::Debug for PermissionRequest<'_> {
             .field("binding", self.binding)
             .finish_non_exhaustive()
     }
-}
-
-/// Applies a message to the question that it answers, and returns that question.
-fn settle(
-    book: &mut Book,
-    message: &InboundMessage,
-    now: DateTime<Utc>,
-) -> Option<(OpenQuestion, Reply)> {
-    let may_answer = |question: &OpenQuestion| {
-        question.state == QuestionState::Asked
-            && question.address.channel == message.channel
-            && question.address.chat_id == message.chat_id
-            && question
-                .sender
-                .as_ref()
-                .is_none_or(|sender| *sender == message.sender_id)
-    };
-    let names_it = |question: &OpenQuestion| {
-        let last = message.content.split_whitespace().next_back();
-        last.is_some_and(|code| code.eq_ignore_ascii_case(&question.code))
-    };
-    // A button says which question it answers. Other words answer the newest one, unless they were
-    // received before it: after a crash, messages that waited are routed again.
-    let open = book
-        .questions
-        .iter()
-        .rposition(|question| may_answer(question) && names_it(question));
-    let open = open.or_else(|| {
-        book.questions.iter().rposition(|question| {
-            may_answer(question)
-                && question.expires_at > now
-                && message.timestamp >= question.asked_at
-        })
-    })?;
-    let question = book.questions.get_mut(open)?;
-    let reply = answer::read(&message.content, question);
-    // Other words of many people in a chat are no answer of the one who has to decide.
-    if reply == Reply::Stale || (reply == Reply::Instead && question.sender.is_none()) {
-        return (reply == Reply::Stale).then(|| (question.clone(), reply));
-    }
-    question.state = match reply {
-        Reply::Answers(Answer::Once | Answer::Always) => QuestionState::Granted,
-        _ => QuestionState::Refused,
-    };
-    let settled = question.clone();
-    if reply == Reply::Answers(Answer::Always) {
-        book.grant(&settled, &message.sender_id, now);
-    }
-    Some((settled, reply))
 }
 
 #[cfg(test)]

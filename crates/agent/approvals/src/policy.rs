@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApprovalSettings {
-    /// Rules by name of a tool. A name that ends with `*` stands for all tools that begin so; the
-    /// longest one that fits applies.
+    /// Rules by name of a tool. A name that ends with `*` means all tools whose names begin with the
+    /// rest; the longest matching name applies.
     pub tools: BTreeMap<String, ToolRule>,
-    /// What happens to risky calls of a turn that read what strangers wrote, unless `tools` has a
-    /// rule for the tool.
+    /// Rule for risky calls of a turn that read text by strangers, unless `tools` has a rule for the
+    /// tool.
     pub after_untrusted: ToolRule,
     /// Seconds after which a question without an answer is a refusal; at least 10.
     pub timeout_seconds: u64,
@@ -31,7 +31,7 @@ impl Default for ApprovalSettings {
     }
 }
 
-/// What happens to calls of a tool.
+/// Rule for calls of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolRule {

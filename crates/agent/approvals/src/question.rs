@@ -89,15 +89,15 @@ pub struct OpenQuestion {
     pub asked_at: DateTime<Utc>,
     /// Time after which the question is refused.
     pub expires_at: DateTime<Utc>,
-    /// How far it is.
+    /// Its state.
     pub state: QuestionState,
 }
 
-/// How far a question is.
+/// State of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QuestionState {
-    /// Nobody answered yet.
+    /// It has no answer yet.
     Asked,
     /// A person agreed; the call has not begun.
     Granted,

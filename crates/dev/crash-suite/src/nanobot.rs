@@ -73,7 +73,7 @@ impl System for Nanobot {
         let config = json!({
             "agents": {"defaults": {"model": "custom/scripted", "provider": "custom"}},
             "providers": {"custom": {"apiKey": "key", "apiBase": endpoints.model}},
-            // Nobody is there to answer questions, and turns fetch pages before they run commands.
+            // No person answers questions, and turns fetch pages before they run commands.
             "tools": {"ssrfWhitelist": ["127.0.0.0/8"], "approvals": {"afterUntrusted": "allow"}},
             "gateway": {"port": 0},
             "channels": {

@@ -2,7 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-/// What runs a tool.
+/// Code of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Code {
     /// A Python file. The host receives the source that was read, so a later change of the file

@@ -18,7 +18,7 @@ pub struct ToolFilesConfig {
     /// Time limit of one call in seconds, at most 600, for tools that do not set one.
     #[schemars(range(min = 1, max = 600))]
     pub timeout: u64,
-    /// What a finding of the scan of a Python file does.
+    /// Effect of a finding of the scan of a Python file.
     pub scan: ScanMode,
     /// Folders in the workspace that tools may write, if they exist; they may read all of the
     /// workspace.

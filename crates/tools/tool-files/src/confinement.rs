@@ -1,4 +1,4 @@
-//! What a tool file may access: the strictest view that is still of use.
+//! Access of a tool file: the strictest view that is still of use.
 //!
 //! Decision: the profile of commands (`tools.exec.sandbox`) does not matter here. A command runs
 //! because the model decided to; a tool file runs whenever its name is called, with code that was
@@ -32,7 +32,7 @@ const LIMITS: Limits = Limits {
     cpu_seconds: None,
 };
 
-/// Folders that a tool is told about.
+/// Folders that are passed to a tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Places {
     /// The workspace, without links.

@@ -1,7 +1,7 @@
 //! Tools in files of the workspace: the assistant writes them, and they are there with its next
 //! message.
 //!
-//! Decision: a tool file is untrusted code, whoever wrote it. It never runs in this process: a
+//! Decision: a tool file is untrusted code. It never runs in this process: a
 //! Python file runs in a small host (`host.py`), a folder with a `tool.toml` runs its program, and
 //! both run in the operating-system sandbox, with less access than commands have: the workspace for
 //! reading, [`ToolFilesConfig::allowed_dirs`] in it for writing, no network, no variable with a

@@ -187,7 +187,7 @@ async fn keep_last(mut pipe: impl AsyncRead + Unpin, kept: Arc<Mutex<VecDeque<u8
     }
 }
 
-/// What a process started, except what left its group on purpose; in the sandbox that ends with it,
+/// The processes that a process started, except those that left its group on purpose; in the sandbox that ends with it,
 /// too. Killed when this value is dropped.
 #[derive(Debug)]
 struct ProcessGroup {

@@ -23,7 +23,7 @@ use crate::definition::Definition;
 use crate::folder::FOLDER;
 use crate::host::{Host, LOAD};
 
-/// What all tools share.
+/// Parts that all tools share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) confinement: Arc<Confinement>,
@@ -238,7 +238,7 @@ impl Tool for FileTool {
     }
 
     async fn execute(&self, arguments: Value, context: &ToolContext) -> ToolResult {
-        // What is dropped here ends its process.
+        // Dropping the call ends its process.
         match context
             .cancel
             .run_until_cancelled(self.call(&arguments))

@@ -1,16 +1,16 @@
-//! What a call would do, for whoever decides whether it may run.
+//! Description of a call before it runs, for the decision about it.
 //!
 //! Decision: the tool itself describes a call, because only the tool knows which arguments are a
 //! destination, a file or a command. The description is made before the call runs and does nothing.
 
 use nanobot_types::Effect;
 
-/// What a call would do.
+/// Description of a call before it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallReview {
-    /// What happens to the call in a turn that read what strangers wrote.
+    /// Risk of the call in a turn that read text by strangers.
     pub risk: CallRisk,
-    /// Where the arguments go, if they leave the conversation: another chat, a web site.
+    /// Destination of the arguments, if they leave the conversation: another chat, a web site.
     pub destination: Option<String>,
     /// Facts besides the arguments on which the effect of the call depends, such as the folder that
     /// a command starts in. A permission holds only while they stay the same.
@@ -20,7 +20,7 @@ pub struct CallReview {
     pub rule: Option<String>,
 }
 
-/// What happens to a call in a turn that read what strangers wrote.
+/// Risk of a call in a turn that read text by strangers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CallRisk {
     /// It runs: strangers gain nothing by it, or the tool refuses it anyway.

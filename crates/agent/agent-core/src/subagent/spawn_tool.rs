@@ -48,7 +48,7 @@ impl TypedTool for SpawnTool {
     const EFFECT: Effect = Effect::Idempotent;
 
     fn untrusted_origin(&self, arguments: &Value) -> Option<String> {
-        // What the subagent read is in its session; a result that is awaited comes without it.
+        // An awaited result comes without the marks in the session of the subagent.
         let waits = arguments.get("wait").and_then(Value::as_bool);
         waits.unwrap_or_default().then(|| "a subagent".to_owned())
     }

@@ -1,8 +1,10 @@
 use std::sync::Mutex;
 
+use nanobot_types::{InboundMessage, Origin};
 use tokio_util::task::TaskTracker;
 
 use super::*;
+use crate::answer::{Answer, Reply};
 use crate::policy::ToolRule;
 
 /// Notes the questions that are shown.

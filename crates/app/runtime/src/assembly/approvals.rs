@@ -47,7 +47,7 @@ pub(crate) fn approvals(
     Ok(Arc::new(approvals))
 }
 
-/// What the assistant knows about its people: their profile and its memory.
+/// The profile of the user and the memory of the assistant.
 #[derive(Debug)]
 struct RememberedTexts {
     profile: PathBuf,

@@ -1,4 +1,4 @@
-//! What changing a file would do to the assistant itself.
+//! Risk of changing a file for the assistant itself.
 
 use std::{path::Path, sync::Arc};
 
