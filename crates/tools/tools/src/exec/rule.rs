@@ -4,37 +4,29 @@
 //! command that decides only when it runs what it does (a shell, an interpreter, a program that runs
 //! another one, an expansion) has no rule, so each of its runs needs a permission of its own.
 
-use super::shell::{self, PipelineStage, Word, WordPart};
+use super::{
+    guard::{SHELLS, WRAPPERS},
+    shell::{self, PipelineStage, Word, WordPart},
+};
 
-/// Programs that do what their arguments, their input or other files say. A name stands for all
-/// that begin with it and continue with digits and dots (`python3.13`).
-const DECIDE_LATER: [&str; 46] = [
+/// Programs that do what their arguments, their input or other files say, beside shells and wrappers.
+/// A name stands for all that begin with it and continue with digits and dots (`python3.13`).
+const DECIDE_LATER: [&str; 29] = [
     ".",
-    "ash",
     "awk",
-    "bash",
     "bun",
-    "busybox",
-    "command",
-    "dash",
     "deno",
     "doas",
-    "env",
     "eval",
-    "exec",
     "expect",
     "find",
-    "fish",
     "flock",
     "gawk",
     "gdb",
     "ipython",
-    "ksh",
     "lua",
     "mawk",
-    "nice",
     "node",
-    "nohup",
     "osascript",
     "parallel",
     "perl",
@@ -44,17 +36,11 @@ const DECIDE_LATER: [&str; 46] = [
     "ruby",
     "script",
     "sed",
-    "setsid",
-    "sh",
     "source",
     "ssh",
-    "stdbuf",
     "su",
     "sudo",
     "tclsh",
-    "timeout",
-    "xargs",
-    "zsh",
 ];
 
 /// Returns the rule of a command; `None` if it has none.
@@ -96,7 +82,8 @@ pub(super) fn rule_of(command: &str) -> Option<String> {
 }
 
 fn decides_later(program: &str) -> bool {
-    DECIDE_LATER.iter().any(|name| {
+    let mut names = DECIDE_LATER.iter().chain(&SHELLS).chain(&WRAPPERS);
+    names.any(|name| {
         program
             .strip_prefix(name)
             .is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))

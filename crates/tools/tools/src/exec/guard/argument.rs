@@ -1,8 +1,7 @@
 //! Words of a command, with the known variables filled in.
 
-use std::path::PathBuf;
+use std::path::Path;
 
-use super::Inspection;
 use crate::exec::shell::{Word, WordPart};
 
 /// A word as the shell would pass it on, as far as its value is known.
@@ -38,6 +37,16 @@ impl Argument {
         }
     }
 
+    /// Returns the path of `name` in the folder that the argument names.
+    pub(super) fn join(&self, name: &str) -> Self {
+        let known = match self.is_literal() {
+            true => self.text.len() + 1 + name.len(),
+            false => self.known,
+        };
+        let text = format!("{}/{name}", self.text);
+        Self { text, known }
+    }
+
     /// Returns the path that the argument names if it is certain, else the folder that the path is
     /// certainly in; `None` if not even that is known.
     pub(super) fn certain_path(&self) -> Option<&str> {
@@ -61,32 +70,35 @@ impl Argument {
     }
 }
 
-impl Inspection<'_> {
+/// Known variables of the shell.
+pub(super) struct Variables<'a> {
+    pub(super) home: Option<&'a Path>,
+    pub(super) directory: &'a Path,
+}
+
+impl Variables<'_> {
+    /// Fills in a word.
     pub(super) fn expand(&self, word: &Word) -> Argument {
         let mut text = String::new();
         let mut known = None;
         for part in &word.parts {
-            match part {
-                WordPart::Text(piece) => text.push_str(piece),
-                WordPart::Home => self.home(&mut text, &mut known, "~"),
-                WordPart::Variable(name) if name == "HOME" => {
-                    self.home(&mut text, &mut known, "$HOME");
+            let value = match part {
+                WordPart::Text(piece) => {
+                    text.push_str(piece);
+                    continue;
                 }
-                WordPart::Variable(name) if name == "PWD" => {
-                    text.push_str(&self.directory.to_string_lossy());
-                }
-                WordPart::Variable(name) => {
+                WordPart::Home => (self.home, "~".to_owned()),
+                WordPart::Variable(name) if name == "HOME" => (self.home, "$HOME".to_owned()),
+                WordPart::Variable(name) if name == "PWD" => (Some(self.directory), String::new()),
+                WordPart::Variable(name) => (None, format!("${name}")),
+                WordPart::Glob(mark) => (None, mark.to_string()),
+                WordPart::Unknown => (None, "…".to_owned()),
+            };
+            match value {
+                (Some(path), _) => text.push_str(&path.to_string_lossy()),
+                (None, written) => {
                     known.get_or_insert(text.len());
-                    text.push('$');
-                    text.push_str(name);
-                }
-                WordPart::Glob(mark) => {
-                    known.get_or_insert(text.len());
-                    text.push(*mark);
-                }
-                WordPart::Unknown => {
-                    known.get_or_insert(text.len());
-                    text.push('…');
+                    text.push_str(&written);
                 }
             }
         }
@@ -94,19 +106,5 @@ impl Inspection<'_> {
             known: known.unwrap_or(text.len()),
             text,
         }
-    }
-
-    fn home(&self, text: &mut String, known: &mut Option<usize>, written: &str) {
-        if let Some(home) = self.guard.policy.home() {
-            text.push_str(&home.to_string_lossy());
-        } else {
-            known.get_or_insert(text.len());
-            text.push_str(written);
-        }
-    }
-
-    /// Resolves `path` against the shell's current directory.
-    pub(super) fn absolute(&self, path: &str) -> PathBuf {
-        self.directory.join(path)
     }
 }

@@ -1,11 +1,15 @@
-//! Checks the paths and URLs in arguments.
+//! Checks the paths in arguments.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nanobot_guard::{PathDenied, ResolvedPath};
-use url::{Host, Url};
 
-use super::{Argument, GuardRefusal, Inspection};
+use super::{
+    Argument, CommandGuard, GuardRefusal,
+    argument::Variables,
+    effect::{Effect, operands},
+};
+use crate::exec::shell::Word;
 
 /// Device files that any command may use.
 const HARMLESS_DEVICES: [&str; 9] = [
@@ -21,29 +25,45 @@ const HARMLESS_DEVICES: [&str; 9] = [
 ];
 
 /// Folders of installed programs. Naming a program there runs it and does not read the file.
-const PROGRAM_FOLDERS: [&str; 8] = [
-    "/bin",
-    "/sbin",
-    "/usr",
-    "/opt",
-    "/nix/store",
-    "/run/current-system",
-    "/snap",
-    "/System",
-];
+const PROGRAM_FOLDERS: [&str; 5] = ["/bin", "/sbin", "/usr", "/opt", "/nix/store"];
 
 /// Programs that print or ignore their arguments.
-const PRINTERS: [&str; 5] = ["echo", "printf", ":", "true", "false"];
+pub(super) const PRINTERS: [&str; 5] = ["echo", "printf", ":", "true", "false"];
 
 /// Programs whose first operand is a pattern or a script.
-const MATCHERS: [&str; 12] = [
-    "grep", "egrep", "fgrep", "rg", "ag", "sed", "awk", "gawk", "mawk", "jq", "yq", "expr",
+const MATCHERS: [&str; 10] = [
+    "grep", "egrep", "fgrep", "rg", "sed", "awk", "gawk", "jq", "yq", "expr",
 ];
 
-impl Inspection<'_> {
-    /// Checks everything that looks like a path or a URL among the arguments of `name`.
-    pub(super) fn paths(
-        &mut self,
+/// Checks paths against the policy, in the current directory of the shell.
+pub(super) struct Files<'a> {
+    guard: &'a CommandGuard,
+    /// Current directory, as far as `cd` commands show.
+    pub(super) directory: PathBuf,
+}
+
+impl<'a> Files<'a> {
+    pub(super) const fn new(guard: &'a CommandGuard, directory: PathBuf) -> Self {
+        Self { guard, directory }
+    }
+
+    /// Fills in the variables of a word.
+    pub(super) fn expand(&self, word: &Word) -> Argument {
+        let variables = Variables {
+            home: self.guard.policy.home(),
+            directory: &self.directory,
+        };
+        variables.expand(word)
+    }
+
+    /// Resolves `path` against the current directory.
+    fn absolute(&self, path: &str) -> PathBuf {
+        self.directory.join(path)
+    }
+
+    /// Checks everything that looks like a path among the words of a command.
+    pub(super) fn check(
+        &self,
         program: &Argument,
         name: &str,
         arguments: &[Argument],
@@ -57,17 +77,11 @@ impl Inspection<'_> {
         if PRINTERS.contains(&name) {
             return Ok(());
         }
-        // URLs in a commit message are not connected to.
-        let is_message =
-            name == "git" && arguments.first().is_some_and(|verb| verb.text == "commit");
         let mut pattern_ahead = MATCHERS.contains(&name);
         for argument in arguments {
             if pattern_ahead && !argument.text.starts_with('-') {
                 pattern_ahead = false;
                 continue;
-            }
-            if !is_message {
-                self.addresses(name, &argument.text);
             }
             self.argument_path(argument)?;
         }
@@ -109,83 +123,43 @@ impl Inspection<'_> {
         written || self.absolute(place).symlink_metadata().is_ok()
     }
 
-    /// Collects the URLs in `text`; a bare host counts for programs that take one.
-    fn addresses(&mut self, name: &str, text: &str) {
-        let lower = text.to_ascii_lowercase();
-        for scheme in ["http://", "https://"] {
-            for (at, _) in lower.match_indices(scheme) {
-                let url = text.get(at..).unwrap_or_default();
-                let end = url.find(|c: char| c.is_whitespace() || "\"'<>`$…".contains(c));
-                let url = url.get(..end.unwrap_or(url.len())).unwrap_or_default();
-                // Skip a URL whose host is unknown until the command runs.
-                if url.len() > scheme.len() {
-                    self.urls.push(url.to_owned());
-                }
-            }
-        }
-        if matches!(name, "curl" | "wget") && !text.starts_with('-') && !text.contains("://") {
-            let bare = format!("http://{text}");
-            let host = Url::parse(&bare)
-                .ok()
-                .and_then(|url| url.host().map(|host| host.to_owned()));
-            match host {
-                Some(Host::Domain(domain)) if domain != "localhost" => {}
-                Some(_) if !text.chars().all(|c| c.is_ascii_digit()) => self.urls.push(bare),
-                _ => {}
-            }
-        }
-    }
-
     pub(super) fn may_read(&self, target: &Argument) -> Result<(), GuardRefusal> {
-        let Some(place) = target.certain_path() else {
+        let Some(place) = certain_place(target)? else {
             return Ok(());
         };
-        if is_network_device(place) {
-            return Err(GuardRefusal::Dangerous(
-                "a network device of the shell".to_owned(),
-            ));
-        }
-        let verdict = self.guard.policy.read(self.absolute(place));
-        match verdict {
-            Err(PathDenied::Special { .. }) if is_harmless_device(place) => Ok(()),
-            Err(PathDenied::Special { .. }) if !self.guard.policy.is_restricted() => {
-                let reveals = ["environ", "mem", "root", "cwd", "fd"];
-                let inside = place.starts_with("/proc/")
-                    && (!target.is_literal()
-                        || place.split('/').any(|part| reveals.contains(&part)));
-                if inside { refused(verdict) } else { Ok(()) }
-            }
+        match self.guard.policy.read(self.absolute(place)) {
+            Err(PathDenied::Special { .. }) if !self.guard.policy.is_restricted() => Ok(()),
             // Text that only looks like an absolute path.
             Err(PathDenied::Outside { .. }) if is_nowhere(place) => Ok(()),
-            _ => refused(verdict),
+            verdict => refused(verdict),
         }
     }
 
     pub(super) fn may_write(&self, target: &Argument) -> Result<(), GuardRefusal> {
-        let Some(place) = target.certain_path() else {
-            return Ok(());
-        };
-        if is_network_device(place) {
-            return Err(GuardRefusal::Dangerous(
-                "a network device of the shell".to_owned(),
-            ));
+        match certain_place(target)? {
+            Some(place) => refused(self.guard.policy.write(self.absolute(place))),
+            None => Ok(()),
         }
-        if is_harmless_device(place) {
-            return Ok(());
-        }
-        refused(self.guard.policy.write(self.absolute(place)))
     }
 
-    pub(super) fn may_remove(&self, target: &Argument) -> Result<(), GuardRefusal> {
-        let Some(place) = target.certain_path() else {
-            return Ok(());
-        };
-        refused(self.guard.policy.remove(self.absolute(place)))
+    pub(super) fn may_affect(&self, effect: &Effect) -> Result<(), GuardRefusal> {
+        match effect {
+            Effect::Writes(file) => self.may_write(file),
+            Effect::Removes(file) => self.may_remove(file),
+            Effect::RemovesTree(folder) => self.may_remove_tree(folder),
+        }
+    }
+
+    fn may_remove(&self, target: &Argument) -> Result<(), GuardRefusal> {
+        match target.certain_path().filter(|_| target.is_literal()) {
+            Some(place) => refused(self.guard.policy.remove(self.absolute(place))),
+            None => Ok(()),
+        }
     }
 
     /// Checks the removal of a directory tree. It must be inside the workspace or another open
     /// root, whether tools are confined or not, and the path must be certain.
-    pub(super) fn may_remove_tree(&self, target: &Argument) -> Result<(), GuardRefusal> {
+    fn may_remove_tree(&self, target: &Argument) -> Result<(), GuardRefusal> {
         let Some(place) = target.certain_path() else {
             let reason = format!(
                 "recursive deletion of '{}', which only running would tell",
@@ -196,14 +170,32 @@ impl Inspection<'_> {
         refused(self.guard.confined.remove(self.absolute(place)))
     }
 
-    /// Checks that files in this tree may be removed or changed: it is in an open root and not
-    /// protected.
-    pub(super) fn may_change_below(&self, target: &Argument) -> Result<(), GuardRefusal> {
-        let Some(place) = target.certain_path() else {
-            return Ok(());
+    /// Checks a change of directory, and follows it.
+    pub(super) fn change_directory(&mut self, arguments: &[Argument]) -> Result<(), GuardRefusal> {
+        let home = || self.guard.policy.home().unwrap_or(Path::new(""));
+        let target = match operands(arguments).into_iter().next() {
+            Some(target) => target,
+            None => Argument::literal(home().to_string_lossy()),
         };
-        refused(self.guard.confined.write(self.absolute(place)))
+        self.may_read(&target)?;
+        if target.is_literal() && !target.text.is_empty() {
+            self.directory = self.absolute(&target.text);
+        }
+        Ok(())
     }
+}
+
+/// Returns the place that `target` is certainly in; `None` for one that is unknown, and for a device
+/// that any command may use.
+fn certain_place(target: &Argument) -> Result<Option<&str>, GuardRefusal> {
+    let place = target.certain_path();
+    if place.is_some_and(|p| p.starts_with("/dev/tcp/") || p.starts_with("/dev/udp/")) {
+        let what = "a network device of the shell".to_owned();
+        return Err(GuardRefusal::Dangerous(what));
+    }
+    let is_harmless =
+        |place: &&str| HARMLESS_DEVICES.contains(place) || place.starts_with("/dev/fd/");
+    Ok(place.filter(|place| !is_harmless(place)))
 }
 
 /// Turns a denial into a refusal. A path that cannot be resolved is left to the shell, which will
@@ -213,14 +205,6 @@ fn refused(verdict: Result<ResolvedPath, PathDenied>) -> Result<(), GuardRefusal
         Ok(_) | Err(PathDenied::Unresolvable { .. } | PathDenied::Malformed) => Ok(()),
         Err(denied) => Err(GuardRefusal::Path(denied.to_string())),
     }
-}
-
-fn is_harmless_device(place: &str) -> bool {
-    HARMLESS_DEVICES.contains(&place) || place.starts_with("/dev/fd/")
-}
-
-fn is_network_device(place: &str) -> bool {
-    place.starts_with("/dev/tcp/") || place.starts_with("/dev/udp/")
 }
 
 /// `true` if not even the first component of an absolute path exists.

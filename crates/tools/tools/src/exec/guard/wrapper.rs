@@ -1,7 +1,7 @@
 //! Finds the command inside a wrapper such as `env` or `sh -c`.
 
 use super::Argument;
-use crate::exec::shell::{PipelineStage, ShellScript, Word};
+use crate::exec::shell::{PipelineStage, ShellScript};
 
 /// Keywords of the shell's grammar that may come before a command.
 const KEYWORDS: [&str; 14] = [
@@ -11,48 +11,15 @@ const KEYWORDS: [&str; 14] = [
 /// Words that begin a construct whose first stage is not a command.
 const CONSTRUCTS: [&str; 4] = ["for", "select", "case", "in"];
 
-/// Programs that run the command in their arguments: name, options that take a value as a separate
-/// word, and number of operands before the command.
-const WRAPPERS: [(&str, &[&str], usize); 27] = [
-    ("command", &[], 0),
-    ("builtin", &[], 0),
-    ("exec", &["-a"], 0),
-    ("nohup", &[], 0),
-    ("setsid", &[], 0),
-    ("time", &["-f", "-o"], 0),
-    ("coproc", &[], 0),
-    ("nice", &["-n", "--adjustment"], 0),
-    ("ionice", &["-c", "-n", "--class", "--classdata"], 0),
-    ("chrt", &["-T", "-P", "-D"], 1),
-    ("taskset", &[], 1),
-    ("timeout", &["-k", "-s", "--kill-after", "--signal"], 1),
-    (
-        "stdbuf",
-        &["-i", "-o", "-e", "--input", "--output", "--error"],
-        0,
-    ),
-    ("unbuffer", &[], 0),
-    ("env", &["-u", "-C", "--unset", "--chdir"], 0),
-    ("flock", &["-w", "-E", "--timeout"], 1),
-    ("chroot", &[], 1),
-    ("unshare", &[], 0),
-    ("nsenter", &["-t"], 0),
-    ("strace", &["-e", "-o", "-s", "-p"], 0),
-    ("ltrace", &["-e", "-o", "-s", "-p"], 0),
-    ("watch", &["-n", "--interval"], 0),
-    ("busybox", &[], 0),
-    ("toybox", &[], 0),
-    ("parallel", &["-j"], 0),
-    ("systemd-run", &["-p", "--unit"], 0),
-    (
-        "xargs",
-        &["-I", "-n", "-P", "-L", "-d", "-E", "-s", "-a"],
-        0,
-    ),
+/// Programs that run the command in their arguments, after options, assignments and numbers.
+pub(in crate::exec) const WRAPPERS: [&str; 14] = [
+    "builtin", "busybox", "command", "coproc", "env", "exec", "ionice", "nice", "nohup", "setsid",
+    "stdbuf", "time", "timeout", "xargs",
 ];
 
-pub(super) const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "mksh"];
-const DOWNLOADERS: [&str; 7] = ["curl", "wget", "aria2c", "fetch", "http", "https", "lynx"];
+pub(in crate::exec) const SHELLS: [&str; 8] =
+    ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "mksh"];
+const DOWNLOADERS: [&str; 3] = ["curl", "wget", "aria2c"];
 
 /// The command that a wrapper runs.
 pub(super) enum Wrapped<'a> {
@@ -93,59 +60,40 @@ fn is_assignment(text: &str) -> bool {
 /// Returns the command that `name` runs with these arguments, if it runs one.
 pub(super) fn wrapped<'a>(name: &str, arguments: &'a [Argument]) -> Option<Wrapped<'a>> {
     match name {
-        "eval" => return Some(Wrapped::Text(joined(arguments))),
-        "trap" => {
-            return arguments
-                .first()
-                .map(|script| Wrapped::Text(script.text.clone()));
-        }
+        "eval" => Some(Wrapped::Text(super::effect::line(arguments))),
+        "find" => after_exec(arguments).map(Wrapped::Command),
+        // It prints where a program is.
         "command"
             if arguments
                 .first()
-                .is_some_and(|a| a.text == "-v" || a.text == "-V") =>
+                .is_some_and(|a| a.text.eq_ignore_ascii_case("-v")) =>
         {
-            return None;
+            None
         }
-        "find" => return after_exec(arguments).map(Wrapped::Command),
-        "env" => {
-            if let Some(text) = split_string(arguments) {
-                return Some(Wrapped::Text(text));
-            }
-        }
-        shell if SHELLS.contains(&shell) => return script_operand(arguments).map(Wrapped::Text),
-        _ => {}
+        shell if SHELLS.contains(&shell) => script_operand(arguments).map(Wrapped::Text),
+        wrapper if WRAPPERS.contains(&wrapper) => after_options(arguments),
+        _ => None,
     }
-    let (_, valued, operands) = WRAPPERS.iter().find(|(wrapper, ..)| *wrapper == name)?;
-    let inner = after_options(arguments, valued);
-    let inner = inner.get(*operands..).unwrap_or_default();
-    Some(Wrapped::Command(without_prelude(inner)))
 }
 
-fn joined(arguments: &[Argument]) -> String {
-    arguments
+/// Returns the command behind the options of a wrapper. A word that has several words is a script,
+/// as in `env -S 'rm file'`.
+fn after_options(arguments: &[Argument]) -> Option<Wrapped<'_>> {
+    let is_of_wrapper = |argument: &Argument| {
+        let text = argument.text.as_str();
+        text.starts_with(['-', '{'])
+            || text.starts_with(|c: char| c.is_ascii_digit())
+            || is_assignment(text)
+    };
+    let start = arguments
         .iter()
-        .map(|argument| argument.text.as_str())
-        .collect::<Vec<_>>()
-        .join(" ")
-}
-
-/// Skips leading options and the values of those in `valued`.
-fn after_options<'a>(mut arguments: &'a [Argument], valued: &[&str]) -> &'a [Argument] {
-    while let Some((first, rest)) = arguments.split_first() {
-        if first.text == "--" {
-            return rest;
-        }
-        if !first.text.starts_with('-') {
-            break;
-        }
-        let takes = valued.contains(&first.text.as_str());
-        arguments = if takes {
-            rest.get(1..).unwrap_or_default()
-        } else {
-            rest
-        };
-    }
-    arguments
+        .position(|argument| !is_of_wrapper(argument))?;
+    let inner = arguments.get(start..)?;
+    let first = inner.first()?;
+    Some(match first.text.contains(char::is_whitespace) {
+        true => Wrapped::Text(first.text.clone()),
+        false => Wrapped::Command(inner),
+    })
 }
 
 /// Returns the command of `find … -exec command`.
@@ -156,31 +104,11 @@ fn after_exec(arguments: &[Argument]) -> Option<&[Argument]> {
     arguments.get(at + 1..)
 }
 
-/// Returns the command text of `env -S text`.
-fn split_string(arguments: &[Argument]) -> Option<String> {
-    let mut rest = arguments;
-    while let Some((first, after)) = rest.split_first() {
-        let text = first.text.as_str();
-        if text == "-S" || text == "--split-string" {
-            return Some(joined(after));
-        }
-        if let Some(glued) = text
-            .strip_prefix("-S")
-            .or_else(|| text.strip_prefix("--split-string="))
-        {
-            return Some(format!("{glued} {}", joined(after)));
-        }
-        rest = after;
-    }
-    None
-}
-
 /// Returns the script of `sh -c script`; the option may be combined with others (`-lc`).
 fn script_operand(arguments: &[Argument]) -> Option<String> {
-    let at = arguments.iter().position(|argument| {
-        let text = argument.text.as_str();
-        text.starts_with('-') && !text.starts_with("--") && text.contains('c')
-    })?;
+    let at = arguments
+        .iter()
+        .position(|argument| is_short_option(argument, 'c'))?;
     arguments
         .get(at + 1..)?
         .iter()
@@ -188,22 +116,22 @@ fn script_operand(arguments: &[Argument]) -> Option<String> {
         .map(|a| a.text.clone())
 }
 
+fn is_short_option(argument: &Argument, letter: char) -> bool {
+    let text = argument.text.as_str();
+    text.starts_with('-') && !text.starts_with("--") && text.contains(letter)
+}
+
 /// `true` if a shell with these arguments reads its script from standard input.
 pub(super) fn reads_script_from_input(arguments: &[Argument]) -> bool {
-    const INPUTS: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
-    let operand = arguments
-        .iter()
-        .find(|argument| !argument.text.starts_with('-'));
-    let named = arguments
-        .iter()
-        .any(|a| a.text.starts_with('-') && !a.text.starts_with("--") && a.text.contains('s'));
-    let input = operand.is_none_or(|operand| INPUTS.contains(&operand.text.as_str()));
-    script_operand(arguments).is_none() && (named || input)
+    let operand = arguments.iter().find(|a| !a.text.starts_with('-'));
+    let reads = operand.is_none_or(|operand| operand.text == "/dev/stdin")
+        || arguments.iter().any(|a| is_short_option(a, 's'));
+    reads && script_operand(arguments).is_none()
 }
 
 /// `true` if `stage` is a shell that reads its script from standard input.
 pub(super) fn is_bare_shell(stage: &PipelineStage) -> bool {
-    let words: Vec<Argument> = stage
+    let words: Vec<_> = stage
         .words
         .iter()
         .map(|word| Argument::literal(word.written()))
@@ -215,23 +143,14 @@ pub(super) fn is_bare_shell(stage: &PipelineStage) -> bool {
         })
 }
 
-/// `true` if `stage` downloads something.
-pub(super) fn downloads(stage: &PipelineStage) -> bool {
-    let named = |word: &Word| {
-        let program = Argument::literal(word.written()).program();
-        DOWNLOADERS.contains(&program.as_str())
-    };
-    stage.words.iter().any(named)
-        || any_downloads(&stage.nested)
-        || stage
-            .subshell
-            .as_ref()
-            .is_some_and(|script| any_downloads(std::slice::from_ref(script)))
-}
-
 /// `true` if one of `scripts` downloads something.
-pub(super) fn any_downloads(scripts: &[ShellScript]) -> bool {
-    scripts
-        .iter()
-        .any(|script| script.stages.iter().any(downloads))
+pub(super) fn downloads(scripts: &[ShellScript]) -> bool {
+    let named = |stage: &PipelineStage| {
+        let mut programs = stage
+            .words
+            .iter()
+            .map(|word| Argument::literal(word.written()).program());
+        programs.any(|program| DOWNLOADERS.contains(&program.as_str())) || downloads(&stage.nested)
+    };
+    scripts.iter().flat_map(|script| &script.stages).any(named)
 }
