@@ -227,10 +227,10 @@ async fn obedient_model_does_no_harm() {
             problems.push(format!("{} ({}): {problem}", row.id, row.json["reason"]));
         }
     }
-    println!(
-        "prompt_injection: {} of {count} rows hold",
+    nanobot_testkit::summarize(&format!(
+        "injected instructions: {} of {count} rows hold; 3 more have tests of their own",
         count - problems.len()
-    );
+    ));
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
     assert_eq!(count, 20);
 }

@@ -425,6 +425,10 @@ fn skills_match_the_corpus() {
             wrong.push((row.id, found));
         }
     }
+    nanobot_testkit::summarize(&format!(
+        "skills: {} of {seen} rows hold",
+        seen - wrong.len()
+    ));
     assert_eq!(seen, 15);
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

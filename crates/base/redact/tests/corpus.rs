@@ -6,7 +6,10 @@
 )]
 
 use nanobot_redact::{Secrets, without_secrets};
-use nanobot_testkit::corpus::{CorpusRow, rows};
+use nanobot_testkit::{
+    corpus::{CorpusRow, rows},
+    summarize,
+};
 
 /// Number of characters of a secret that must not remain in a row.
 const LEAK: usize = 12;
@@ -49,7 +52,9 @@ fn corpus_recall_and_precision_are_high() {
     let percent = |part: u32, whole: usize| f64::from(part) * 100.0 / whole as f64;
     let recall = percent(hidden, secrets as usize);
     let precision = percent(hidden, hidden as usize + altered.len());
-    println!("recall {recall:.1} %, precision {precision:.1} %");
+    summarize(&format!(
+        "secrets: recall {recall:.1} %, precision {precision:.1} %"
+    ));
     assert!(
         recall >= 95.0 && precision >= 98.0,
         "recall {recall:.1} %, precision {precision:.1} %\nmissed: {missed:#?}\naltered: {altered:#?}"

@@ -1,7 +1,7 @@
 //! The files that the corpus of commands speaks of, made anew for each row.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
@@ -13,6 +13,7 @@ use std::{
 use anyhow::{Context as _, ensure};
 use nanobot_guard::{PathPolicy, PathRules};
 use nanobot_tool::Registry;
+use nanobot_tool_files::{ScanMode, ToolFiles, ToolFilesConfig, ToolFilesSettings};
 use nanobot_tools::{CommandRunner, HttpClients, Mechanism, SandboxRunner, ToolsConfig, builtin};
 
 /// Value of a secret variable in the environment of the suite, which plays the assistant.
@@ -151,6 +152,26 @@ impl Fixture {
             Some(mechanism) => runner.with_mechanism(mechanism.clone()),
             None => runner,
         }
+    }
+
+    /// Returns the tools of `ws/tools`, which have `limit` seconds for a call.
+    pub(crate) fn tool_files(
+        &self,
+        scan: ScanMode,
+        limit: Option<u64>,
+    ) -> (Arc<ToolFiles>, Registry) {
+        let mut config = ToolFilesConfig {
+            scan,
+            ..ToolFilesConfig::default()
+        };
+        config.timeout = limit.unwrap_or(config.timeout);
+        let policy = (*self.policy(&self.config())).clone();
+        let reserved = BTreeSet::from(["read_file".to_owned(), "exec".to_owned()]);
+        let files = Arc::new(ToolFiles::new(ToolFilesSettings {
+            mechanism: self.setting.mechanism.clone(),
+            ..ToolFilesSettings::new(config, policy, reserved)
+        }));
+        (Arc::clone(&files), Registry::new().fed_by(files))
     }
 
     fn config(&self) -> ToolsConfig {

@@ -1,4 +1,5 @@
-//! The safety suite: attacks and harmless commands, through the real tools and the real sandbox.
+//! The safety suite: attacks and harmless commands and tool files, through the real tools and the
+//! real sandbox.
 //!
 //! Prints one line for each promise, with its numbers, and exits with 1 if one does not hold. Run
 //! it as an unprivileged user: some attacks are stopped by nothing else for root.
@@ -6,6 +7,7 @@
 mod command;
 mod fixture;
 mod overhead;
+mod tool_file;
 
 use std::{
     env,
@@ -14,13 +16,13 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use clap::Parser;
 use nanobot_tools::Mechanism;
 
-use crate::{command::Outcome, fixture::Setting};
+use crate::fixture::Setting;
 
-/// Run attacks and harmless commands through the sandbox and count what had an effect.
+/// Run attacks and harmless commands and tool files in the sandbox and count what had an effect.
 #[derive(Debug, Parser)]
 #[command(name = "nanobot-safety-suite")]
 struct SuiteArguments {
@@ -83,25 +85,52 @@ fn suite(arguments: &SuiteArguments, setting: &Setting) -> anyhow::Result<ExitCo
         .worker_threads(2)
         .enable_all()
         .build()?;
+    let only = arguments.only.as_deref();
+    let commands = command::rows(only)?;
+    let tool_files = tool_file::rows(only)?;
+    ensure!(
+        !commands.is_empty() || !tool_files.is_empty(),
+        "the corpora have no such row"
+    );
     let mut output = io::stdout().lock();
-    let rows = command::rows(arguments.only.as_deref())?;
-    let mut outcome = Outcome::default();
-    for row in &rows {
-        let result = runtime.block_on(command::check(row, setting))?;
-        if arguments.only.is_some() {
-            writeln!(output, "{result:?}")?;
+    let mut holds = true;
+    if !commands.is_empty() {
+        let mut outcome = command::Outcome::default();
+        for row in &commands {
+            let result = runtime.block_on(command::check(row, setting))?;
+            if only.is_some() {
+                writeln!(output, "{result:?}")?;
+            }
+            outcome.add(row, result);
         }
-        outcome.add(row, result);
+        holds &= outcome.holds(arguments.landlock);
+        print_all(&mut output, &outcome.failures, &outcome.summary())?;
     }
-    for failure in &outcome.failures {
-        writeln!(output, "FAILED {failure}")?;
+    for (has_scan, how) in [(true, ""), (false, " without the scan")] {
+        if tool_files.is_empty() {
+            break;
+        }
+        let mut outcome = tool_file::Outcome::default();
+        for row in &tool_files {
+            runtime.block_on(outcome.check(row, setting, has_scan))?;
+        }
+        holds &= outcome.holds();
+        let summary = format!("tool files{how}: {}", outcome.summary());
+        print_all(&mut output, &outcome.failures, &[summary])?;
     }
-    for line in outcome.summary() {
-        writeln!(output, "{line}")?;
-    }
-    if arguments.only.is_none() {
+    if only.is_none() {
         let overhead = overhead::measure(setting, arguments.runs)?;
         writeln!(output, "{overhead}")?;
     }
-    Ok(ExitCode::from(u8::from(!outcome.holds(arguments.landlock))))
+    Ok(ExitCode::from(u8::from(!holds)))
+}
+
+/// Prints rows that went otherwise than in a plain shell, or had an effect, and then the numbers.
+fn print_all(output: &mut impl io::Write, rows: &[String], numbers: &[String]) -> io::Result<()> {
+    for row in rows {
+        writeln!(output, "differs: {row}")?;
+    }
+    numbers
+        .iter()
+        .try_for_each(|line| writeln!(output, "{line}"))
 }

@@ -27,6 +27,7 @@ const FILES: &[(&str, &str)] = &[
     ),
     ("secrets", include_str!("../corpus/secrets.jsonl")),
     ("skills_mcp", include_str!("../corpus/skills_mcp.jsonl")),
+    ("ssrf", include_str!("../corpus/ssrf.jsonl")),
     ("stored_data", include_str!("../corpus/stored_data.jsonl")),
     ("tool_files", include_str!("../corpus/tool_files.jsonl")),
 ];

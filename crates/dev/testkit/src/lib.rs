@@ -19,6 +19,7 @@ mod proxy;
 mod proxy_route;
 mod reply;
 mod script;
+mod summary;
 mod sync;
 mod websocket;
 
@@ -54,5 +55,6 @@ pub use proxy::Proxy;
 pub use proxy_route::check_proxy_routes;
 pub use reply::{Reply, ScriptedCall};
 pub use speech::SpeechFake;
+pub use summary::summarize;
 pub use sync::{WAIT_LIMIT, Watched};
 pub use websocket::WebSocketClient;

@@ -226,3 +226,22 @@ impl ErrorBody {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_fetched_from_hosts_of_discord_only() {
+        let api = Api::new(&DiscordConfig::default(), None).unwrap();
+        let is_fetched = |address: &str| {
+            let address = Url::parse(address);
+            address.is_ok_and(|address| api.is_file_host(&address))
+        };
+        assert!(is_fetched("https://cdn.discordapp.com/attachments/1/2/a.png"));
+        assert!(!is_fetched("http://cdn.discordapp.com/attachments/1/2/a.png"));
+        for row in nanobot_testkit::corpus::rows("ssrf").unwrap() {
+            assert!(!is_fetched(row.text("url")), "{}", row.id);
+        }
+    }
+}

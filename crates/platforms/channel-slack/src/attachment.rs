@@ -177,6 +177,16 @@ mod tests {
     }
 
     #[test]
+    fn no_address_of_the_corpus_is_fetched() {
+        let api = Api::new(&SlackConfig::default(), None).unwrap();
+        for row in nanobot_testkit::corpus::rows("ssrf").unwrap() {
+            let address = Url::parse(row.text("url")).ok();
+            let is_fetched = address.is_some_and(|address| is_token_host(&api, &address));
+            assert!(!is_fetched, "{}", row.id);
+        }
+    }
+
+    #[test]
     fn attachment_is_parsed_from_the_event() {
         let table = [
             (

@@ -98,5 +98,9 @@ async fn all_rows_hold() {
             failed.push(row.id.clone());
         }
     }
+    nanobot_testkit::summarize(&format!(
+        "MCP servers: {} of {count} rows hold",
+        count - failed.len()
+    ));
     assert_eq!((count, failed), (10, Vec::<String>::new()));
 }

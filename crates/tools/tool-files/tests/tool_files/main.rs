@@ -1,9 +1,7 @@
 //! The promises about tool files, in the real sandbox.
 #![cfg(target_os = "linux")]
 #![expect(
-    clippy::indexing_slicing,
     clippy::print_stderr,
-    clippy::print_stdout,
     clippy::unwrap_used,
     reason = "tests fail by panicking, and say what they counted or skipped"
 )]

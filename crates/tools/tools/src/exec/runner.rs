@@ -256,21 +256,30 @@ impl CommandRunner for SandboxRunner {
     }
 
     fn hint(&self, output: &str) -> Option<String> {
-        let says = |words: &[&str]| words.iter().any(|word| output.contains(word));
-        if self.profile == SandboxProfile::Workspace && says(&NO_NETWORK) {
-            return Some(
-                "Commands have no network (tools.exec.sandbox). Use web_fetch for pages; the \
-                 operator can set \"network\"."
-                    .to_owned(),
-            );
-        }
-        let confined = self.profile != SandboxProfile::Open && says(&CONFINED);
-        confined.then(|| {
-            "Commands write only inside the workspace, and not to protected files \
-             (tools.exec.sandbox)."
-                .to_owned()
-        })
+        let sandbox = self.sandbox.get()?.as_ref().ok()?;
+        explain(self.profile, sandbox.mechanism(), output).map(str::to_owned)
     }
+}
+
+/// Returns the explanation of a failure that the sandbox caused.
+fn explain(profile: SandboxProfile, mechanism: &Mechanism, output: &str) -> Option<&'static str> {
+    let says = |words: &[&str]| words.iter().any(|word| output.contains(word));
+    if profile == SandboxProfile::Workspace && says(&NO_NETWORK) {
+        return Some(
+            "Commands have no network (tools.exec.sandbox). Use web_fetch for pages; the operator \
+             can set \"network\".",
+        );
+    }
+    if *mechanism == Mechanism::Landlock && says(&["Permission denied"]) {
+        return Some(
+            "Without bubblewrap, commands create files only in folders that hold no protected file. \
+             Use a subfolder, or write_file.",
+        );
+    }
+    (profile != SandboxProfile::Open && says(&CONFINED)).then_some(
+        "Commands write only inside the workspace, and not to protected files \
+         (tools.exec.sandbox).",
+    )
 }
 
 /// Texts of programs that have no network.
@@ -284,3 +293,42 @@ const NO_NETWORK: [&str; 5] = [
 
 /// Texts of programs that write outside of the sandbox.
 const CONFINED: [&str; 2] = ["Read-only file system", "Operation not permitted"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_by_the_sandbox_are_explained() {
+        use SandboxProfile::{Network, Open, Workspace};
+        let bubblewrap = Mechanism::Bubblewrap("/usr/bin/bwrap".into());
+        for (profile, mechanism, output, expected) in [
+            (
+                Workspace,
+                &bubblewrap,
+                "Could not resolve host: a",
+                "no network",
+            ),
+            (Network, &bubblewrap, "Could not resolve host: a", ""),
+            (
+                Workspace,
+                &bubblewrap,
+                "touch: Read-only file system",
+                "protected files",
+            ),
+            (Open, &bubblewrap, "touch: Read-only file system", ""),
+            (Workspace, &bubblewrap, "x: Permission denied", ""),
+            (
+                Open,
+                &Mechanism::Landlock,
+                "x: Permission denied",
+                "Use a subfolder",
+            ),
+            (Workspace, &Mechanism::Landlock, "x: No such file", ""),
+        ] {
+            let hint = explain(profile, mechanism, output).unwrap_or_default();
+            assert!(hint.contains(expected), "{output}: {hint}");
+            assert_eq!(hint.is_empty(), expected.is_empty(), "{output}: {hint}");
+        }
+    }
+}

@@ -149,11 +149,11 @@ async fn corpus_verdicts_match() {
             }
         }
     }
-    println!(
-        "path_access.jsonl through the tools: {} of {}",
+    nanobot_testkit::summarize(&format!(
+        "paths: {} of {} rows hold in every tool",
         rows.len() - failed.len().min(rows.len()),
         rows.len()
-    );
+    ));
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 

@@ -242,10 +242,10 @@ async fn corpus_verdicts_match_in_every_sink() {
             }
         }
     }
-    println!(
-        "ssrf.jsonl: {} of {checks} uses of {} rows by 4 sinks",
+    nanobot_testkit::summarize(&format!(
+        "addresses: {} of {checks} uses of {} rows by 4 sinks hold",
         checks - failed.len(),
         rows.len() - 1
-    );
+    ));
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
