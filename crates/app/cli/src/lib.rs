@@ -50,6 +50,7 @@ fn program<A: Parser>(run: impl FnOnce(A) -> Result<ExitCode, CommandFailure>) -
     if let Some(code) = nanobot_runtime::enter() {
         return code;
     }
+    output::report_panics();
     let arguments = match A::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

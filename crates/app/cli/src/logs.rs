@@ -15,7 +15,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::output::Palette;
+use crate::output::{self, Palette};
 
 /// Log target of the library that logs contents.
 const SILENT: &str = "async_openai";
@@ -50,6 +50,7 @@ fn filter(detail: Detail) -> Targets {
 
 /// Logs to standard error for the rest of the process.
 pub(crate) fn to_stderr(secrets: &Secrets, detail: Detail) {
+    output::hide(secrets);
     let secrets = secrets.clone();
     let writer = move || RedactedWriter::new(EscapingWriter::text(io::stderr()), secrets.clone());
     let layer = tracing_subscriber::fmt::layer()
@@ -70,6 +71,7 @@ pub(crate) fn of_gateway(
     detail: Detail,
     json: bool,
 ) -> io::Result<()> {
+    output::hide(secrets);
     file.open()?;
     let file = Mutex::new(RedactedWriter::new(
         EscapingWriter::text(file),

@@ -3,11 +3,44 @@
 //! Decision: all output is written through this module, with errors as values, because the print
 //! macros end the process when the reader of a pipe goes away. Hidden characters are escaped here,
 //! so that no command can forget to; JSON has its own escapes for them (`commands::json`).
+//!
+//! Standard error may be a log of the system, so it has no value of a secret in use, also not in the
+//! message of a panic. Standard output belongs to the person who runs the command.
 
+use std::backtrace::{Backtrace, BacktraceStatus};
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::OnceLock;
 
 use nanobot_escape::visible;
+use nanobot_runtime::{Secrets, without_secrets};
+
+/// The secrets in use, once the configuration is loaded.
+static SECRETS: OnceLock<Secrets> = OnceLock::new();
+
+/// Hides these secrets on standard error for the rest of the process. The first call counts.
+pub(crate) fn hide(secrets: &Secrets) {
+    SECRETS.get_or_init(|| secrets.clone());
+}
+
+/// Reports panics like other errors, without secrets, for the rest of the process.
+pub(crate) fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string);
+        let message = panic.payload_as_str().unwrap_or("no message");
+        note(&bug(place.as_deref().unwrap_or("unknown"), message));
+        let trace = Backtrace::capture();
+        if trace.status() == BacktraceStatus::Captured {
+            note(&trace.to_string());
+        }
+    }));
+}
+
+/// Describes a panic. Its message may quote data, so whatever looks like a secret is hidden, too.
+fn bug(place: &str, message: &str) -> String {
+    let message = without_secrets(message);
+    format!("nanobot: a bug at {place}: {message}\nPlease report it without private data.")
+}
 
 /// Writes text to standard output and flushes it.
 ///
@@ -38,7 +71,18 @@ pub(crate) fn line(text: &str) -> io::Result<()> {
 
 /// Writes a line to standard error. Ignores errors: a closed standard error is no reason to stop.
 pub(crate) fn note(text: &str) {
-    drop(writeln!(io::stderr().lock(), "{}", visible(text)));
+    drop(writeln!(
+        io::stderr().lock(),
+        "{}",
+        shown(text, SECRETS.get())
+    ));
+}
+
+fn shown(text: &str, secrets: Option<&Secrets>) -> String {
+    match secrets {
+        Some(secrets) => visible(&secrets.redact(text)),
+        None => visible(text),
+    }
 }
 
 /// Writes text to standard error, without a newline.
@@ -139,5 +183,16 @@ mod tests {
             let palette = Palette::of(is_terminal, no_color.map(OsStr::new), term.map(OsStr::new));
             assert_eq!(palette, expected, "{is_terminal} {no_color:?} {term:?}");
         }
+    }
+
+    #[test]
+    fn errors_and_panics_have_no_secret() {
+        let secrets = Secrets::new(["correct horse battery".to_owned()]);
+        let key = format!("sk-{}", "a1B2c3D4".repeat(5));
+        let bug = bug("a.rs:1:2", &format!("{key} with correct horse battery"));
+        let shown = shown(&bug, Some(&secrets));
+        assert!(shown.starts_with("nanobot: a bug at a.rs:1:2: "), "{shown}");
+        assert!(!shown.contains("a1B2c3D4"), "{shown}");
+        assert!(!shown.contains("horse"), "{shown}");
     }
 }

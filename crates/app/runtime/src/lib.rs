@@ -100,7 +100,7 @@ pub use nanobot_control::{
 };
 pub use nanobot_cron as jobs;
 pub use nanobot_memory as memory;
-pub use nanobot_redact::Secrets;
+pub use nanobot_redact::{Secrets, without_secrets};
 pub use nanobot_replay::{Bundle, Redactor, TurnChoice, TurnReplay, replay_session};
 pub use nanobot_session as session;
 pub use nanobot_skills::{

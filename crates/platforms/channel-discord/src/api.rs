@@ -238,8 +238,12 @@ mod tests {
             let address = Url::parse(address);
             address.is_ok_and(|address| api.is_file_host(&address))
         };
-        assert!(is_fetched("https://cdn.discordapp.com/attachments/1/2/a.png"));
-        assert!(!is_fetched("http://cdn.discordapp.com/attachments/1/2/a.png"));
+        assert!(is_fetched(
+            "https://cdn.discordapp.com/attachments/1/2/a.png"
+        ));
+        assert!(!is_fetched(
+            "http://cdn.discordapp.com/attachments/1/2/a.png"
+        ));
         for row in nanobot_testkit::corpus::rows("ssrf").unwrap() {
             assert!(!is_fetched(row.text("url")), "{}", row.id);
         }
