@@ -1,21 +1,15 @@
 //! The file of approvals.
 //!
-//! Decision: nothing is held in memory. Every change reads the file, modifies it and replaces it
-//! under the lock of a separate file, and every query reads it, so that a permission which any
-//! process revokes is gone at once. A damaged file permits nothing; the next change moves it aside.
+//! A permission that any process revokes is gone at once. A damaged file permits nothing; the next
+//! change moves it aside.
 
-use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use nanobot_disk::{Durability, FileDraft, LocalDisk, replace_file};
+use nanobot_disk::{SharedFile, SharedFileError};
 
 use crate::book::{Book, Grant, GrantId};
 use crate::question::OpenQuestion;
-
-/// Maximum size of the file that is read, in bytes.
-const MAX_BYTES: u64 = 8 << 20;
 
 /// Error of the file of approvals.
 #[derive(Debug, thiserror::Error)]
@@ -46,20 +40,22 @@ pub enum ApprovalError {
 /// Reads and changes the file of approvals. Every method blocks for disk I/O. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ApprovalStore {
-    path: Arc<Path>,
+    file: SharedFile<Book>,
 }
 
 impl ApprovalStore {
     /// Creates a store for a file, which need not exist.
     #[must_use]
     pub fn at(path: &Path) -> Self {
-        Self { path: path.into() }
+        Self {
+            file: SharedFile::at(path),
+        }
     }
 
     /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
     /// Returns the standing permissions, oldest first.
@@ -99,73 +95,27 @@ impl ApprovalStore {
 
     /// `true` if the file may exist: without it nothing is permitted or asked.
     pub(crate) fn exists(&self) -> bool {
-        !matches!(fs::metadata(&self.path), Err(error) if error.kind() == io::ErrorKind::NotFound)
+        self.file.exists()
     }
 
     pub(crate) fn read(&self) -> Result<Book, ApprovalError> {
-        let failed = |source| self.failed(source);
-        match fs::metadata(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Book::default()),
-            Err(error) => return Err(failed(error)),
-            Ok(metadata) if metadata.len() > MAX_BYTES => {
-                return Err(failed(io::ErrorKind::FileTooLarge.into()));
-            }
-            Ok(_) => {}
-        }
-        let bytes = fs::read(&self.path).map_err(failed)?;
-        serde_json::from_slice(&bytes).map_err(|source| ApprovalError::Damaged {
-            path: self.path().to_owned(),
-            source,
-        })
+        Ok(self.file.read()?)
     }
 
-    /// Changes the file under an exclusive lock across processes. Writes it only if it changed; it
-    /// is durable when this returns.
+    /// Changes the file; the change is durable when this returns.
     pub(crate) fn edit<T>(&self, change: impl FnOnce(&mut Book) -> T) -> Result<T, ApprovalError> {
-        let failed = |source| self.failed(source);
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).map_err(failed)?;
-        let guard = File::options()
-            .create(true)
-            .append(true)
-            .open(self.sibling_path("lock"))
-            .map_err(failed)?;
-        guard.lock().map_err(failed)?;
-        let before = match self.read() {
-            Err(ApprovalError::Damaged { source, .. }) => {
-                self.quarantine(&source).map_err(failed)?;
-                Book::default()
-            }
-            read => read?,
+        let on_damage = |aside: &Path, error: &serde_json::Error| {
+            tracing::error!(quarantined = %aside.display(), %error, "the file of approvals was damaged; permissions have to be given again");
         };
-        let mut book = before.clone();
-        let result = change(&mut book);
-        if book != before {
-            let bytes = serde_json::to_vec_pretty(&book).map_err(|error| failed(error.into()))?;
-            let (draft, durability) = (FileDraft::Private, Durability::Disk);
-            replace_file(&LocalDisk, &self.path, &bytes, draft, durability).map_err(failed)?;
-        }
-        Ok(result)
+        Ok(self.file.edit(on_damage, change)?)
     }
+}
 
-    fn quarantine(&self, error: &serde_json::Error) -> io::Result<()> {
-        let moment = chrono::Utc::now().format("%Y%m%d%H%M%S%3f");
-        let quarantined = self.sibling_path(&format!("damaged-{moment}"));
-        fs::rename(&self.path, &quarantined)?;
-        tracing::error!(quarantined = %quarantined.display(), %error, "the file of approvals was damaged; permissions have to be given again");
-        Ok(())
-    }
-
-    fn sibling_path(&self, ending: &str) -> PathBuf {
-        let mut name = self.path.as_os_str().to_owned();
-        name.push(format!(".{ending}"));
-        name.into()
-    }
-
-    fn failed(&self, source: io::Error) -> ApprovalError {
-        ApprovalError::Io {
-            path: self.path().to_owned(),
-            source,
+impl From<SharedFileError> for ApprovalError {
+    fn from(error: SharedFileError) -> Self {
+        match error {
+            SharedFileError::Damaged { path, source } => Self::Damaged { path, source },
+            SharedFileError::Io { path, source } => Self::Io { path, source },
         }
     }
 }

@@ -1,23 +1,19 @@
 //! Pairing: a stranger who writes in a direct chat gets a code, and gets access once an authorized
 //! person approves the code.
 //!
-//! Decision: nothing is held in memory. Every change reads the file, modifies it and replaces it
-//! under the lock of a separate file, and every query reads it. So an approval made by any process
-//! takes effect at once. The file has the Python program's format. A damaged file grants no access
-//! and is moved to quarantine by the next change; an unreadable file grants no access and is left
-//! untouched.
+//! An approval made by any process takes effect at once. The file has the Python program's format. A
+//! damaged file grants no access and is moved to quarantine by the next change; an unreadable file
+//! grants no access and is left untouched.
 
 mod book;
 mod code;
 
-use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use nanobot_channel::{ChannelName, ChatId, SenderId};
-use nanobot_disk::{Durability, FileDraft, LocalDisk, replace_file};
+use nanobot_disk::{SharedFile, SharedFileError};
 
 use book::Book;
 pub use book::{Asker, PairingReply, Pairings, PendingPairing, Person, UnnotifiedPeople};
@@ -54,7 +50,7 @@ pub enum PairingError {
 /// Reads and changes the pairing file. Every method blocks for disk I/O. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct PairingStore {
-    path: Arc<Path>,
+    file: SharedFile<Book>,
 }
 
 impl PairingStore {
@@ -62,14 +58,14 @@ impl PairingStore {
     #[must_use]
     pub fn in_folder(data_dir: &Path) -> Self {
         Self {
-            path: data_dir.join(NAME).into(),
+            file: SharedFile::at(&data_dir.join(NAME)),
         }
     }
 
     /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
     /// Returns `true` if `sender` was approved on a channel.
@@ -166,72 +162,23 @@ impl PairingStore {
     }
 
     fn read(&self) -> Result<Book, PairingError> {
-        let bytes = match fs::read(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Book::default()),
-            read => read.map_err(|source| self.failed(source))?,
-        };
-        serde_json::from_slice(&bytes).map_err(|source| PairingError::Damaged {
-            path: self.path().to_owned(),
-            source,
-        })
+        Ok(self.file.read()?)
     }
 
-    /// Changes the file under an exclusive lock across processes. Writes it only if it changed.
+    /// Changes the file; the change is durable when this returns.
     fn edit<T>(&self, change: impl FnOnce(&mut Book) -> T) -> Result<T, PairingError> {
-        let failed = |source| self.failed(source);
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).map_err(failed)?;
-        let guard = File::options()
-            .create(true)
-            .append(true)
-            .open(self.sibling_path("lock"))
-            .map_err(failed)?;
-        guard.lock().map_err(failed)?;
-        let before = match self.read() {
-            Err(PairingError::Damaged { source, .. }) => {
-                self.quarantine(&source).map_err(failed)?;
-                Book::default()
-            }
-            read => read?,
+        let on_damage = |aside: &Path, error: &serde_json::Error| {
+            tracing::error!(quarantined = %aside.display(), %error, "the pairing file was damaged; people have to be approved again");
         };
-        let mut book = before.clone();
-        let result = change(&mut book);
-        if book != before {
-            self.write(&book).map_err(failed)?;
-        }
-        Ok(result)
+        Ok(self.file.edit(on_damage, change)?)
     }
+}
 
-    /// Replaces the file. It is durable when this returns, and private to its owner.
-    fn write(&self, book: &Book) -> io::Result<()> {
-        let bytes = serde_json::to_vec_pretty(book)?;
-        replace_file(
-            &LocalDisk,
-            &self.path,
-            &bytes,
-            FileDraft::Private,
-            Durability::Disk,
-        )
-    }
-
-    fn quarantine(&self, error: &serde_json::Error) -> io::Result<()> {
-        let quarantined =
-            self.sibling_path(&format!("damaged-{}", Utc::now().format("%Y%m%d%H%M%S%3f")));
-        fs::rename(&self.path, &quarantined)?;
-        tracing::error!(quarantined = %quarantined.display(), %error, "the pairing file was damaged; people have to be approved again");
-        Ok(())
-    }
-
-    fn sibling_path(&self, ending: &str) -> PathBuf {
-        let mut name = self.path.as_os_str().to_owned();
-        name.push(format!(".{ending}"));
-        name.into()
-    }
-
-    fn failed(&self, source: io::Error) -> PairingError {
-        PairingError::Io {
-            path: self.path().to_owned(),
-            source,
+impl From<SharedFileError> for PairingError {
+    fn from(error: SharedFileError) -> Self {
+        match error {
+            SharedFileError::Damaged { path, source } => Self::Damaged { path, source },
+            SharedFileError::Io { path, source } => Self::Io { path, source },
         }
     }
 }

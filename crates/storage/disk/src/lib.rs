@@ -3,18 +3,20 @@
 //! Decision: [`Disk`] has only the operations that stores of user data need to append, to replace
 //! and to find files. Each can fail, and each documents what survives a power cut. Programs use
 //! [`LocalDisk`]; tests use disks that fail or forget. Operations built on these (a durable append,
-//! a folder with a durable name, a replaced file) are here too, so that every store does them the
-//! same way.
+//! a folder with a durable name, a replaced file, a JSON file that processes share) are here too, so
+//! that every store does them the same way.
 
 mod durable;
 mod local;
 mod replace;
+mod shared;
 
 pub use durable::{NewFolders, append, copy, read_some, read_to_end, write_all};
 pub use local::LocalDisk;
 pub use replace::{
     DRAFT_PREFIX, DRAFT_SUFFIX, Durability, FileDraft, replace_file, replace_file_with, sync_names,
 };
+pub use shared::{SharedFile, SharedFileError};
 
 use std::fmt;
 use std::io;
