@@ -27,6 +27,7 @@
 #[cfg(target_os = "linux")]
 mod bubblewrap;
 mod error;
+mod group;
 #[cfg(target_os = "linux")]
 mod landlock_rules;
 mod launcher;
@@ -43,6 +44,7 @@ mod view;
 
 pub use crate::{
     error::SandboxError,
+    group::ProcessGroup,
     launcher::{enter, this_program},
     limits::Limits,
     mechanism::{ConfinedProcess, Mechanism, Sandbox, SandboxedCommand},

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     Limits, SandboxError,
-    launcher::{ARGUMENT, Plan, Task},
+    launcher::{ARGUMENT, Plan, Task, this_program},
     placeholder::Placeholders,
     probe,
     scratch::ScratchFolder,
@@ -94,6 +94,33 @@ impl Sandbox {
                 std::env::consts::OS
             )))
         }
+    }
+
+    /// Finds the sandbox of this system, or uses `mechanism` if there is one, and tries to escape
+    /// from `view` in it. `launcher` is this program if it is `None`. This starts processes.
+    ///
+    /// # Errors
+    /// Returns the reason why there is no sandbox, or why it does not hold.
+    pub fn probed(
+        launcher: Option<PathBuf>,
+        mechanism: Option<Mechanism>,
+        view: &View,
+    ) -> Result<Self, SandboxError> {
+        let launcher = launcher.map_or_else(this_program, Ok)?;
+        let sandbox = match mechanism {
+            Some(mechanism) => Self::new(mechanism, launcher)?,
+            None => Self::find(launcher)?,
+        };
+        let closed = view.hidden().find(|path| path.is_dir());
+        let tried = closed.map(|folder| sandbox.probe(view, folder));
+        match tried {
+            // The folder may be full or read-only. That of temporary files is private in all views.
+            Some(Err(SandboxError::Start(_))) | None => {
+                sandbox.probe(view, &std::env::temp_dir())?;
+            }
+            Some(tried) => tried?,
+        }
+        Ok(sandbox)
     }
 
     /// Uses a certain mechanism.

@@ -82,25 +82,11 @@ impl Confinement {
     }
 
     fn find(&self) -> Result<Sandbox, SandboxError> {
-        let launcher = match &self.launcher {
-            Some(launcher) => launcher.clone(),
-            None => nanobot_sandbox::this_program()?,
-        };
-        let sandbox = match &self.mechanism {
-            Some(mechanism) => Sandbox::new(mechanism.clone(), launcher)?,
-            None => Sandbox::find(launcher)?,
-        };
-        let view = self.view("")?;
-        let closed = view.hidden().find(|path| path.is_dir());
-        let tried = closed.map(|folder| sandbox.probe(&view, folder));
-        match tried {
-            Some(Err(SandboxError::Start(_))) | None => {
-                // The folder may be full or read-only. That of temporary files is private.
-                sandbox.probe(&view, &std::env::temp_dir())?;
-            }
-            Some(tried) => tried?,
-        }
-        Ok(sandbox)
+        Sandbox::probed(
+            self.launcher.clone(),
+            self.mechanism.clone(),
+            &self.view("")?,
+        )
     }
 
     /// Starts a process of a tool: a script for the system's shell, in the workspace, with

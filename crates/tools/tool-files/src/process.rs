@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use nanobot_escape::sanitize_line;
-use nanobot_sandbox::{ConfinedProcess, Placeholders};
+use nanobot_sandbox::{ConfinedProcess, Placeholders, ProcessGroup};
 use tokio::io::{
     AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader,
 };
@@ -66,9 +66,9 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        start_new_group(&mut process);
+        ProcessGroup::lead(&mut process);
         let mut child = Command::from(process).kill_on_drop(true).spawn()?;
-        let group = ProcessGroup::of(&child);
+        let group = ProcessGroup::of(child.id());
         let pipes = (child.stdout.take(), child.stderr.take());
         let (Some(output), Some(stderr)) = pipes else {
             return Err(io::Error::other("it has no pipes"));
@@ -185,57 +185,4 @@ async fn keep_last(mut pipe: impl AsyncRead + Unpin, kept: Arc<Mutex<VecDeque<u8
         let excess = kept.len().saturating_sub(MAX_ERRORS);
         kept.drain(..excess);
     }
-}
-
-/// The processes that a process started, except those that left its group on purpose; in the sandbox that ends with it,
-/// too. Killed when this value is dropped.
-#[derive(Debug)]
-struct ProcessGroup {
-    #[cfg(unix)]
-    leader: Option<nix::unistd::Pid>,
-}
-
-#[cfg(unix)]
-fn start_new_group(process: &mut std::process::Command) {
-    std::os::unix::process::CommandExt::process_group(process, 0);
-}
-
-#[cfg(unix)]
-impl ProcessGroup {
-    fn of(child: &Child) -> Self {
-        let leader = child.id().and_then(|id| i32::try_from(id).ok());
-        Self {
-            leader: leader.map(nix::unistd::Pid::from_raw),
-        }
-    }
-
-    /// Kills the group, once only: afterwards the id may belong to another process.
-    fn kill(&mut self) {
-        if let Some(leader) = self.leader.take()
-            && let Err(error) = nix::sys::signal::killpg(leader, nix::sys::signal::Signal::SIGKILL)
-        {
-            // Usually the group has already ended.
-            tracing::trace!(%error, "process group of a tool not killed");
-        }
-    }
-}
-
-#[cfg(unix)]
-impl Drop for ProcessGroup {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-#[cfg(not(unix))]
-fn start_new_group(_process: &mut std::process::Command) {}
-
-#[cfg(not(unix))]
-impl ProcessGroup {
-    fn of(_child: &Child) -> Self {
-        Self {}
-    }
-
-    /// Does nothing: no process of a tool runs where there is no sandbox.
-    fn kill(&mut self) {}
 }

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use nanobot_sandbox::ProcessGroup;
 use tokio::{
     process::{Child, ChildStdin, ChildStdout, Command},
     time::timeout,
@@ -22,7 +23,7 @@ const END: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Helper {
     /// Declared before `child`, so that it is dropped while the process id is still in use.
-    group: group::ProcessGroup,
+    group: ProcessGroup,
     child: Child,
     input: ChildStdin,
     output: ChildStdout,
@@ -46,14 +47,15 @@ impl Helper {
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         #[cfg(unix)]
-        command.process_group(0).current_dir("/");
+        command.current_dir("/");
+        ProcessGroup::lead(command.as_std_mut());
         let mut child = command.spawn()?;
         let pipe = || io::Error::other("the reader has no pipe");
         let (input, output) = (
             child.stdin.take().ok_or_else(pipe)?,
             child.stdout.take().ok_or_else(pipe)?,
         );
-        let group = group::ProcessGroup::of(&child);
+        let group = ProcessGroup::of(child.id());
         Ok(Self {
             group,
             child,
@@ -149,61 +151,5 @@ mod signal {
     pub(super) fn reason(status: ExitStatus) -> Option<ExtractError> {
         let code = status.code()?.cast_unsigned();
         DEATHS.contains(&code).then_some(ExtractError::OutOfMemory)
-    }
-}
-
-#[cfg(unix)]
-mod group {
-    //! Process group of the helper, including any process started by a compromised parser.
-
-    use nix::{
-        sys::signal::{Signal, killpg},
-        unistd::Pid,
-    };
-    use tokio::process::Child;
-
-    /// A process group that is killed when this value is dropped.
-    #[derive(Debug)]
-    pub(super) struct ProcessGroup(Option<Pid>);
-
-    impl ProcessGroup {
-        pub(super) fn of(child: &Child) -> Self {
-            let leader = child.id().and_then(|id| i32::try_from(id).ok());
-            Self(leader.map(Pid::from_raw))
-        }
-
-        /// Kills the group, at most once: afterwards the id may belong to another group.
-        pub(super) fn kill(&mut self) {
-            if let Some(leader) = self.0.take()
-                && let Err(error) = killpg(leader, Signal::SIGKILL)
-            {
-                tracing::trace!(%error, "the reader's process group had ended");
-            }
-        }
-    }
-
-    impl Drop for ProcessGroup {
-        fn drop(&mut self) {
-            self.kill();
-        }
-    }
-}
-
-#[cfg(not(unix))]
-mod group {
-    //! Platforms without process groups: only the helper itself is killed, when its handle is
-    //! dropped.
-
-    use tokio::process::Child;
-
-    #[derive(Debug)]
-    pub(super) struct ProcessGroup;
-
-    impl ProcessGroup {
-        pub(super) fn of(_child: &Child) -> Self {
-            Self
-        }
-
-        pub(super) fn kill(&mut self) {}
     }
 }

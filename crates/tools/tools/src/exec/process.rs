@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use nanobot_sandbox::ProcessGroup;
 use tokio::{
     io::AsyncRead,
     process::Child,
@@ -14,7 +15,6 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::output::CapturedStream;
-pub(super) use group::{CommandGroup, start_new_group};
 
 /// Time limit for draining the output after the process group has been killed. Only a process that
 /// left the group can still hold a pipe open.
@@ -50,11 +50,11 @@ pub(super) async fn run(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    start_new_group(&mut command);
+    ProcessGroup::lead(&mut command);
     let mut child = tokio::process::Command::from(command)
         .kill_on_drop(true)
         .spawn()?;
-    let mut group = CommandGroup::of(&child);
+    let mut group = ProcessGroup::of(child.id());
     let (mut stdout, mut stderr) = (CapturedStream::default(), CapturedStream::default());
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let end = {
@@ -129,71 +129,5 @@ pub(super) fn code(status: ExitStatus) -> i32 {
     #[cfg(not(unix))]
     {
         status.code().unwrap_or(-1)
-    }
-}
-
-#[cfg(unix)]
-mod group {
-    //! A process group: everything the command starts, except processes that leave the group on
-    //! purpose.
-
-    use std::{os::unix::process::CommandExt as _, process::Command};
-
-    use nix::{
-        sys::signal::{Signal, killpg},
-        unistd::Pid,
-    };
-    use tokio::process::Child;
-
-    /// Makes the process the leader of a new group.
-    pub(in crate::exec) fn start_new_group(command: &mut Command) {
-        command.process_group(0);
-    }
-
-    /// A process group that is killed when this value is dropped.
-    pub(in crate::exec) struct CommandGroup(Option<Pid>);
-
-    impl CommandGroup {
-        pub(in crate::exec) fn of(child: &Child) -> Self {
-            let leader = child.id().and_then(|id| i32::try_from(id).ok());
-            Self(leader.map(Pid::from_raw))
-        }
-
-        /// Kills the group, once only: afterwards the id may belong to another process.
-        pub(in crate::exec) fn kill(&mut self) {
-            if let Some(leader) = self.0.take()
-                && let Err(error) = killpg(leader, Signal::SIGKILL)
-            {
-                // Usually the group has already ended.
-                tracing::trace!(%error, "process group not killed");
-            }
-        }
-    }
-
-    impl Drop for CommandGroup {
-        fn drop(&mut self) {
-            self.kill();
-        }
-    }
-}
-
-#[cfg(not(unix))]
-mod group {
-    //! Without process groups, only the shell itself is killed, when its handle is dropped.
-
-    use std::process::Command;
-
-    use tokio::process::Child;
-
-    pub(in crate::exec) fn start_new_group(_command: &mut Command) {}
-
-    pub(in crate::exec) struct CommandGroup;
-
-    impl CommandGroup {
-        pub(in crate::exec) fn of(_child: &Child) -> Self {
-            Self
-        }
-
-        pub(in crate::exec) fn kill(&mut self) {}
     }
 }

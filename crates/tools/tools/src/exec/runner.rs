@@ -4,7 +4,7 @@ use std::{
     any::Any,
     ffi::OsString,
     fmt, io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::Command,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -157,31 +157,12 @@ impl SandboxRunner {
 
     fn sandbox(&self) -> Result<&Sandbox, Arc<SandboxError>> {
         self.sandbox
-            .get_or_init(|| self.find().map_err(Arc::new))
+            .get_or_init(|| {
+                let (launcher, mechanism) = (self.launcher.clone(), self.mechanism.clone());
+                Sandbox::probed(launcher, mechanism, &self.view()).map_err(Arc::new)
+            })
             .as_ref()
             .map_err(Arc::clone)
-    }
-
-    fn find(&self) -> Result<Sandbox, SandboxError> {
-        let launcher = match &self.launcher {
-            Some(launcher) => launcher.clone(),
-            None => nanobot_sandbox::this_program()?,
-        };
-        let sandbox = match &self.mechanism {
-            Some(mechanism) => Sandbox::new(mechanism.clone(), launcher)?,
-            None => Sandbox::find(launcher)?,
-        };
-        let view = self.view();
-        let tried = match closed_folder(&view) {
-            Some(folder) => sandbox.probe(&view, folder),
-            None => Err(SandboxError::Start(io::ErrorKind::NotFound.into())),
-        };
-        match tried {
-            // The folder may be full or read-only. That of temporary files is private in all views.
-            Err(SandboxError::Start(_)) => sandbox.probe(&view, &std::env::temp_dir())?,
-            tried => tried?,
-        }
-        Ok(sandbox)
     }
 
     fn view(&self) -> View {
@@ -224,11 +205,6 @@ impl SandboxRunner {
             cpu_seconds: limit.map(|limit| limit.as_secs().max(1)),
         }
     }
-}
-
-/// Returns a folder of this user that commands cannot see, for the probe.
-fn closed_folder(view: &View) -> Option<&Path> {
-    view.hidden().find(|path| path.is_dir())
 }
 
 impl CommandRunner for SandboxRunner {

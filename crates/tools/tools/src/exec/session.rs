@@ -13,6 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use nanobot_sandbox::ProcessGroup;
 use nanobot_types::SessionKey;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
@@ -23,7 +24,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    process::{CommandGroup, DRAIN, ProcessEnd, code, start_new_group},
+    process::{DRAIN, ProcessEnd, code},
     runner::PreparedCommand,
 };
 
@@ -162,9 +163,9 @@ impl CommandSession {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        start_new_group(&mut process);
+        ProcessGroup::lead(&mut process);
         let mut child = Command::from(process).kill_on_drop(true).spawn()?;
-        let mut group = CommandGroup::of(&child);
+        let mut group = ProcessGroup::of(child.id());
         let input = child.stdin.take();
         let (out, err) = (child.stdout.take(), child.stderr.take());
         let (end, ended) = watch::channel(None);
