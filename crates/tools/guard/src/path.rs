@@ -241,7 +241,9 @@ impl PathPolicy {
     /// path is in the workspace.
     #[must_use]
     pub fn expanded(&self, path: &Path) -> PathBuf {
-        self.written(path)
+        self.rules
+            .workspace
+            .join(expand(path, self.rules.home.as_deref()))
     }
 
     /// Returns `true` if tools are confined to the open roots.
@@ -319,7 +321,7 @@ impl PathPolicy {
         let mut roots = BTreeMap::new();
         let mut add = |rules: &[PathBuf], access: RootAccess| {
             for root in rules.iter().filter(|root| !root.as_os_str().is_empty()) {
-                let Ok(resolved) = resolve(&self.written(root)) else {
+                let Ok(resolved) = resolve(&self.expanded(root)) else {
                     continue;
                 };
                 let path = resolved.path;
@@ -440,7 +442,7 @@ impl PathPolicy {
         // Only the operator moves the workspace. Any other root must lie in the closed folder as it
         // is written, before links are resolved, so that no link elsewhere opens a part of it.
         let lies_inside = |root: &&PathBuf| {
-            let written = self.written(root);
+            let written = self.expanded(root);
             closed.iter().any(|folder| beneath_denied(&written, folder))
         };
         let others = self
@@ -507,20 +509,13 @@ impl PathPolicy {
     fn roots(&self, rules: &[PathBuf]) -> Roots {
         let mut roots = Vec::with_capacity(rules.len() * 2);
         for root in rules.iter().filter(|root| !root.as_os_str().is_empty()) {
-            let written = self.written(root);
+            let written = self.expanded(root);
             match resolve(&written) {
                 Ok(resolved) => roots.extend([resolved.path, written]),
                 Err(_) => roots.push(written),
             }
         }
         Roots(roots)
-    }
-
-    /// Returns a root of the rules as an absolute path, with links not resolved.
-    fn written(&self, root: &Path) -> PathBuf {
-        self.rules
-            .workspace
-            .join(expand(root, self.rules.home.as_deref()))
     }
 }
 

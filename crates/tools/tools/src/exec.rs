@@ -28,6 +28,7 @@ pub use self::runner::{
     CommandRequest, CommandRunner, DirectRunner, PreparedCommand, SandboxRunner,
 };
 pub(crate) use self::session::CommandSessions;
+use self::session::SessionCommand;
 pub(crate) use self::session_tools::{ListExecSessions, WriteStdin};
 use self::{
     guard::CommandGuard,
@@ -104,9 +105,16 @@ impl Exec {
         let command = blocking(move || Ok(runner.command(&request)))
             .await?
             .map_err(|error| format!("cannot run commands: {error}"))?;
+        let is_untrusted =
+            self.runner.has_network() && guard::reads_from_elsewhere(&arguments.command);
         if let Some(milliseconds) = arguments.yield_time_ms {
-            let (owner, script) = (&context.session, &arguments.command);
-            let session = self.sessions.start(owner, script, command, limit)?;
+            let command = SessionCommand {
+                script: arguments.command.clone(),
+                prepared: command,
+                limit,
+                is_untrusted,
+            };
+            let session = self.sessions.start(&context.session, command)?;
             let time = session_tools::wait(Some(milliseconds));
             return Ok(session_tools::report(&self.sessions, &session, time, context).await);
         }
@@ -119,6 +127,9 @@ impl Exec {
             && let Some(hint) = self.runner.hint(&result.output)
         {
             result.output.push_str(&format!("\n[{hint}]"));
+        }
+        if is_untrusted {
+            result = result.from_strangers(Self::NAME);
         }
         Ok(result)
     }

@@ -24,7 +24,7 @@ use std::{fmt, path::Path, sync::Arc};
 use nanobot_guard::{PathPolicy, UrlGuard};
 use regex_lite::Regex;
 
-pub(super) use self::wrapper::{SHELLS, WRAPPERS};
+pub(super) use self::wrapper::{SHELLS, WRAPPERS, reads_from_elsewhere};
 use self::{argument::Argument, inspection::Inspection, rules::Rules};
 use crate::{ToolsError, config::ExecConfig, operation::blocking};
 

@@ -58,6 +58,11 @@ pub trait CommandRunner: Send + Sync + fmt::Debug {
     /// reason.
     fn command(&self, request: &CommandRequest) -> io::Result<PreparedCommand>;
 
+    /// `true` if commands may connect to other computers.
+    fn has_network(&self) -> bool {
+        true
+    }
+
     /// Explains a failed command to the model if the output shows that this runner made it fail.
     fn hint(&self, output: &str) -> Option<String> {
         let _ = output;
@@ -229,6 +234,10 @@ impl CommandRunner for SandboxRunner {
             process: confined.process,
             needs: Some(Box::new(confined.placeholders)),
         })
+    }
+
+    fn has_network(&self) -> bool {
+        self.profile != SandboxProfile::Workspace
     }
 
     fn hint(&self, output: &str) -> Option<String> {

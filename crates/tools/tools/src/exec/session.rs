@@ -61,14 +61,22 @@ pub(super) struct SessionInfo {
     pub(super) end: Option<ProcessEnd>,
 }
 
+/// A command that becomes a session.
+pub(super) struct SessionCommand {
+    pub(super) script: String,
+    pub(super) prepared: PreparedCommand,
+    /// Time after which it is ended.
+    pub(super) limit: Option<Duration>,
+    /// Its output may be text from elsewhere.
+    pub(super) is_untrusted: bool,
+}
+
 impl CommandSessions {
     /// Starts a process as a session of `owner`.
     pub(super) fn start(
         &self,
         owner: &SessionKey,
-        script: &str,
-        command: PreparedCommand,
-        limit: Option<Duration>,
+        command: SessionCommand,
     ) -> Result<Arc<CommandSession>, String> {
         let mut open = self.open();
         open.sessions.retain(|_, session| !session.is_read_out());
@@ -79,7 +87,7 @@ impl CommandSessions {
             ));
         }
         let id = open.last.wrapping_add(1);
-        let session = CommandSession::start(&self.tasks, id, owner, script, command, limit)
+        let session = CommandSession::start(&self.tasks, id, owner, command)
             .map_err(|error| format!("cannot start the command: {error}"))?;
         open.last = id;
         open.sessions.insert(id, Arc::clone(&session));
@@ -124,6 +132,7 @@ pub(super) struct CommandSession {
     pub(super) id: u32,
     owner: SessionKey,
     command: String,
+    pub(super) is_untrusted: bool,
     started: Instant,
     input: AsyncMutex<Option<ChildStdin>>,
     unread: Arc<Unread>,
@@ -152,12 +161,13 @@ impl CommandSession {
         tasks: &TaskTracker,
         id: u32,
         owner: &SessionKey,
-        script: &str,
-        command: PreparedCommand,
-        limit: Option<Duration>,
+        command: SessionCommand,
     ) -> io::Result<Arc<Self>> {
-        let PreparedCommand {
-            mut process, needs, ..
+        let SessionCommand {
+            script,
+            prepared: PreparedCommand { mut process, needs },
+            limit,
+            is_untrusted,
         } = command;
         process
             .stdin(Stdio::piped())
@@ -203,7 +213,8 @@ impl CommandSession {
         Ok(Arc::new(Self {
             id,
             owner: owner.clone(),
-            command: script.to_owned(),
+            command: script,
+            is_untrusted,
             started: Instant::now(),
             input: AsyncMutex::new(input),
             unread,

@@ -106,11 +106,15 @@ pub(super) async fn report(
         limit,
     );
     let success = matches!(end, None | Some(ProcessEnd::Exited(0)));
-    ToolResult {
+    let result = ToolResult {
         success,
         severity: (!success).then_some(Severity::Warning),
         whole: shown.whole,
         ..ToolResult::ok(format!("{}\n{state}", shown.text))
+    };
+    match session.is_untrusted {
+        true => result.from_strangers(super::Exec::NAME),
+        false => result,
     }
 }
 

@@ -266,3 +266,12 @@ async fn urls_in_a_command_are_checked() {
         "http://127.0.0.1/\n\n\nExit code: 0"
     );
 }
+
+#[tokio::test]
+async fn output_from_elsewhere_is_marked() {
+    let fixture = Fixture::new();
+    let run = async |arguments: serde_json::Value| fixture.run("exec", arguments).await.untrusted;
+    let read = json!({"command": "echo https://example.com/a"});
+    assert_eq!(run(read).await.as_deref(), Some("exec"));
+    assert_eq!(run(json!({"command": "echo here"})).await, None);
+}

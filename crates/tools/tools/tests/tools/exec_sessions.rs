@@ -183,3 +183,15 @@ async fn stopping_a_call_ends_its_session() {
     let (stopped, ()) = tokio::join!(assistant.run_in("exec", arguments, &context), stopping);
     assert!(stopped.output.contains("was ended"), "{}", stopped.output);
 }
+
+#[tokio::test]
+async fn output_from_elsewhere_is_marked_in_each_part() {
+    let assistant = Assistant::new();
+    let command = "read line; echo $line https://example.com/";
+    let first = assistant.start(command).await;
+    assert_eq!(first.untrusted.as_deref(), Some("exec"));
+    let rest = json!({"session_id": 1, "chars": "x\n", "yield_time_ms": LONG});
+    let rest = assistant.run("write_stdin", rest).await;
+    assert_eq!(rest.untrusted.as_deref(), Some("exec"), "{}", rest.output);
+    assert!(rest.output.contains("x https"), "{}", rest.output);
+}

@@ -1,7 +1,7 @@
 //! Finds the command inside a wrapper such as `env` or `sh -c`.
 
 use super::Argument;
-use crate::exec::shell::{PipelineStage, ShellScript};
+use crate::exec::shell::{self, PipelineStage, ShellScript, Word};
 
 /// Keywords of the shell's grammar that may come before a command.
 const KEYWORDS: [&str; 14] = [
@@ -20,6 +20,11 @@ pub(in crate::exec) const WRAPPERS: [&str; 14] = [
 pub(in crate::exec) const SHELLS: [&str; 8] =
     ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "mksh"];
 const DOWNLOADERS: [&str; 3] = ["curl", "wget", "aria2c"];
+
+/// Other programs that read from elsewhere.
+const REMOTE: [&str; 9] = [
+    "gh", "lynx", "nc", "ncat", "scp", "sftp", "ssh", "telnet", "w3m",
+];
 
 /// The command that a wrapper runs.
 pub(super) enum Wrapped<'a> {
@@ -145,12 +150,58 @@ pub(super) fn is_bare_shell(stage: &PipelineStage) -> bool {
 
 /// `true` if one of `scripts` downloads something.
 pub(super) fn downloads(scripts: &[ShellScript]) -> bool {
-    let named = |stage: &PipelineStage| {
-        let mut programs = stage
-            .words
-            .iter()
-            .map(|word| Argument::literal(word.written()).program());
-        programs.any(|program| DOWNLOADERS.contains(&program.as_str())) || downloads(&stage.nested)
+    any_stage(scripts, &|words| names_any(words, &DOWNLOADERS))
+}
+
+/// `true` if the output of `command` may be text from elsewhere, as far as its words show: it names
+/// a URL, a program that connects, or an update by Git.
+pub(in crate::exec) fn reads_from_elsewhere(command: &str) -> bool {
+    let Ok(script) = shell::parse(command) else {
+        return false;
     };
-    scripts.iter().flat_map(|script| &script.stages).any(named)
+    any_stage(&[script], &|words| {
+        words.iter().any(|word| word.contains("://"))
+            || names_any(words, &DOWNLOADERS)
+            || names_any(words, &REMOTE)
+            || (names_any(words, &["git"]) && names_any(words, &["clone", "fetch", "pull"]))
+    })
+}
+
+fn names_any(words: &[String], programs: &[&str]) -> bool {
+    let mut words = words.iter().flat_map(|word| word.split_whitespace());
+    words.any(|word| programs.contains(&Argument::literal(word).program().as_str()))
+}
+
+/// `true` if the words of a stage, or of one inside it, match.
+fn any_stage(scripts: &[ShellScript], matches: &dyn Fn(&[String]) -> bool) -> bool {
+    let stages = scripts.iter().flat_map(|script| &script.stages);
+    stages.into_iter().any(|stage| {
+        let words: Vec<String> = stage.words.iter().map(Word::written).collect();
+        let subshell = stage.subshell.as_ref().map(std::slice::from_ref);
+        matches(&words)
+            || any_stage(&stage.nested, matches)
+            || any_stage(subshell.unwrap_or_default(), matches)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_that_read_from_elsewhere_are_recognised() {
+        for (command, expected) in [
+            ("curl -s example.com", true),
+            ("cat notes; (wget -qO- a.example | head)", true),
+            ("echo $(gh issue view 3)", true),
+            ("bash -c 'curl a.example'", true),
+            ("pip install git+https://a.example/x", true),
+            ("git pull --rebase", true),
+            ("git status && git log", false),
+            ("cat curling.txt", false),
+            ("echo 'open", false),
+        ] {
+            assert_eq!(reads_from_elsewhere(command), expected, "{command}");
+        }
+    }
 }
