@@ -107,12 +107,13 @@ impl Exec {
             .map_err(|error| format!("cannot run commands: {error}"))?;
         let is_untrusted =
             self.runner.has_network() && guard::reads_from_elsewhere(&arguments.command);
+        let untrusted = is_untrusted.then_some(Self::NAME);
         if let Some(milliseconds) = arguments.yield_time_ms {
             let command = SessionCommand {
                 script: arguments.command.clone(),
                 prepared: command,
                 limit,
-                is_untrusted,
+                untrusted,
             };
             let session = self.sessions.start(&context.session, command)?;
             let time = session_tools::wait(Some(milliseconds));
@@ -128,10 +129,10 @@ impl Exec {
         {
             result.output.push_str(&format!("\n[{hint}]"));
         }
-        if is_untrusted {
-            result = result.from_strangers(Self::NAME);
-        }
-        Ok(result)
+        Ok(match untrusted {
+            Some(origin) => result.from_strangers(origin),
+            None => result,
+        })
     }
 }
 

@@ -67,8 +67,8 @@ pub(super) struct SessionCommand {
     pub(super) prepared: PreparedCommand,
     /// Time after which it is ended.
     pub(super) limit: Option<Duration>,
-    /// Its output may be text from elsewhere.
-    pub(super) is_untrusted: bool,
+    /// Origin of its output, if that may be text from elsewhere.
+    pub(super) untrusted: Option<&'static str>,
 }
 
 impl CommandSessions {
@@ -132,7 +132,8 @@ pub(super) struct CommandSession {
     pub(super) id: u32,
     owner: SessionKey,
     command: String,
-    pub(super) is_untrusted: bool,
+    /// Origin of the output, if that may be text from elsewhere.
+    pub(super) untrusted: Option<&'static str>,
     started: Instant,
     input: AsyncMutex<Option<ChildStdin>>,
     unread: Arc<Unread>,
@@ -167,7 +168,7 @@ impl CommandSession {
             script,
             prepared: PreparedCommand { mut process, needs },
             limit,
-            is_untrusted,
+            untrusted,
         } = command;
         process
             .stdin(Stdio::piped())
@@ -214,7 +215,7 @@ impl CommandSession {
             id,
             owner: owner.clone(),
             command: script,
-            is_untrusted,
+            untrusted,
             started: Instant::now(),
             input: AsyncMutex::new(input),
             unread,

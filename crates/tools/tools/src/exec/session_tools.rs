@@ -112,9 +112,9 @@ pub(super) async fn report(
         whole: shown.whole,
         ..ToolResult::ok(format!("{}\n{state}", shown.text))
     };
-    match session.is_untrusted {
-        true => result.from_strangers(super::Exec::NAME),
-        false => result,
+    match session.untrusted {
+        Some(origin) => result.from_strangers(origin),
+        None => result,
     }
 }
 
