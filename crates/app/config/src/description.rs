@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
-use crate::schema::KeyShape;
+use crate::schema::shape::KeyShape;
 use crate::upstream;
 
 /// The JSON Schema of one section, as a function that makes it.

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::Config;
-use crate::schema::{Entries, KeyShape};
+use crate::schema::shape::{Entries, KeyShape};
 
 /// Version of JSON Schema.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";

@@ -10,7 +10,7 @@
 //! - Everything below [`Schema::verbatim`], and below a default that is an empty object, is user
 //!   data: kept as written, empty values included, never reported as unknown.
 
-mod shape;
+pub(crate) mod shape;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-pub(crate) use self::shape::{Entries, KeyLookup, KeyShape};
+pub(crate) use self::shape::{KeyLookup, KeyShape};
 
 use crate::description::{Description, Descriptions};
 use crate::key::camel;

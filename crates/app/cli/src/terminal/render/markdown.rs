@@ -10,7 +10,7 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 
 use super::style::{BOLD, CYAN, DIM, ITALIC, Ink, Layout, PLAIN, STRIKE, UNDERLINE, painted};
 use super::table::TerminalTable;
-use super::text::StyledText;
+use super::text::{RULE, StyledText};
 use super::wrap;
 use crate::output::sanitize;
 
@@ -53,9 +53,6 @@ const MARKERS: usize = 128;
 
 /// Columns that stand for a tab in code.
 pub(crate) const TAB: &str = "    ";
-
-/// Rule between blocks and between records.
-pub(super) const RULE: &str = "────────";
 
 /// Text before each line of a block.
 struct Prefix {

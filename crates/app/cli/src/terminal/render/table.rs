@@ -5,9 +5,8 @@
 
 use pulldown_cmark::Alignment;
 
-use super::markdown::RULE;
 use super::style::{BOLD, DIM, PLAIN};
-use super::text::StyledText;
+use super::text::{RULE, StyledText};
 use super::wrap;
 
 /// Maximum number of cells of an aligned table, and maximum width of its columns and padding.

@@ -6,6 +6,9 @@ use super::style::{Brush, Ink};
 use super::wrap;
 use crate::output::Palette;
 
+/// Rule between blocks and between records.
+pub(super) const RULE: &str = "────────";
+
 /// One line of text with styles.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StyledText {
