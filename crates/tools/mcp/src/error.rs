@@ -21,6 +21,17 @@ pub enum McpError {
         /// The name.
         name: String,
     },
+    /// The tool was never approved.
+    #[error(
+        "the tool {name:?} is new and not approved: nanobot mcp approve {}",
+        nanobot_escape::shell_word(server)
+    )]
+    NewTool {
+        /// Name of the tool.
+        name: String,
+        /// Name of the server.
+        server: String,
+    },
     /// The program could not be started.
     #[error("the command {command:?} could not be started")]
     Start {

@@ -52,6 +52,8 @@ pub(crate) struct Server {
     pub(crate) shared: Arc<Shared>,
     link: watch::Sender<Link>,
     tools: Mutex<Vec<Arc<McpTool>>>,
+    /// Definitions that wait for approval, with the names of their tools.
+    new: Mutex<Vec<(String, Definition)>>,
     /// `true` if the definitions are known.
     is_known: watch::Sender<bool>,
     failures: AtomicU32,
@@ -78,6 +80,7 @@ impl Server {
             shared,
             link: watch::Sender::new(Link::Idle),
             tools: Mutex::default(),
+            new: Mutex::default(),
             is_known: watch::Sender::new(false),
             failures: AtomicU32::new(0),
             connections: AtomicU64::new(0),
@@ -260,12 +263,12 @@ impl Server {
         let compare =
             tokio::task::spawn_blocking(move || record.compare(&name, &config, &offered)).await;
         let comparison = compare.map_err(|error| McpError::Session(error.to_string()))??;
-        for changed in &comparison.changed {
-            let (server, tool) = (self.name.as_str(), changed.name.as_str());
+        for withheld in comparison.changed.iter().chain(&comparison.new) {
+            let (server, tool) = (self.name.as_str(), withheld.name.as_str());
             tracing::warn!(
                 server,
                 tool,
-                "a tool of an MCP server changed and is withheld until it is approved"
+                "a tool of an MCP server changed or is new, and is withheld until it is approved"
             );
         }
         self.adopt(comparison);
@@ -274,8 +277,18 @@ impl Server {
 
     /// Makes these definitions the tools of the server.
     pub(crate) fn adopt(self: &Arc<Self>, comparison: Comparison) {
-        let Comparison { used, changed } = comparison;
-        let wanted = self.named(used);
+        let Comparison {
+            mut used,
+            changed,
+            new,
+        } = comparison;
+        let is_new = |one: &Definition| new.iter().any(|new| new.key() == one.key());
+        used.extend_from_slice(&new);
+        let (waiting, wanted): (Vec<_>, Vec<_>) = self
+            .named(used)
+            .into_iter()
+            .partition(|(_, definition)| is_new(definition));
+        *self.lock_new() = waiting;
         let mut tools = self.lock_tools();
         tools.retain(|tool| {
             let stays = wanted
@@ -376,6 +389,15 @@ impl Server {
     /// Returns the tools.
     pub(crate) fn tools(&self) -> Vec<Arc<McpTool>> {
         self.lock_tools().clone()
+    }
+
+    /// Returns the definitions that wait for their first approval, with the names of their tools.
+    pub(crate) fn new_tools(&self) -> Vec<(String, Definition)> {
+        self.lock_new().clone()
+    }
+
+    fn lock_new(&self) -> MutexGuard<'_, Vec<(String, Definition)>> {
+        self.new.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_tools(&self) -> MutexGuard<'_, Vec<Arc<McpTool>>> {

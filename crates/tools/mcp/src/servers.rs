@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::McpError;
 use crate::config::McpServerConfig;
-use crate::definition::{Comparison, DefinitionKind};
+use crate::definition::{Definition, DefinitionKind};
 use crate::record::Record;
 use crate::server::Server;
 use crate::tool::McpTool;
@@ -133,8 +133,41 @@ pub struct McpToolStatus {
     pub tokens: usize,
     /// `true` if requests do not list it.
     pub is_deferred: bool,
-    /// `true` if calls are refused until its changed definition is approved.
+    /// `true` if calls are refused until its changed or new definition is approved.
     pub is_withheld: bool,
+    /// `true` if it was never approved, so the model does not know it.
+    pub is_new: bool,
+}
+
+impl McpToolStatus {
+    fn of(name: &str, definition: &Definition) -> Self {
+        Self {
+            name: name.to_owned(),
+            own_name: definition.name.clone(),
+            kind: definition.kind,
+            description: definition.description.clone(),
+            tokens: definition.tokens(),
+            is_deferred: false,
+            is_withheld: false,
+            is_new: false,
+        }
+    }
+
+    fn approved(tool: &McpTool) -> Self {
+        Self {
+            is_deferred: tool.is_deferred,
+            is_withheld: tool.is_withheld(),
+            ..Self::of(tool.name(), &tool.definition)
+        }
+    }
+
+    fn new(name: &str, definition: &Definition) -> Self {
+        Self {
+            is_withheld: true,
+            is_new: true,
+            ..Self::of(name, definition)
+        }
+    }
 }
 
 impl McpServers {
@@ -172,10 +205,9 @@ impl McpServers {
                 continue;
             }
             match self.shared.record.server(&server.name, &server.config) {
-                Ok(Some(record)) if !record.approved.is_empty() => server.adopt(Comparison {
-                    used: record.approved,
-                    changed: record.changed,
-                }),
+                Ok(Some(record)) if !record.is_unseen() => {
+                    server.adopt(record.into_comparison());
+                }
                 Ok(_) => {}
                 Err(error) => {
                     let (server, error) = (&server.name, error.chain());
@@ -240,20 +272,16 @@ impl McpServers {
             },
             (Ok(_), state) => state,
         };
-        let tools = server.tools().into_iter().map(|tool| McpToolStatus {
-            name: tool.name().to_owned(),
-            own_name: tool.definition.name.clone(),
-            kind: tool.definition.kind,
-            description: tool.definition.description.clone(),
-            tokens: tool.definition.tokens(),
-            is_deferred: tool.is_deferred,
-            is_withheld: tool.is_withheld(),
-        });
+        let (tools, new) = (server.tools(), server.new_tools());
+        let new = new
+            .iter()
+            .map(|(name, definition)| McpToolStatus::new(name, definition));
+        let tools = tools.iter().map(|tool| McpToolStatus::approved(tool));
         McpServerStatus {
             name: server.name.clone(),
             state,
             failure,
-            tools: tools.collect(),
+            tools: tools.chain(new).collect(),
         }
     }
 
@@ -272,7 +300,8 @@ impl McpServers {
     /// Calls a tool of a server by its full or its own name, with the checks of every call.
     ///
     /// # Errors
-    /// Returns [`McpError::UnknownServer`] or [`McpError::UnknownTool`]. A failed call is a result.
+    /// Returns [`McpError::UnknownServer`], [`McpError::UnknownTool`] or [`McpError::NewTool`]. A
+    /// failed call is a result.
     pub async fn call(
         &self,
         name: &str,
@@ -282,8 +311,16 @@ impl McpServers {
         let server = self.find(name)?;
         let tools = server.tools();
         let is_meant = |one: &&Arc<McpTool>| one.name() == tool || one.definition.name == tool;
-        let unknown = || McpError::UnknownTool {
-            name: tool.to_owned(),
+        let unknown = || {
+            let new = server.new_tools();
+            let is_new = new
+                .iter()
+                .any(|(full, one)| full == tool || one.name == tool);
+            let (name, server) = (tool.to_owned(), name.to_owned());
+            match is_new {
+                true => McpError::NewTool { name, server },
+                false => McpError::UnknownTool { name },
+            }
         };
         let found = tools.iter().find(is_meant).ok_or_else(unknown)?;
         let registry = Registry::new();
@@ -293,7 +330,7 @@ impl McpServers {
         Ok(registry.run(&call, &context).await)
     }
 
-    /// Approves the changed definitions of a server and returns the names of their tools on the
+    /// Approves the changed and new definitions of a server and returns the names of their tools on the
     /// server. Blocks briefly. Running processes use them after their next start.
     ///
     /// # Errors

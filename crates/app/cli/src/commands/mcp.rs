@@ -1,4 +1,4 @@
-//! `nanobot mcp`: lists MCP servers, tests one, and approves changed tools.
+//! `nanobot mcp`: lists MCP servers, tests one, and approves changed and new tools.
 
 use std::process::ExitCode;
 
@@ -36,7 +36,7 @@ pub(crate) enum McpCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Approve the changed tools of a server; a running gateway uses them after its next start
+    /// Approve the changed and new tools of a server; a running gateway uses them after its next start
     Approve {
         /// Name of the server in the configuration
         name: String,
@@ -96,7 +96,7 @@ pub(crate) fn mcp(
             let text = match json {
                 true => as_json(&json!({ "approved": approved }))?,
                 false if approved.is_empty() => {
-                    format!("{} has no changed tools.\n", sanitize(&name))
+                    format!("{} has no changed or new tools.\n", sanitize(&name))
                 }
                 false => format!("Approved: {}\n", sanitize(&approved.join(", "))),
             };
@@ -130,10 +130,11 @@ fn format_server(server: &McpReport) -> String {
 fn format_tool(tool: &McpToolReport) -> String {
     let about = sanitize(&tool.description).replace(['\n', '\t'], " ");
     let about: String = about.chars().take(MAX_DESCRIPTION).collect();
-    let note = match (tool.is_withheld, tool.is_deferred) {
-        (true, _) => " (changed, withheld)",
-        (false, true) => " (found by tool_search)",
-        (false, false) => "",
+    let note = match (tool.is_new, tool.is_withheld, tool.is_deferred) {
+        (true, ..) => " (new, withheld)",
+        (false, true, _) => " (changed, withheld)",
+        (false, false, true) => " (found by tool_search)",
+        (false, false, false) => "",
     };
     format!("  {}{note}  {about}\n", sanitize(&tool.name))
 }

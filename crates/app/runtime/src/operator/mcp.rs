@@ -35,8 +35,10 @@ pub struct McpToolReport {
     pub description: String,
     /// `true` if requests do not list it.
     pub is_deferred: bool,
-    /// `true` if it is withheld until its changed definition is approved.
+    /// `true` if it is withheld until its changed or new definition is approved.
     pub is_withheld: bool,
+    /// `true` if it was never approved, so the model does not know it.
+    pub is_new: bool,
 }
 
 /// Result of a test.
@@ -86,7 +88,7 @@ pub(crate) fn problems(runtime: &Runtime) -> Result<Vec<(String, String)>, Runti
         if !withheld.is_empty() {
             problems.push((
                 format!(
-                    "the MCP server {} changed tools, which are withheld: {}",
+                    "the MCP server {} changed or added tools, which are withheld: {}",
                     server.name,
                     withheld.join(", ")
                 ),
@@ -146,7 +148,7 @@ impl McpHome {
         })
     }
 
-    /// Approves the changed definitions of a server and returns the names of their tools on the
+    /// Approves the changed and new definitions of a server and returns the names of their tools on the
     /// server. A running gateway uses them after its next start.
     ///
     /// # Errors
@@ -171,6 +173,7 @@ impl From<nanobot_mcp::McpServerStatus> for McpReport {
             description: tool.description,
             is_deferred: tool.is_deferred,
             is_withheld: tool.is_withheld,
+            is_new: tool.is_new,
         });
         Self {
             name: status.name,
