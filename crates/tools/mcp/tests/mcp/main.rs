@@ -11,3 +11,4 @@ mod calls;
 mod corpus;
 mod definitions;
 mod fixture;
+mod http;
