@@ -20,6 +20,7 @@ use crate::config::McpServerConfig;
 use crate::content::Answer;
 use crate::definition::{Comparison, Definition, DefinitionKind};
 use crate::name::tool_name;
+use crate::oauth::Access;
 use crate::output::OutputTail;
 use crate::servers::Shared;
 use crate::session::{Connection, RequestFailure, Running, START_TIMEOUT, Session};
@@ -32,6 +33,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// Time after which a connection counts as stable: its loss starts the pauses anew.
 const STABLE: Duration = Duration::from_secs(60);
+/// Interval between checks for a login of the operator.
+const LOGIN_POLL: Duration = Duration::from_secs(2);
 /// Least time between two readings of changed lists.
 const RELIST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -59,6 +62,7 @@ pub(crate) struct Server {
     failures: AtomicU32,
     connections: AtomicU64,
     tail: OutputTail,
+    access: Arc<Access>,
 }
 
 /// Failure of a call.
@@ -74,7 +78,15 @@ pub(crate) enum CallFailure {
 
 impl Server {
     pub(crate) fn new(name: String, config: McpServerConfig, shared: Arc<Shared>) -> Self {
+        let access = Arc::new(Access::new(
+            &name,
+            config.login_url(),
+            shared.grants.clone(),
+            shared.opened.clone(),
+            shared.secrets.clone(),
+        ));
         Self {
+            access,
             name,
             config,
             shared,
@@ -110,7 +122,17 @@ impl Server {
                 Link::Down { retry_at, .. } => *retry_at,
                 _ => Instant::now() + FIRST_PAUSE,
             };
-            tokio::time::sleep_until(retry_at).await;
+            self.wait_until(retry_at).await;
+        }
+    }
+
+    /// Waits. A login of the operator ends the wait.
+    async fn wait_until(&self, end: Instant) {
+        if !self.access.needs_login() {
+            tokio::time::sleep_until(end).await;
+        }
+        while Instant::now() < end && !self.access.has_new_login().await {
+            tokio::time::sleep_until(end.min(Instant::now() + LOGIN_POLL)).await;
         }
     }
 
@@ -119,12 +141,13 @@ impl Server {
     /// # Errors
     /// Returns [`McpError::Unavailable`] if it cannot be made now.
     pub(crate) async fn session(self: &Arc<Self>) -> Result<Session, McpError> {
+        let has_new_login = self.access.has_new_login().await;
         let begins = self.link.send_if_modified(|link| {
             let is_due = match link {
                 Link::Idle => true,
                 Link::Connecting => false,
                 Link::Up(session) => session.has_ended(),
-                Link::Down { retry_at, .. } => *retry_at <= Instant::now(),
+                Link::Down { retry_at, .. } => has_new_login || *retry_at <= Instant::now(),
             };
             if is_due {
                 *link = Link::Connecting;
@@ -177,6 +200,7 @@ impl Server {
             end: self.shared.cancel.child_token(),
             tasks: &self.shared.tasks,
             tail: &self.tail,
+            access: &self.access,
         };
         let (session, running) = connection.open().await?;
         self.read_lists(&session).await?;

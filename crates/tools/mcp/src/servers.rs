@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use nanobot_redact::Secrets;
 use nanobot_tool::{Registry, Tool as _, ToolContext};
 use nanobot_types::{ToolCall, ToolResult};
@@ -16,9 +17,11 @@ use tokio_util::task::TaskTracker;
 use crate::McpError;
 use crate::config::McpServerConfig;
 use crate::definition::{Definition, DefinitionKind};
+use crate::oauth::{self, GrantFile, McpLogin};
 use crate::record::Record;
 use crate::server::Server;
 use crate::tool::McpTool;
+use crate::transport::headers;
 
 /// Time that servers have to end at shutdown.
 const SHUTDOWN: Duration = Duration::from_secs(6);
@@ -32,14 +35,18 @@ pub struct McpSettings {
     pub token_budget: usize,
     /// Folder of the file with the approved definitions, `mcp.json`.
     pub folder: PathBuf,
-    /// Texts that no argument may contain.
+    /// Texts that no argument may contain. Tokens of logins are added to them.
     pub secrets: Secrets,
+    /// Networks besides the public internet that addresses named by servers may be in.
+    pub opened: Vec<IpNet>,
 }
 
 /// What all servers share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) record: Record,
+    pub(crate) grants: GrantFile,
+    pub(crate) opened: Vec<IpNet>,
     pub(crate) tasks: TaskTracker,
     pub(crate) cancel: CancellationToken,
     pub(crate) secrets: Secrets,
@@ -178,6 +185,8 @@ impl McpServers {
         let cancel = CancellationToken::new();
         let shared = Arc::new(Shared {
             record: Record::new(&settings.folder),
+            grants: GrantFile::new(&settings.folder),
+            opened: settings.opened,
             tasks: TaskTracker::new(),
             cancel: cancel.clone(),
             secrets: settings.secrets,
@@ -234,14 +243,6 @@ impl McpServers {
                 let (server, error) = (&server.name, error.chain());
                 tracing::warn!(server, error, "an MCP server is left out");
                 continue;
-            }
-            if server
-                .config
-                .auth
-                .as_deref()
-                .is_some_and(|auth| !auth.is_empty())
-            {
-                tracing::warn!(server = %server.name, "OAuth of MCP servers is not supported");
             }
             if server.is_known() {
                 continue;
@@ -338,6 +339,35 @@ impl McpServers {
     pub fn approve(&self, name: &str) -> Result<Vec<String>, McpError> {
         let server = self.find(name)?;
         self.shared.record.approve(name, &server.config)
+    }
+
+    /// Begins a login at a remote server: asks it how it is authorized, and listens for the answer of
+    /// a browser.
+    ///
+    /// # Errors
+    /// Returns [`McpError::UnknownServer`], an error of the configuration,
+    /// [`McpError::Authorization`] if the server does not offer a login, or [`McpError::Url`] if it
+    /// names an address that is refused.
+    pub async fn begin_login(&self, name: &str) -> Result<McpLogin, McpError> {
+        let config = &self.find(name)?.config;
+        config.target()?;
+        let url = config.login_url().ok_or_else(|| {
+            let text = "a login is for servers with a url and without an Authorization header";
+            McpError::Config(text.to_owned())
+        })?;
+        let headers = headers(config)?.into_iter().collect();
+        let (grants, opened) = (self.shared.grants.clone(), &self.shared.opened);
+        oauth::begin(name, &url, &config.oauth, headers, opened, grants).await
+    }
+
+    /// Removes the tokens of a server. Returns `true` if there were some. They stay valid at the
+    /// authorization server until they end.
+    ///
+    /// # Errors
+    /// Returns [`McpError::UnknownServer`], or [`McpError::Record`] if the file cannot be written.
+    pub async fn logout(&self, name: &str) -> Result<bool, McpError> {
+        self.find(name)?;
+        self.shared.grants.remove(name).await
     }
 
     /// Ends all servers and waits for that, at most some seconds. Their processes are killed then.

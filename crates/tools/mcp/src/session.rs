@@ -26,8 +26,11 @@ use crate::McpError;
 use crate::config::{McpServerConfig, Target};
 use crate::content::{Answer, prompt_answer, resource_answer, tool_answer};
 use crate::definition::{Definition, DefinitionKind};
+use crate::oauth::Access;
 use crate::output::OutputTail;
-use crate::transport::{MAX_MESSAGE, SseTransport, StdioTransport, headers, http_client};
+use crate::transport::{
+    AuthorizedClient, MAX_MESSAGE, SseTransport, StdioTransport, headers, http_client,
+};
 
 /// Maximum number of tools of a server.
 const MAX_TOOLS: usize = 512;
@@ -85,11 +88,20 @@ pub(crate) struct Connection<'a> {
     pub(crate) end: CancellationToken,
     pub(crate) tasks: &'a TaskTracker,
     pub(crate) tail: &'a OutputTail,
+    pub(crate) access: &'a Arc<Access>,
 }
 
 impl Connection<'_> {
     /// Connects and starts a session.
     pub(crate) async fn open(self) -> Result<(Session, Running), McpError> {
+        self.access.load().await;
+        let access = Arc::clone(self.access);
+        let opened = self.open_transport().await;
+        // The transport's error does not say what the operator can do.
+        opened.map_err(|error| access.problem().unwrap_or(error))
+    }
+
+    async fn open_transport(self) -> Result<(Session, Running), McpError> {
         let changed = Arc::new(Notify::new());
         let handler = Handler {
             changed: Arc::clone(&changed),
@@ -108,13 +120,16 @@ impl Connection<'_> {
                     .custom_headers(headers(self.config)?)
                     .max_sse_event_size(MAX_MESSAGE)
                     .max_json_response_size(MAX_MESSAGE);
+                let client = AuthorizedClient::new(client, Arc::clone(self.access));
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 serve_client_with_ct(handler, transport, end.clone()).await
             }
             Target::Sse(url) => {
                 let client: Client = http_client(&url).await?;
                 let headers: HeaderMap = headers(self.config)?.into_iter().collect();
-                let transport = SseTransport::open(self.name, &url, client, headers).await?;
+                let access = Arc::clone(self.access);
+                let transport =
+                    SseTransport::open(self.name, &url, client, headers, access).await?;
                 serve_client_with_ct(handler, transport, end.clone()).await
             }
         };
@@ -281,7 +296,8 @@ fn was_not_sent(error: &(dyn std::error::Error + 'static)) -> bool {
     while let Some(error) = next {
         if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
             return match error {
-                StreamableHttpError::SessionExpired => true,
+                // The server refused it before processing.
+                StreamableHttpError::SessionExpired | StreamableHttpError::AuthRequired(_) => true,
                 StreamableHttpError::Client(error) => error.is_connect(),
                 _ => false,
             };
@@ -295,7 +311,7 @@ fn was_not_sent(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 /// Returns a text of a server in one bounded line.
-fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     let cut: String = text.chars().take(300).collect();
     nanobot_escape::sanitize_line(&cut)
 }

@@ -1,4 +1,4 @@
-//! `nanobot mcp`: lists MCP servers, tests one, and approves changed and new tools.
+//! `nanobot mcp`: lists MCP servers, tests one, approves changed and new tools, and manages logins.
 
 use std::process::ExitCode;
 
@@ -7,6 +7,7 @@ use nanobot_runtime::{McpHome, McpReport, McpTest, McpToolReport, RuntimeBuilder
 use serde_json::{Value, json};
 
 use super::{block_on, prepare_write};
+use crate::ask;
 use crate::failure::CommandFailure;
 use crate::output::{self, sanitize};
 
@@ -35,6 +36,16 @@ pub(crate) enum McpCommand {
         /// Print JSON, for programs
         #[arg(long)]
         json: bool,
+    },
+    /// Log in to a remote server in a browser, and list its tools
+    Login {
+        /// Name of the server in the configuration
+        name: String,
+    },
+    /// Forget the login at a remote server
+    Logout {
+        /// Name of the server in the configuration
+        name: String,
     },
     /// Approve the changed and new tools of a server; a running gateway uses them after its next start
     Approve {
@@ -90,6 +101,17 @@ pub(crate) fn mcp(
                 return Ok(ExitCode::FAILURE);
             }
         }
+        McpCommand::Login { name } => {
+            block_on(prepare_write(&runtime))?;
+            block_on(login(&home, &name))?;
+        }
+        McpCommand::Logout { name } => {
+            let removed = block_on(async { Ok(home.logout(&name).await?) })?;
+            output::line(&match removed {
+                true => format!("Logged out of {}.", sanitize(&name)),
+                false => format!("There is no login at {}.", sanitize(&name)),
+            })?;
+        }
         McpCommand::Approve { name, json } => {
             block_on(prepare_write(&runtime))?;
             let approved = home.approve(&name)?;
@@ -104,6 +126,32 @@ pub(crate) fn mcp(
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Logs in to a server and shows its tools.
+async fn login(home: &McpHome, name: &str) -> Result<(), CommandFailure> {
+    let show = |address: &str| -> Result<(), CommandFailure> {
+        output::line(&format!(
+            "Open this address in a browser:\n\n{address}\n\n\
+             If the browser is on another machine, its last page cannot be loaded. Paste the address of \
+             that page here."
+        ))?;
+        Ok(())
+    };
+    // At the end of the input, only the browser's answer is waited for.
+    let pasted = async {
+        loop {
+            let line = ask::line("").await.ok()??;
+            if !line.is_empty() {
+                return Some(line);
+            }
+        }
+    };
+    home.login(name, show, pasted).await?;
+    output::line(&format!("Logged in to {}.", sanitize(name)))?;
+    let test = home.test(name, None).await?;
+    output::write(&format_test(&test))?;
+    Ok(())
 }
 
 fn print(text: &str, is_json: bool) -> std::io::Result<()> {

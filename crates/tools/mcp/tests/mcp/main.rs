@@ -12,3 +12,4 @@ mod corpus;
 mod definitions;
 mod fixture;
 mod http;
+mod login;
