@@ -27,8 +27,6 @@ const LIFE: u64 = 3600;
 /// State of both servers.
 #[derive(Debug)]
 struct State {
-    /// `true` if requests to the MCP server need a token.
-    is_protected: bool,
     /// `true` if the authorization server registers clients.
     registers: bool,
     life: u64,
@@ -86,7 +84,6 @@ impl McpServerFake {
     /// Returns [`TestkitError::Listen`] if no loopback port can be bound.
     pub async fn start() -> Result<Self, TestkitError> {
         let state = Watched::new(State {
-            is_protected: true,
             registers: true,
             life: LIFE,
             named_issuer: None,
@@ -141,9 +138,10 @@ impl McpServerFake {
         self.authorization.url()
     }
 
-    /// Answers requests without a token, too.
-    pub fn unprotect(&self) {
-        self.state.change(|state| state.is_protected = false);
+    /// Returns the authorization server, for outages.
+    #[must_use]
+    pub const fn authorization_server(&self) -> &Server {
+        &self.authorization
     }
 
     /// Sets the life of access tokens that are issued from now on, in seconds.

@@ -24,7 +24,7 @@ pub(super) fn answer(
             });
             Response::json(200, &document)
         }
-        (_, "/mcp") if state.is_protected && !is_authorized(state, request) => {
+        (_, "/mcp") if !is_authorized(state, request) => {
             state.journal.push("401".to_owned());
             let challenge = format!("Bearer resource_metadata=\"{}\"", addresses.metadata);
             status(401).with_header("www-authenticate", challenge)

@@ -70,10 +70,10 @@ impl Fetcher {
         body: Body<'_>,
         headers: HeaderMap,
     ) -> Result<Answer, McpError> {
-        let client = match url.origin() == self.server.origin() {
-            true => &self.own,
-            false if is_confidential(url) => &self.others,
-            false => {
+        let client = match (self.is_own(url), is_confidential(url)) {
+            (true, _) => &self.own,
+            (false, true) => &self.others,
+            (false, false) => {
                 let text = format!("{} would send tokens without encryption", shown(url));
                 return Err(McpError::Authorization(text));
             }
@@ -102,21 +102,30 @@ impl Fetcher {
         Ok(is_document.then_some(answer.body))
     }
 
+    /// `true` if a person may be sent to an address that a server named.
+    pub(super) fn is_for_people(&self, url: &Url) -> bool {
+        (self.is_own(url) || is_confidential(url)) && url.username().is_empty()
+    }
+
+    fn is_own(&self, url: &Url) -> bool {
+        url.origin() == self.server.origin()
+    }
+
     /// Returns the address of the MCP server.
     pub(super) const fn server(&self) -> &Url {
         &self.server
     }
 }
 
-/// `true` if nobody on the network reads what is sent to this address.
+/// `true` if no one on the network can read what is sent to this address.
 fn is_confidential(url: &Url) -> bool {
-    url.scheme() == "https"
-        || match url.host() {
-            Some(Host::Domain(name)) => name == "localhost",
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => address.is_loopback(),
-            None => false,
-        }
+    let is_here = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    url.scheme() == "https" || (url.scheme() == "http" && is_here)
 }
 
 fn form(fields: &[(&str, &str)]) -> String {

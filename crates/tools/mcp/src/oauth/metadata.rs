@@ -158,8 +158,8 @@ async fn issuer(fetcher: &Fetcher, at: &Url) -> Result<Issuer, McpError> {
             "the authorization server does not support PKCE with S256",
         ));
     }
-    if !matches!(issuer.authorization_endpoint.scheme(), "http" | "https") {
-        return Err(failed("the authorization endpoint is no web address"));
+    if !fetcher.is_for_people(&issuer.authorization_endpoint) {
+        return Err(failed("the authorization endpoint is not safe to open"));
     }
     Ok(issuer)
 }

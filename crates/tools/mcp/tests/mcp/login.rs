@@ -6,7 +6,7 @@ use nanobot_testkit::http::Response;
 use nanobot_testkit::mcp_server::visit;
 use serde_json::json;
 
-use crate::fixture::{Fixture, assert_answers, call, names};
+use crate::fixture::{Fixture, assert_answers, call, names, until};
 use crate::http::{noting, remote};
 
 /// A strict server and a home that may reach its authorization server.
@@ -117,6 +117,36 @@ async fn token_is_renewed_after_it_was_refused_and_when_it_ends() {
         fake.journal()
     );
     servers.close().await;
+}
+
+#[tokio::test]
+async fn login_by_a_command_is_noticed_by_a_running_gateway() {
+    let (_fake, fixture) = protected().await;
+    let (gateway, registry) = fixture.open();
+    gateway.start();
+    until("the server asks for a login", || {
+        gateway.status()[0].state == "unavailable"
+    })
+    .await;
+    log_in(&fixture.open().0).await;
+    until("its tools are there", || {
+        names(&registry) == ["mcp_fake_echo"]
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn unreachable_authorization_server_does_not_end_a_login() {
+    let (fake, fixture) = protected().await;
+    log_in(&fixture.open().0).await;
+    fake.end_access();
+    fake.authorization_server().go_down().await.unwrap();
+    let (servers, _registry) = fixture.open();
+    let error = servers.connect("fake").await.unwrap_err().to_string();
+    assert!(error.contains("could not be renewed"), "{error}");
+    assert!(!error.contains("nanobot mcp login"), "{error}");
+    fake.authorization_server().come_back().await.unwrap();
+    fixture.connected().await.0.close().await;
 }
 
 #[tokio::test]
@@ -292,7 +322,22 @@ async fn contradictory_metadata_is_refused() {
         (
             "authorization_endpoint",
             json!("javascript:alert(1)"),
-            "no web address",
+            "not safe to open",
+        ),
+        (
+            "authorization_endpoint",
+            json!("http://login.example/"),
+            "not safe to open",
+        ),
+        (
+            "authorization_endpoint",
+            json!("ftp://127.0.0.1/"),
+            "not safe to open",
+        ),
+        (
+            "authorization_endpoint",
+            json!("https://bank.example@login.example/"),
+            "not safe to open",
         ),
         ("token_endpoint", json!("no address"), "unusable"),
         ("padding", json!("x".repeat(100_000)), "too large"),
