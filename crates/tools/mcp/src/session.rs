@@ -1,5 +1,6 @@
 //! One connection to a server: start, lists, requests.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -281,33 +282,40 @@ fn failure(error: &ServiceError) -> RequestFailure {
     match error {
         ServiceError::McpError(refusal) => RequestFailure::Refused(short(&refusal.message)),
         ServiceError::TransportClosed => RequestFailure::Lost,
-        ServiceError::TransportSend(error) if was_not_sent(error.error.as_ref()) => {
-            RequestFailure::NotSent
-        }
-        ServiceError::TransportSend(_) => RequestFailure::Lost,
+        ServiceError::TransportSend(error) => transport_failure(error.error.as_ref()),
         ServiceError::Cancelled { .. } => RequestFailure::Cancelled,
         other => RequestFailure::Refused(short(&other.to_string())),
     }
 }
 
-/// `true` if an error of a transport means that the server cannot have received the message.
-fn was_not_sent(error: &(dyn std::error::Error + 'static)) -> bool {
+/// Returns what an error of a transport means for the request. A server that refuses the login has
+/// not processed it.
+fn transport_failure(error: &(dyn std::error::Error + 'static)) -> RequestFailure {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
             return match error {
-                // The server refused it before processing.
-                StreamableHttpError::SessionExpired | StreamableHttpError::AuthRequired(_) => true,
-                StreamableHttpError::Client(error) => error.is_connect(),
-                _ => false,
+                StreamableHttpError::SessionExpired | StreamableHttpError::AuthRequired(_) => {
+                    RequestFailure::NotSent
+                }
+                StreamableHttpError::Client(error) if error.is_connect() => RequestFailure::NotSent,
+                StreamableHttpError::InsufficientScope(error) => {
+                    let scope = error.required_scope.as_deref().unwrap_or_default();
+                    let text = format!("the authorization does not include this ({scope})");
+                    RequestFailure::Refused(short(&text))
+                }
+                _ => RequestFailure::Lost,
             };
         }
         if let Some(error) = error.downcast_ref::<std::io::Error>() {
-            return error.kind() == std::io::ErrorKind::BrokenPipe;
+            return match error.kind() {
+                ErrorKind::BrokenPipe | ErrorKind::PermissionDenied => RequestFailure::NotSent,
+                _ => RequestFailure::Lost,
+            };
         }
         next = error.source();
     }
-    false
+    RequestFailure::Lost
 }
 
 /// Returns a text of a server in one bounded line.

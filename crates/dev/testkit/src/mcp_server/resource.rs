@@ -1,4 +1,4 @@
-//! The MCP server: one tool, `echo`.
+//! The MCP server. Its tool `echo` returns its arguments; `admin` needs a scope that no token has.
 
 use serde_json::{Value, json};
 
@@ -54,10 +54,11 @@ fn message(state: &mut State, message: &Value) -> Response {
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "fake", "version": "1"},
         }),
-        "tools/list" => json!({"tools": [{
-            "name": "echo", "description": "Returns its arguments.",
-            "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true},
-        }]}),
+        "tools/list" => json!({"tools": [tool("echo"), tool("admin")]}),
+        "tools/call" if text("/params/name") == "admin" => {
+            let challenge = "Bearer error=\"insufficient_scope\", scope=\"admin\"";
+            return status(403).with_header("www-authenticate", challenge);
+        }
         "tools/call" => {
             state.journal.push(format!("call {}", text("/params/name")));
             let arguments = message
@@ -75,6 +76,13 @@ fn message(state: &mut State, message: &Value) -> Response {
     };
     let id = message.get("id");
     Response::json(200, &json!({"jsonrpc": "2.0", "id": id, "result": result}))
+}
+
+fn tool(name: &str) -> Value {
+    json!({
+        "name": name, "description": format!("The tool {name}."),
+        "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true},
+    })
 }
 
 fn status(code: u16) -> Response {

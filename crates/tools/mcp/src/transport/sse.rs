@@ -161,9 +161,10 @@ impl Transport<RoleClient> for SseTransport {
             let response = sender.send(request).await;
             let response =
                 response.map_err(|error| io::Error::other(error.without_url().to_string()))?;
-            match response.status().is_success() {
-                true => Ok(()),
-                false => Err(io::Error::other(format!("status {}", response.status()))),
+            match response.status() {
+                status if status.is_success() => Ok(()),
+                StatusCode::UNAUTHORIZED => Err(io::ErrorKind::PermissionDenied.into()),
+                status => Err(io::Error::other(format!("status {status}"))),
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use nanobot_mcp::{McpLogin, McpServers};
 use nanobot_testkit::McpServerFake;
-use nanobot_testkit::http::Response;
+use nanobot_testkit::http::{Response, ResponseStep};
 use nanobot_testkit::mcp_server::visit;
 use serde_json::json;
 
@@ -130,7 +130,7 @@ async fn login_by_a_command_is_noticed_by_a_running_gateway() {
     .await;
     log_in(&fixture.open().0).await;
     until("its tools are there", || {
-        names(&registry) == ["mcp_fake_echo"]
+        names(&registry) == ["mcp_fake_echo", "mcp_fake_admin"]
     })
     .await;
 }
@@ -428,6 +428,16 @@ async fn tokens_are_private_and_redacted() {
 }
 
 #[tokio::test]
+async fn scope_that_a_login_does_not_have_is_named() {
+    let (_fake, fixture) = protected().await;
+    log_in(&fixture.open().0).await;
+    let (_servers, registry) = fixture.connected().await;
+    let result = call(&registry, "mcp_fake_admin", json!({})).await;
+    let expected = "the authorization does not include this (admin)";
+    assert!(result.output.contains(expected), "{result:?}");
+}
+
+#[tokio::test]
 async fn older_transport_asks_for_a_login_as_well() {
     let (server, _) = noting(|_| {
         Response::bytes(401, "text/plain", "").with_header("www-authenticate", "Bearer")
@@ -442,4 +452,40 @@ async fn older_transport_asks_for_a_login_as_well() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("run `nanobot mcp login 'fake'`"), "{error}");
+}
+
+#[tokio::test]
+async fn older_transport_sends_and_renews_the_token() {
+    let (server, asked) = noting(|request| {
+        let is_new = request.header("authorization") == Some("Bearer second-token");
+        match (request.path(), is_new) {
+            ("/token", _) => {
+                let tokens = json!({"access_token": "second-token", "token_type": "bearer"});
+                Response::json(200, &tokens)
+            }
+            ("/sse", true) => {
+                let event = ResponseStep::text("event: endpoint\ndata: /messages\n\n");
+                Response::chunked(200, "text/event-stream", vec![event, ResponseStep::Hang])
+            }
+            ("/messages", true) => Response::bytes(202, "text/plain", ""),
+            _ => Response::bytes(401, "text/plain", ""),
+        }
+    })
+    .await;
+    let url = format!("{}/sse", server.url());
+    let fixture = remote("sse", &url);
+    let file = fixture.record().with_file_name("mcp-tokens.json");
+    let grant = json!({
+        "url": url, "resource": url, "tokenEndpoint": format!("{}/token", server.url()),
+        "client": {"id": "ours", "method": "none"},
+        "accessToken": "first-token", "refreshToken": "refresh-token",
+    });
+    std::fs::write(file, json!({"servers": {"fake": grant}}).to_string()).unwrap();
+    let (servers, _registry) = fixture.open();
+    let expected = ["GET /sse", "POST /token", "GET /sse", "POST /messages"];
+    tokio::select! {
+        // The server answers no message.
+        connected = servers.connect("fake") => panic!("{connected:?}"),
+        () = until("a message arrives", || asked.read(|all| all.starts_with(&expected.map(str::to_owned)))) => {}
+    }
 }
