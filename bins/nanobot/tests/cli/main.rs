@@ -43,6 +43,7 @@ mod kills;
 #[cfg(unix)]
 mod lifecycle;
 mod long_results;
+mod mcp_login;
 mod memory;
 mod models;
 #[cfg(unix)]

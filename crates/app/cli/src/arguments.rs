@@ -84,7 +84,7 @@ pub(crate) enum Command {
     /// Search memory and conversations; review and restore versions of memory
     #[command(subcommand)]
     Memory(MemoryCommand),
-    /// List MCP servers and their tools, test one, approve changed tools
+    /// List MCP servers and their tools, test one, log in to one, approve changed tools
     #[command(subcommand)]
     Mcp(McpCommand),
     /// List, check and run the tools in files of the workspace

@@ -14,6 +14,7 @@ mod request;
 mod response;
 mod server;
 
+pub(crate) use connection::find;
 pub use request::Request;
 pub use response::{Framing, Response, ResponseStep};
 pub use server::Server;

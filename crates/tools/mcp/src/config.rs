@@ -52,8 +52,10 @@ pub struct McpServerConfig {
     pub url: String,
     /// Headers of every request to a remote server.
     pub headers: BTreeMap<String, String>,
-    /// `oauth` in the Python program. OAuth is not supported: use a header with a token.
+    /// `oauth` in the Python program. Not needed: a server that requires a login says so.
     pub auth: Option<String>,
+    /// Client of the authorization server, for servers with which a program cannot register.
+    pub oauth: McpOAuthConfig,
     /// Timeout of a call, in seconds.
     #[schemars(range(min = 1, max = 3600))]
     pub tool_timeout: u64,
@@ -73,9 +75,31 @@ impl Default for McpServerConfig {
             url: String::new(),
             headers: BTreeMap::new(),
             auth: None,
+            oauth: McpOAuthConfig::default(),
             tool_timeout: 30,
             enabled_tools: vec!["*".to_owned()],
         }
+    }
+}
+
+/// `tools.mcpServers.<name>.oauth`: the client of a login.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct McpOAuthConfig {
+    /// Identifier of a registered client. Without it, each login registers one.
+    pub client_id: String,
+    /// Secret of the client, if it has one.
+    pub client_secret: String,
+    /// Scopes of a login; without any, those that the server names.
+    pub scopes: Vec<String>,
+}
+
+impl fmt::Debug for McpOAuthConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpOAuthConfig")
+            .field("client_id", &self.client_id)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -88,6 +112,7 @@ impl fmt::Debug for McpServerConfig {
             .field("url", &self.url)
             .field("env", &self.env.keys())
             .field("headers", &self.headers.keys())
+            .field("oauth", &self.oauth)
             .field("tool_timeout", &self.tool_timeout)
             .field("enabled_tools", &self.enabled_tools)
             .finish_non_exhaustive()
@@ -138,6 +163,18 @@ impl McpServerConfig {
             None if has_url && is_sse => url().map(Target::Sse),
             None if has_url => url().map(Target::Http),
             None => Err(McpError::Config("command and url are missing".to_owned())),
+        }
+    }
+
+    /// Returns the address at which a login applies; `None` for processes, and for servers with a
+    /// configured `Authorization` header.
+    pub(crate) fn login_url(&self) -> Option<Url> {
+        let is_header = |name: &String| name.eq_ignore_ascii_case("authorization");
+        match self.target().ok()? {
+            Target::Http(url) | Target::Sse(url) if !self.headers.keys().any(is_header) => {
+                Some(url)
+            }
+            Target::Http(_) | Target::Sse(_) | Target::Stdio => None,
         }
     }
 

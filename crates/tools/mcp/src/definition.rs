@@ -205,32 +205,28 @@ fn sanitize_texts(value: &mut Value, depth: usize) -> Result<(), &'static str> {
 /// Difference between the approved definitions of a server and those that it offers now.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Comparison {
-    /// Definitions in use: the approved ones that are still offered in their order, then new ones.
+    /// Definitions in use: the approved ones that are offered, in the order of their approval.
     pub(crate) used: Vec<Definition>,
     /// Changed definitions, as they are offered now.
     pub(crate) changed: Vec<Definition>,
+    /// Definitions that were never approved.
+    pub(crate) new: Vec<Definition>,
 }
 
 impl Comparison {
-    /// Compares. A new definition is approved; a changed one keeps its approved form.
+    /// Compares. A changed definition keeps its approved form, a new one is not used.
     pub(crate) fn of(approved: &[Definition], offered: &[Definition]) -> Self {
-        let find = |all: &[Definition], wanted: &Definition| {
-            all.iter().find(|one| one.key() == wanted.key()).cloned()
-        };
         let mut comparison = Self::default();
         for known in approved {
-            if let Some(now) = find(offered, known) {
+            if let Some(now) = offered.iter().find(|one| one.key() == known.key()) {
                 comparison.used.push(known.clone());
-                if now != *known {
-                    comparison.changed.push(now);
+                if now != known {
+                    comparison.changed.push(now.clone());
                 }
             }
         }
-        let new = offered
-            .iter()
-            .filter(|one| find(approved, one).is_none())
-            .cloned();
-        comparison.used.extend(new);
+        let is_new = |one: &&Definition| approved.iter().all(|known| known.key() != one.key());
+        comparison.new = offered.iter().filter(is_new).cloned().collect();
         comparison
     }
 }
@@ -251,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_definition_keeps_its_approved_form() {
+    fn changed_definition_keeps_its_approved_form_and_a_new_one_is_not_used() {
         let approved = [
             definition("a", "1"),
             definition("b", "1"),
@@ -263,12 +259,9 @@ mod tests {
             definition("a", "2"),
         ];
         let expected = Comparison {
-            used: vec![
-                definition("a", "1"),
-                definition("c", "1"),
-                definition("d", "1"),
-            ],
+            used: vec![definition("a", "1"), definition("c", "1")],
             changed: vec![definition("a", "2")],
+            new: vec![definition("d", "1")],
         };
         assert_eq!(Comparison::of(&approved, &offered), expected);
     }

@@ -21,6 +21,17 @@ pub enum McpError {
         /// The name.
         name: String,
     },
+    /// The tool was never approved.
+    #[error(
+        "the tool {name:?} is new and not approved: nanobot mcp approve {}",
+        nanobot_escape::shell_word(server)
+    )]
+    NewTool {
+        /// Name of the tool.
+        name: String,
+        /// Name of the server.
+        server: String,
+    },
     /// The program could not be started.
     #[error("the command {command:?} could not be started")]
     Start {
@@ -36,6 +47,21 @@ pub enum McpError {
     /// The HTTP client could not be built, or a header is unusable.
     #[error("{0}")]
     Http(String),
+    /// The authorization of a remote server failed.
+    #[error("the authorization failed: {0}")]
+    Authorization(String),
+    /// The server requires an authorization that the operator has not given, or that has ended.
+    #[error(
+        "it requires a login: run `nanobot mcp login {}`",
+        nanobot_escape::shell_word(name)
+    )]
+    LoginNeeded {
+        /// Name of the server.
+        name: String,
+    },
+    /// The server refuses the configured `Authorization` header.
+    #[error("it refuses the configured Authorization header")]
+    HeaderRefused,
     /// The server did not complete the start of a session.
     #[error("the server did not start a session: {0}")]
     Session(String),
@@ -48,7 +74,7 @@ pub enum McpError {
     /// The last attempt to connect failed, and the next one is not due.
     #[error("the server is unavailable: {0}")]
     Unavailable(String),
-    /// The file with the approved definitions cannot be read or written.
+    /// The file with the approved definitions, or that with tokens, cannot be read or written.
     #[error("{} cannot be used", path.display())]
     Record {
         /// The file.

@@ -7,14 +7,15 @@
 //! older HTTP transport and all limits are ours.
 //!
 //! Tools that exceed the token budget are deferred: requests do not list them, and the model finds
-//! them with `tool_search` (see [`nanobot_tool::Registry::register_deferred`]). OAuth is not
-//! supported: a remote server is authorized by a configured header.
+//! them with `tool_search` (see [`nanobot_tool::Registry::register_deferred`]). A remote server is
+//! authorized by a configured header or by a login of the operator ([`McpServers::begin_login`]).
 
 mod config;
 mod content;
 mod definition;
 mod error;
 mod name;
+mod oauth;
 mod output;
 mod record;
 mod server;
@@ -23,7 +24,8 @@ mod session;
 mod tool;
 mod transport;
 
-pub use config::{McpConfig, McpServerConfig};
+pub use config::{McpConfig, McpOAuthConfig, McpServerConfig};
 pub use definition::DefinitionKind;
 pub use error::McpError;
+pub use oauth::{McpLogin, known_tokens};
 pub use servers::{McpServerStatus, McpServers, McpSettings, McpToolStatus};

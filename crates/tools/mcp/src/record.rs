@@ -1,10 +1,11 @@
 //! The file of approved definitions, `mcp.json` in the data folder.
 //!
-//! Decision: the definitions of a server are approved when it is first seen. They are kept in full:
-//! a start lists the approved tools without starting any server, and the list of tools, part of the
-//! prompt cache, is the same after a restart. A changed definition is kept beside the approved one
-//! until the operator approves it. Several processes may change the file, so each change reads it
-//! under a lock.
+//! Decision: the definitions that a server offers first are approved. They are kept in full: a start
+//! lists the approved tools without starting any server, and the list of tools, part of the prompt
+//! cache, is the same after a restart. Changed and new definitions are kept beside the approved ones
+//! until the operator approves them. An approved definition that disappears is kept as well: if it
+//! returns unchanged, it needs no second approval, and a server cannot replace it by withdrawing it
+//! first. Several processes may change the file, so each change reads it under a lock.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -32,9 +33,65 @@ pub(crate) struct ServerRecord {
     pub(crate) approved: Vec<Definition>,
     /// Changed definitions that wait for approval.
     pub(crate) changed: Vec<Definition>,
+    /// New definitions that wait for approval.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) new: Vec<Definition>,
+    /// Approved definitions that the server did not offer last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) absent: Vec<Definition>,
     /// The last failure to connect; `None` after a success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) failure: Option<String>,
+}
+
+impl ServerRecord {
+    /// `true` if the server has never offered anything.
+    pub(crate) fn is_unseen(&self) -> bool {
+        [&self.approved, &self.absent, &self.new]
+            .into_iter()
+            .all(Vec::is_empty)
+    }
+
+    /// Returns the definitions as far as they were seen.
+    pub(crate) fn into_comparison(self) -> Comparison {
+        Comparison {
+            used: self.approved,
+            changed: self.changed,
+            new: self.new,
+        }
+    }
+
+    /// Takes over what the server offers now.
+    fn update(&mut self, offered: &[Definition]) -> Comparison {
+        if self.is_unseen() {
+            self.approved = offered.to_vec();
+        }
+        let mut known = std::mem::take(&mut self.approved);
+        known.append(&mut self.absent);
+        let comparison = Comparison::of(&known, offered);
+        known.retain(|one| !comparison.used.contains(one));
+        self.absent = known;
+        self.approved.clone_from(&comparison.used);
+        self.changed.clone_from(&comparison.changed);
+        self.new.clone_from(&comparison.new);
+        self.failure = None;
+        comparison
+    }
+
+    /// Approves all definitions that wait, and returns their names.
+    fn approve(&mut self) -> Vec<String> {
+        let changed = std::mem::take(&mut self.changed);
+        let new = std::mem::take(&mut self.new);
+        let waiting = changed.iter().chain(&new);
+        let names = waiting.map(|one| one.name.clone()).collect();
+        for now in changed {
+            if let Some(known) = self.approved.iter_mut().find(|one| one.key() == now.key()) {
+                *known = now;
+            }
+        }
+        self.approved.extend(new);
+        names
+    }
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -74,13 +131,7 @@ impl Record {
         config: &McpServerConfig,
         offered: &[Definition],
     ) -> Result<Comparison, McpError> {
-        self.change(name, config, |record| {
-            let comparison = Comparison::of(&record.approved, offered);
-            record.approved.clone_from(&comparison.used);
-            record.changed.clone_from(&comparison.changed);
-            record.failure = None;
-            comparison
-        })
+        self.change(name, config, |record| record.update(offered))
     }
 
     /// Records a failure to connect.
@@ -95,23 +146,13 @@ impl Record {
         })
     }
 
-    /// Approves the changed definitions of a server and returns their names.
+    /// Approves the changed and new definitions of a server and returns their names.
     pub(crate) fn approve(
         &self,
         name: &str,
         config: &McpServerConfig,
     ) -> Result<Vec<String>, McpError> {
-        self.change(name, config, |record| {
-            let changed = std::mem::take(&mut record.changed);
-            let names = changed.iter().map(|one| one.name.clone()).collect();
-            for now in changed {
-                let known = record.approved.iter_mut();
-                if let Some(known) = known.into_iter().find(|one| one.key() == now.key()) {
-                    *known = now;
-                }
-            }
-            names
-        })
+        self.change(name, config, ServerRecord::approve)
     }
 
     fn change<T>(

@@ -20,6 +20,7 @@ use crate::config::McpServerConfig;
 use crate::content::Answer;
 use crate::definition::{Comparison, Definition, DefinitionKind};
 use crate::name::tool_name;
+use crate::oauth::Access;
 use crate::output::OutputTail;
 use crate::servers::Shared;
 use crate::session::{Connection, RequestFailure, Running, START_TIMEOUT, Session};
@@ -32,6 +33,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// Time after which a connection counts as stable: its loss starts the pauses anew.
 const STABLE: Duration = Duration::from_secs(60);
+/// Interval between checks for a login of the operator.
+const LOGIN_POLL: Duration = Duration::from_secs(2);
 /// Least time between two readings of changed lists.
 const RELIST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -52,11 +55,14 @@ pub(crate) struct Server {
     pub(crate) shared: Arc<Shared>,
     link: watch::Sender<Link>,
     tools: Mutex<Vec<Arc<McpTool>>>,
+    /// Definitions that wait for approval, with the names of their tools.
+    new: Mutex<Vec<(String, Definition)>>,
     /// `true` if the definitions are known.
     is_known: watch::Sender<bool>,
     failures: AtomicU32,
     connections: AtomicU64,
     tail: OutputTail,
+    access: Arc<Access>,
 }
 
 /// Failure of a call.
@@ -72,12 +78,21 @@ pub(crate) enum CallFailure {
 
 impl Server {
     pub(crate) fn new(name: String, config: McpServerConfig, shared: Arc<Shared>) -> Self {
+        let access = Arc::new(Access::new(
+            &name,
+            config.login_url(),
+            shared.grants.clone(),
+            shared.opened.clone(),
+            shared.secrets.clone(),
+        ));
         Self {
+            access,
             name,
             config,
             shared,
             link: watch::Sender::new(Link::Idle),
             tools: Mutex::default(),
+            new: Mutex::default(),
             is_known: watch::Sender::new(false),
             failures: AtomicU32::new(0),
             connections: AtomicU64::new(0),
@@ -107,7 +122,17 @@ impl Server {
                 Link::Down { retry_at, .. } => *retry_at,
                 _ => Instant::now() + FIRST_PAUSE,
             };
-            tokio::time::sleep_until(retry_at).await;
+            self.wait_until(retry_at).await;
+        }
+    }
+
+    /// Waits. A login of the operator ends the wait.
+    async fn wait_until(&self, end: Instant) {
+        if !self.access.needs_login() {
+            tokio::time::sleep_until(end).await;
+        }
+        while Instant::now() < end && !self.access.has_new_login().await {
+            tokio::time::sleep_until(end.min(Instant::now() + LOGIN_POLL)).await;
         }
     }
 
@@ -116,12 +141,13 @@ impl Server {
     /// # Errors
     /// Returns [`McpError::Unavailable`] if it cannot be made now.
     pub(crate) async fn session(self: &Arc<Self>) -> Result<Session, McpError> {
+        let has_new_login = self.access.has_new_login().await;
         let begins = self.link.send_if_modified(|link| {
             let is_due = match link {
                 Link::Idle => true,
                 Link::Connecting => false,
                 Link::Up(session) => session.has_ended(),
-                Link::Down { retry_at, .. } => *retry_at <= Instant::now(),
+                Link::Down { retry_at, .. } => has_new_login || *retry_at <= Instant::now(),
             };
             if is_due {
                 *link = Link::Connecting;
@@ -174,6 +200,7 @@ impl Server {
             end: self.shared.cancel.child_token(),
             tasks: &self.shared.tasks,
             tail: &self.tail,
+            access: &self.access,
         };
         let (session, running) = connection.open().await?;
         self.read_lists(&session).await?;
@@ -260,12 +287,12 @@ impl Server {
         let compare =
             tokio::task::spawn_blocking(move || record.compare(&name, &config, &offered)).await;
         let comparison = compare.map_err(|error| McpError::Session(error.to_string()))??;
-        for changed in &comparison.changed {
-            let (server, tool) = (self.name.as_str(), changed.name.as_str());
+        for withheld in comparison.changed.iter().chain(&comparison.new) {
+            let (server, tool) = (self.name.as_str(), withheld.name.as_str());
             tracing::warn!(
                 server,
                 tool,
-                "a tool of an MCP server changed and is withheld until it is approved"
+                "a tool of an MCP server changed or is new, and is withheld until it is approved"
             );
         }
         self.adopt(comparison);
@@ -274,8 +301,18 @@ impl Server {
 
     /// Makes these definitions the tools of the server.
     pub(crate) fn adopt(self: &Arc<Self>, comparison: Comparison) {
-        let Comparison { used, changed } = comparison;
-        let wanted = self.named(used);
+        let Comparison {
+            mut used,
+            changed,
+            new,
+        } = comparison;
+        let is_new = |one: &Definition| new.iter().any(|new| new.key() == one.key());
+        used.extend_from_slice(&new);
+        let (waiting, wanted): (Vec<_>, Vec<_>) = self
+            .named(used)
+            .into_iter()
+            .partition(|(_, definition)| is_new(definition));
+        *self.lock_new() = waiting;
         let mut tools = self.lock_tools();
         tools.retain(|tool| {
             let stays = wanted
@@ -376,6 +413,15 @@ impl Server {
     /// Returns the tools.
     pub(crate) fn tools(&self) -> Vec<Arc<McpTool>> {
         self.lock_tools().clone()
+    }
+
+    /// Returns the definitions that wait for their first approval, with the names of their tools.
+    pub(crate) fn new_tools(&self) -> Vec<(String, Definition)> {
+        self.lock_new().clone()
+    }
+
+    fn lock_new(&self) -> MutexGuard<'_, Vec<(String, Definition)>> {
+        self.new.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_tools(&self) -> MutexGuard<'_, Vec<Arc<McpTool>>> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use nanobot_redact::Secrets;
 use nanobot_tool::{Registry, Tool as _, ToolContext};
 use nanobot_types::{ToolCall, ToolResult};
@@ -15,10 +16,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::McpError;
 use crate::config::McpServerConfig;
-use crate::definition::{Comparison, DefinitionKind};
+use crate::definition::{Definition, DefinitionKind};
+use crate::oauth::{self, GrantFile, McpLogin};
 use crate::record::Record;
 use crate::server::Server;
 use crate::tool::McpTool;
+use crate::transport::headers;
 
 /// Time that servers have to end at shutdown.
 const SHUTDOWN: Duration = Duration::from_secs(6);
@@ -32,14 +35,18 @@ pub struct McpSettings {
     pub token_budget: usize,
     /// Folder of the file with the approved definitions, `mcp.json`.
     pub folder: PathBuf,
-    /// Texts that no argument may contain.
+    /// Texts that no argument may contain. Tokens of logins are added to them.
     pub secrets: Secrets,
+    /// Networks besides the public internet that addresses named by servers may be in.
+    pub opened: Vec<IpNet>,
 }
 
 /// What all servers share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) record: Record,
+    pub(crate) grants: GrantFile,
+    pub(crate) opened: Vec<IpNet>,
     pub(crate) tasks: TaskTracker,
     pub(crate) cancel: CancellationToken,
     pub(crate) secrets: Secrets,
@@ -133,8 +140,41 @@ pub struct McpToolStatus {
     pub tokens: usize,
     /// `true` if requests do not list it.
     pub is_deferred: bool,
-    /// `true` if calls are refused until its changed definition is approved.
+    /// `true` if calls are refused until its changed or new definition is approved.
     pub is_withheld: bool,
+    /// `true` if it was never approved, so the model does not know it.
+    pub is_new: bool,
+}
+
+impl McpToolStatus {
+    fn of(name: &str, definition: &Definition) -> Self {
+        Self {
+            name: name.to_owned(),
+            own_name: definition.name.clone(),
+            kind: definition.kind,
+            description: definition.description.clone(),
+            tokens: definition.tokens(),
+            is_deferred: false,
+            is_withheld: false,
+            is_new: false,
+        }
+    }
+
+    fn approved(tool: &McpTool) -> Self {
+        Self {
+            is_deferred: tool.is_deferred,
+            is_withheld: tool.is_withheld(),
+            ..Self::of(tool.name(), &tool.definition)
+        }
+    }
+
+    fn new(name: &str, definition: &Definition) -> Self {
+        Self {
+            is_withheld: true,
+            is_new: true,
+            ..Self::of(name, definition)
+        }
+    }
 }
 
 impl McpServers {
@@ -145,6 +185,8 @@ impl McpServers {
         let cancel = CancellationToken::new();
         let shared = Arc::new(Shared {
             record: Record::new(&settings.folder),
+            grants: GrantFile::new(&settings.folder),
+            opened: settings.opened,
             tasks: TaskTracker::new(),
             cancel: cancel.clone(),
             secrets: settings.secrets,
@@ -172,10 +214,9 @@ impl McpServers {
                 continue;
             }
             match self.shared.record.server(&server.name, &server.config) {
-                Ok(Some(record)) if !record.approved.is_empty() => server.adopt(Comparison {
-                    used: record.approved,
-                    changed: record.changed,
-                }),
+                Ok(Some(record)) if !record.is_unseen() => {
+                    server.adopt(record.into_comparison());
+                }
                 Ok(_) => {}
                 Err(error) => {
                     let (server, error) = (&server.name, error.chain());
@@ -202,14 +243,6 @@ impl McpServers {
                 let (server, error) = (&server.name, error.chain());
                 tracing::warn!(server, error, "an MCP server is left out");
                 continue;
-            }
-            if server
-                .config
-                .auth
-                .as_deref()
-                .is_some_and(|auth| !auth.is_empty())
-            {
-                tracing::warn!(server = %server.name, "OAuth of MCP servers is not supported");
             }
             if server.is_known() {
                 continue;
@@ -240,20 +273,16 @@ impl McpServers {
             },
             (Ok(_), state) => state,
         };
-        let tools = server.tools().into_iter().map(|tool| McpToolStatus {
-            name: tool.name().to_owned(),
-            own_name: tool.definition.name.clone(),
-            kind: tool.definition.kind,
-            description: tool.definition.description.clone(),
-            tokens: tool.definition.tokens(),
-            is_deferred: tool.is_deferred,
-            is_withheld: tool.is_withheld(),
-        });
+        let (tools, new) = (server.tools(), server.new_tools());
+        let new = new
+            .iter()
+            .map(|(name, definition)| McpToolStatus::new(name, definition));
+        let tools = tools.iter().map(|tool| McpToolStatus::approved(tool));
         McpServerStatus {
             name: server.name.clone(),
             state,
             failure,
-            tools: tools.collect(),
+            tools: tools.chain(new).collect(),
         }
     }
 
@@ -272,7 +301,8 @@ impl McpServers {
     /// Calls a tool of a server by its full or its own name, with the checks of every call.
     ///
     /// # Errors
-    /// Returns [`McpError::UnknownServer`] or [`McpError::UnknownTool`]. A failed call is a result.
+    /// Returns [`McpError::UnknownServer`], [`McpError::UnknownTool`] or [`McpError::NewTool`]. A
+    /// failed call is a result.
     pub async fn call(
         &self,
         name: &str,
@@ -282,8 +312,16 @@ impl McpServers {
         let server = self.find(name)?;
         let tools = server.tools();
         let is_meant = |one: &&Arc<McpTool>| one.name() == tool || one.definition.name == tool;
-        let unknown = || McpError::UnknownTool {
-            name: tool.to_owned(),
+        let unknown = || {
+            let new = server.new_tools();
+            let is_new = new
+                .iter()
+                .any(|(full, one)| full == tool || one.name == tool);
+            let (name, server) = (tool.to_owned(), name.to_owned());
+            match is_new {
+                true => McpError::NewTool { name, server },
+                false => McpError::UnknownTool { name },
+            }
         };
         let found = tools.iter().find(is_meant).ok_or_else(unknown)?;
         let registry = Registry::new();
@@ -293,7 +331,7 @@ impl McpServers {
         Ok(registry.run(&call, &context).await)
     }
 
-    /// Approves the changed definitions of a server and returns the names of their tools on the
+    /// Approves the changed and new definitions of a server and returns the names of their tools on the
     /// server. Blocks briefly. Running processes use them after their next start.
     ///
     /// # Errors
@@ -301,6 +339,35 @@ impl McpServers {
     pub fn approve(&self, name: &str) -> Result<Vec<String>, McpError> {
         let server = self.find(name)?;
         self.shared.record.approve(name, &server.config)
+    }
+
+    /// Begins a login at a remote server: asks it how it is authorized, and listens for the answer of
+    /// a browser.
+    ///
+    /// # Errors
+    /// Returns [`McpError::UnknownServer`], an error of the configuration,
+    /// [`McpError::Authorization`] if the server does not offer a login, or [`McpError::Url`] if it
+    /// names an address that is refused.
+    pub async fn begin_login(&self, name: &str) -> Result<McpLogin, McpError> {
+        let config = &self.find(name)?.config;
+        config.target()?;
+        let url = config.login_url().ok_or_else(|| {
+            let text = "a login is for servers with a url and without an Authorization header";
+            McpError::Config(text.to_owned())
+        })?;
+        let headers = headers(config)?.into_iter().collect();
+        let (grants, opened) = (self.shared.grants.clone(), &self.shared.opened);
+        oauth::begin(name, &url, &config.oauth, headers, opened, grants).await
+    }
+
+    /// Removes the tokens of a server. Returns `true` if there were some. They stay valid at the
+    /// authorization server until they end.
+    ///
+    /// # Errors
+    /// Returns [`McpError::UnknownServer`], or [`McpError::Record`] if the file cannot be written.
+    pub async fn logout(&self, name: &str) -> Result<bool, McpError> {
+        self.find(name)?;
+        self.shared.grants.remove(name).await
     }
 
     /// Ends all servers and waits for that, at most some seconds. Their processes are killed then.

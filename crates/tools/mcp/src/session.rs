@@ -1,5 +1,6 @@
 //! One connection to a server: start, lists, requests.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,8 +27,11 @@ use crate::McpError;
 use crate::config::{McpServerConfig, Target};
 use crate::content::{Answer, prompt_answer, resource_answer, tool_answer};
 use crate::definition::{Definition, DefinitionKind};
+use crate::oauth::Access;
 use crate::output::OutputTail;
-use crate::transport::{MAX_MESSAGE, SseTransport, StdioTransport, headers, http_client};
+use crate::transport::{
+    AuthorizedClient, MAX_MESSAGE, SseTransport, StdioTransport, headers, http_client,
+};
 
 /// Maximum number of tools of a server.
 const MAX_TOOLS: usize = 512;
@@ -85,11 +89,20 @@ pub(crate) struct Connection<'a> {
     pub(crate) end: CancellationToken,
     pub(crate) tasks: &'a TaskTracker,
     pub(crate) tail: &'a OutputTail,
+    pub(crate) access: &'a Arc<Access>,
 }
 
 impl Connection<'_> {
     /// Connects and starts a session.
     pub(crate) async fn open(self) -> Result<(Session, Running), McpError> {
+        self.access.load().await;
+        let access = Arc::clone(self.access);
+        let opened = self.open_transport().await;
+        // The transport's error does not say what the operator can do.
+        opened.map_err(|error| access.problem().unwrap_or(error))
+    }
+
+    async fn open_transport(self) -> Result<(Session, Running), McpError> {
         let changed = Arc::new(Notify::new());
         let handler = Handler {
             changed: Arc::clone(&changed),
@@ -108,13 +121,16 @@ impl Connection<'_> {
                     .custom_headers(headers(self.config)?)
                     .max_sse_event_size(MAX_MESSAGE)
                     .max_json_response_size(MAX_MESSAGE);
+                let client = AuthorizedClient::new(client, Arc::clone(self.access));
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 serve_client_with_ct(handler, transport, end.clone()).await
             }
             Target::Sse(url) => {
                 let client: Client = http_client(&url).await?;
                 let headers: HeaderMap = headers(self.config)?.into_iter().collect();
-                let transport = SseTransport::open(self.name, &url, client, headers).await?;
+                let access = Arc::clone(self.access);
+                let transport =
+                    SseTransport::open(self.name, &url, client, headers, access).await?;
                 serve_client_with_ct(handler, transport, end.clone()).await
             }
         };
@@ -266,36 +282,44 @@ fn failure(error: &ServiceError) -> RequestFailure {
     match error {
         ServiceError::McpError(refusal) => RequestFailure::Refused(short(&refusal.message)),
         ServiceError::TransportClosed => RequestFailure::Lost,
-        ServiceError::TransportSend(error) if was_not_sent(error.error.as_ref()) => {
-            RequestFailure::NotSent
-        }
-        ServiceError::TransportSend(_) => RequestFailure::Lost,
+        ServiceError::TransportSend(error) => transport_failure(error.error.as_ref()),
         ServiceError::Cancelled { .. } => RequestFailure::Cancelled,
         other => RequestFailure::Refused(short(&other.to_string())),
     }
 }
 
-/// `true` if an error of a transport means that the server cannot have received the message.
-fn was_not_sent(error: &(dyn std::error::Error + 'static)) -> bool {
+/// Returns what an error of a transport means for the request. A server that refuses the login has
+/// not processed it.
+fn transport_failure(error: &(dyn std::error::Error + 'static)) -> RequestFailure {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
             return match error {
-                StreamableHttpError::SessionExpired => true,
-                StreamableHttpError::Client(error) => error.is_connect(),
-                _ => false,
+                StreamableHttpError::SessionExpired | StreamableHttpError::AuthRequired(_) => {
+                    RequestFailure::NotSent
+                }
+                StreamableHttpError::Client(error) if error.is_connect() => RequestFailure::NotSent,
+                StreamableHttpError::InsufficientScope(error) => {
+                    let scope = error.required_scope.as_deref().unwrap_or_default();
+                    let text = format!("the authorization does not include this ({scope})");
+                    RequestFailure::Refused(short(&text))
+                }
+                _ => RequestFailure::Lost,
             };
         }
         if let Some(error) = error.downcast_ref::<std::io::Error>() {
-            return error.kind() == std::io::ErrorKind::BrokenPipe;
+            return match error.kind() {
+                ErrorKind::BrokenPipe | ErrorKind::PermissionDenied => RequestFailure::NotSent,
+                _ => RequestFailure::Lost,
+            };
         }
         next = error.source();
     }
-    false
+    RequestFailure::Lost
 }
 
 /// Returns a text of a server in one bounded line.
-fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     let cut: String = text.chars().take(300).collect();
     nanobot_escape::sanitize_line(&cut)
 }

@@ -1,11 +1,13 @@
 //! Connections to servers.
 
+mod authorized;
 mod client;
 mod process;
 mod sse;
 mod stdio;
 
-pub(crate) use client::{headers, http_client};
+pub(crate) use authorized::AuthorizedClient;
+pub(crate) use client::{GuardedClient, headers, http_client};
 pub(crate) use sse::SseTransport;
 pub(crate) use stdio::StdioTransport;
 

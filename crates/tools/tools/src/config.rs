@@ -6,6 +6,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use ipnet::IpNet;
 use nanobot_guard::{PathRules, SystemResolver, UrlGuard};
 use nanobot_redact::{Secret, serialize_exposed};
 use schemars::JsonSchema;
@@ -73,18 +74,24 @@ impl ToolsConfig {
     /// # Errors
     /// Returns [`ToolsError::Network`] if an entry of `ssrfWhitelist` is not a network.
     pub fn url_guard(&self) -> Result<UrlGuard, ToolsError> {
+        Ok(UrlGuard::new(
+            Arc::new(SystemResolver),
+            self.opened_networks()?,
+        ))
+    }
+
+    /// Returns the networks of `ssrfWhitelist`.
+    ///
+    /// # Errors
+    /// Returns [`ToolsError::Network`] if an entry is not a network.
+    pub fn opened_networks(&self) -> Result<Vec<IpNet>, ToolsError> {
         let parse = |network: &String| {
             network.parse().map_err(|source| ToolsError::Network {
                 network: network.clone(),
                 source,
             })
         };
-        let opened = self
-            .ssrf_whitelist
-            .iter()
-            .map(parse)
-            .collect::<Result<_, _>>()?;
-        Ok(UrlGuard::new(Arc::new(SystemResolver), opened))
+        self.ssrf_whitelist.iter().map(parse).collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! `nanobot mcp`: lists MCP servers, tests one, and approves changed tools.
+//! `nanobot mcp`: lists MCP servers, tests one, approves changed and new tools, and manages logins.
 
 use std::process::ExitCode;
 
@@ -7,6 +7,7 @@ use nanobot_runtime::{McpHome, McpReport, McpTest, McpToolReport, RuntimeBuilder
 use serde_json::{Value, json};
 
 use super::{block_on, prepare_write};
+use crate::ask;
 use crate::failure::CommandFailure;
 use crate::output::{self, sanitize};
 
@@ -36,7 +37,17 @@ pub(crate) enum McpCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Approve the changed tools of a server; a running gateway uses them after its next start
+    /// Log in to a remote server in a browser, and list its tools
+    Login {
+        /// Name of the server in the configuration
+        name: String,
+    },
+    /// Forget the login at a remote server
+    Logout {
+        /// Name of the server in the configuration
+        name: String,
+    },
+    /// Approve the changed and new tools of a server; a running gateway uses them after its next start
     Approve {
         /// Name of the server in the configuration
         name: String,
@@ -90,13 +101,24 @@ pub(crate) fn mcp(
                 return Ok(ExitCode::FAILURE);
             }
         }
+        McpCommand::Login { name } => {
+            block_on(prepare_write(&runtime))?;
+            block_on(login(&home, &name))?;
+        }
+        McpCommand::Logout { name } => {
+            let removed = block_on(async { Ok(home.logout(&name).await?) })?;
+            output::line(&match removed {
+                true => format!("Logged out of {}.", sanitize(&name)),
+                false => format!("There is no login at {}.", sanitize(&name)),
+            })?;
+        }
         McpCommand::Approve { name, json } => {
             block_on(prepare_write(&runtime))?;
             let approved = home.approve(&name)?;
             let text = match json {
                 true => as_json(&json!({ "approved": approved }))?,
                 false if approved.is_empty() => {
-                    format!("{} has no changed tools.\n", sanitize(&name))
+                    format!("{} has no changed or new tools.\n", sanitize(&name))
                 }
                 false => format!("Approved: {}\n", sanitize(&approved.join(", "))),
             };
@@ -104,6 +126,32 @@ pub(crate) fn mcp(
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Logs in to a server and shows its tools.
+async fn login(home: &McpHome, name: &str) -> Result<(), CommandFailure> {
+    let show = |address: &str| -> Result<(), CommandFailure> {
+        output::line(&format!(
+            "Open this address in a browser:\n\n{address}\n\n\
+             If the browser is on another machine, its last page cannot be loaded. Paste the address of \
+             that page here."
+        ))?;
+        Ok(())
+    };
+    // At the end of the input, only the browser's answer is waited for.
+    let pasted = async {
+        loop {
+            let line = ask::line("").await.ok()??;
+            if !line.is_empty() {
+                return Some(line);
+            }
+        }
+    };
+    home.login(name, show, pasted).await?;
+    output::line(&format!("Logged in to {}.", sanitize(name)))?;
+    let test = home.test(name, None).await?;
+    output::write(&format_test(&test))?;
+    Ok(())
 }
 
 fn print(text: &str, is_json: bool) -> std::io::Result<()> {
@@ -130,10 +178,11 @@ fn format_server(server: &McpReport) -> String {
 fn format_tool(tool: &McpToolReport) -> String {
     let about = sanitize(&tool.description).replace(['\n', '\t'], " ");
     let about: String = about.chars().take(MAX_DESCRIPTION).collect();
-    let note = match (tool.is_withheld, tool.is_deferred) {
-        (true, _) => " (changed, withheld)",
-        (false, true) => " (found by tool_search)",
-        (false, false) => "",
+    let note = match (tool.is_new, tool.is_withheld, tool.is_deferred) {
+        (true, ..) => " (new, withheld)",
+        (false, true, _) => " (changed, withheld)",
+        (false, false, true) => " (found by tool_search)",
+        (false, false, false) => "",
     };
     format!("  {}{note}  {about}\n", sanitize(&tool.name))
 }

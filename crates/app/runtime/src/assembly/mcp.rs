@@ -22,11 +22,14 @@ impl Mcp {
     /// Reads the configuration and the approved definitions. Starts nothing.
     pub(crate) fn of(config: &Config, secrets: &Secrets) -> Result<Self, RuntimeError> {
         let shared: nanobot_mcp::McpConfig = config.section("tools")?;
+        let tools: nanobot_tools::ToolsConfig = config.section("tools")?;
         let settings = nanobot_mcp::McpSettings {
             servers: config.section("tools.mcpServers")?,
             token_budget: shared.mcp_token_budget,
             folder: config.paths().data_dir.clone(),
             secrets: secrets.clone(),
+            // The web tools report an unusable entry.
+            opened: tools.opened_networks().unwrap_or_default(),
         };
         Ok(Self {
             servers: Arc::new(nanobot_mcp::McpServers::new(settings)),
@@ -62,6 +65,18 @@ impl Mcp {
     pub(crate) async fn close(&self) {
         std::future::ready(()).await;
     }
+}
+
+/// Returns the tokens of logins.
+#[cfg(feature = "mcp")]
+pub(crate) fn tokens(config: &Config) -> Vec<String> {
+    nanobot_mcp::known_tokens(&config.paths().data_dir)
+}
+
+/// Returns nothing: this build makes no logins.
+#[cfg(not(feature = "mcp"))]
+pub(crate) fn tokens(_config: &Config) -> Vec<String> {
+    Vec::new()
 }
 
 /// Adds the keys of servers.

@@ -23,6 +23,9 @@ const PRIVATE_FOLDERS: [&str; 6] = [
     "channels", "cron", "history", "outbox", "prompts", "sessions",
 ];
 
+/// Files in the data folder that decide which MCP tools the model sees, and tokens of logins.
+const MCP_FILES: [&str; 2] = ["mcp.json", "mcp-tokens.json"];
+
 /// Returns the folder of tool results that are too long for a prompt.
 pub(crate) fn results_folder(config: &Config) -> PathBuf {
     config.paths().data_dir.join("tool-results")
@@ -58,6 +61,7 @@ pub(crate) fn path_rules(
             .iter()
             .flat_map(|folder| PRIVATE_FOLDERS.map(|name| folder.join(name))),
     );
+    secret_paths.extend(MCP_FILES.map(|name| paths.data_dir.join(name)));
     secret_paths.extend(CREDENTIAL_PATHS.map(PathBuf::from));
     secret_paths.extend(memory::private_paths(config)?);
     let mut read_only_roots = skills::read_only(&skills);

@@ -86,6 +86,7 @@ mod unix {
             paths.config_file.clone(),
             paths.data_dir.join("pairing.json"),
             paths.data_dir.join("restart.json"),
+            paths.data_dir.join("mcp-tokens.json"),
         ];
         for path in private_files {
             tighten_one(&path, &mut tightened);

@@ -12,7 +12,8 @@ use serde_json::Value;
 const MAX_NOTE_SIZE: u64 = 256 << 10;
 
 /// Returns the secrets in use with a configuration: its own values with references resolved, API
-/// keys of vendors and search from the environment, and tokens in the notes of channels.
+/// keys of vendors and search from the environment, tokens in the notes of channels, and tokens of
+/// logins at MCP servers.
 #[must_use]
 pub fn secrets(config: &Config) -> Secrets {
     Secrets::new(values(config))
@@ -36,6 +37,7 @@ pub(crate) fn values(config: &Config) -> Vec<String> {
     values
         .extend(passed.filter_map(|name| config.environment().variable(&name).map(str::to_owned)));
     collect_noted(&config.paths().channel_notes, &mut values);
+    values.extend(super::mcp::tokens(config));
     values
 }
 

@@ -1,4 +1,5 @@
-//! MCP servers as an operator sees them: their state, a test of one, and the approval of changes.
+//! MCP servers as an operator sees them: their state, a test of one, the approval of changes, and
+//! logins.
 
 use nanobot_escape::shell_word;
 use nanobot_redact::Secrets;
@@ -35,8 +36,10 @@ pub struct McpToolReport {
     pub description: String,
     /// `true` if requests do not list it.
     pub is_deferred: bool,
-    /// `true` if it is withheld until its changed definition is approved.
+    /// `true` if it is withheld until its changed or new definition is approved.
     pub is_withheld: bool,
+    /// `true` if it was never approved, so the model does not know it.
+    pub is_new: bool,
 }
 
 /// Result of a test.
@@ -86,7 +89,7 @@ pub(crate) fn problems(runtime: &Runtime) -> Result<Vec<(String, String)>, Runti
         if !withheld.is_empty() {
             problems.push((
                 format!(
-                    "the MCP server {} changed tools, which are withheld: {}",
+                    "the MCP server {} changed or added tools, which are withheld: {}",
                     server.name,
                     withheld.join(", ")
                 ),
@@ -146,7 +149,36 @@ impl McpHome {
         })
     }
 
-    /// Approves the changed definitions of a server and returns the names of their tools on the
+    /// Begins a login at a remote server, and passes its address to `show`. It ends with the answer
+    /// of a browser on this machine, or with the address of the browser's last page from `pasted`.
+    ///
+    /// # Errors
+    /// Returns [`RuntimeError::Mcp`] if there is no such server, it offers no login, the login is
+    /// refused or not completed in five minutes, or the tokens cannot be stored; and the error of
+    /// `show`.
+    pub async fn login<E: From<RuntimeError>>(
+        &self,
+        name: &str,
+        show: impl FnOnce(&str) -> Result<(), E>,
+        pasted: impl Future<Output = Option<String>>,
+    ) -> Result<(), E> {
+        let login = self.mcp.servers.begin_login(name).await;
+        let login = login.map_err(|error| failure(&error))?;
+        show(login.address().as_str())?;
+        let finished = login.finish(pasted).await;
+        finished.map_err(|error| failure(&error).into())
+    }
+
+    /// Removes the tokens of a server. Returns `true` if there were some.
+    ///
+    /// # Errors
+    /// Returns [`RuntimeError::Mcp`] if there is no such server, or the tokens cannot be removed.
+    pub async fn logout(&self, name: &str) -> Result<bool, RuntimeError> {
+        let removed = self.mcp.servers.logout(name).await;
+        removed.map_err(|error| failure(&error))
+    }
+
+    /// Approves the changed and new definitions of a server and returns the names of their tools on the
     /// server. A running gateway uses them after its next start.
     ///
     /// # Errors
@@ -171,6 +203,7 @@ impl From<nanobot_mcp::McpServerStatus> for McpReport {
             description: tool.description,
             is_deferred: tool.is_deferred,
             is_withheld: tool.is_withheld,
+            is_new: tool.is_new,
         });
         Self {
             name: status.name,
@@ -199,6 +232,27 @@ impl McpHome {
         _name: &str,
         _call: Option<(&str, &Value)>,
     ) -> Result<McpTest, RuntimeError> {
+        std::future::ready(Err(missing())).await
+    }
+
+    /// Fails: this build has no MCP client.
+    ///
+    /// # Errors
+    /// Returns [`RuntimeError::Mcp`].
+    pub async fn login<E: From<RuntimeError>>(
+        &self,
+        _name: &str,
+        _show: impl FnOnce(&str) -> Result<(), E>,
+        _pasted: impl Future<Output = Option<String>>,
+    ) -> Result<(), E> {
+        std::future::ready(Err(missing().into())).await
+    }
+
+    /// Fails: this build has no MCP client.
+    ///
+    /// # Errors
+    /// Returns [`RuntimeError::Mcp`].
+    pub async fn logout(&self, _name: &str) -> Result<bool, RuntimeError> {
         std::future::ready(Err(missing())).await
     }
 

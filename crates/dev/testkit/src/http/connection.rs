@@ -216,7 +216,7 @@ fn parse_head(head: &str) -> io::Result<Request> {
 }
 
 /// Returns the position of `needle`.
-pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack
         .windows(needle.len())
         .position(|window| window == needle)

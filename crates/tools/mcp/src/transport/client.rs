@@ -25,13 +25,48 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// Returns the client for a server after its address was checked.
 pub(crate) async fn http_client(url: &Url) -> Result<Client, McpError> {
-    let everything = vec![IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
-    let guard = UrlGuard::new(Arc::new(SystemResolver), everything);
-    let checked = guard.check(url.as_str()).await.map_err(McpError::Url)?;
-    tracing::trace!(
-        addresses = checked.addresses().len(),
-        "checked the URL of an MCP server"
-    );
+    let client = GuardedClient::unrestricted()?;
+    client.checked(url).await.cloned()
+}
+
+/// A client that connects only to addresses that its guard allows, and follows no redirect.
+#[derive(Clone, Debug)]
+pub(crate) struct GuardedClient {
+    guard: UrlGuard,
+    client: Client,
+}
+
+impl GuardedClient {
+    /// Builds a client for the public internet and `opened`.
+    pub(crate) fn new(opened: Vec<IpNet>) -> Result<Self, McpError> {
+        let guard = UrlGuard::new(Arc::new(SystemResolver), opened);
+        let client = client(guard.clone())?;
+        Ok(Self { guard, client })
+    }
+
+    /// Builds a client for addresses that the operator wrote: everything except metadata services.
+    pub(crate) fn unrestricted() -> Result<Self, McpError> {
+        let everything = [IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
+        Self::new(everything.to_vec())
+    }
+
+    /// Returns the client after a check of the address. Names are resolved again when connecting,
+    /// and checked again then.
+    pub(crate) async fn checked(&self, url: &Url) -> Result<&Client, McpError> {
+        let checked = self
+            .guard
+            .check(url.as_str())
+            .await
+            .map_err(McpError::Url)?;
+        tracing::trace!(
+            addresses = checked.addresses().len(),
+            "checked the URL of an MCP server"
+        );
+        Ok(&self.client)
+    }
+}
+
+fn client(guard: UrlGuard) -> Result<Client, McpError> {
     if rustls::crypto::CryptoProvider::get_default().is_none()
         && rustls::crypto::ring::default_provider()
             .install_default()

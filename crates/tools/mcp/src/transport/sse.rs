@@ -11,22 +11,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use eventsource_stream::{Event, Eventsource as _};
 use futures_util::{Stream, StreamExt as _};
-use reqwest::Client;
+use nanobot_redact::Secret;
 use reqwest::header::{ACCEPT, HeaderMap};
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use url::Url;
 
 use super::MAX_MESSAGE;
 use crate::McpError;
+use crate::oauth::Access;
 
 type Events = Pin<Box<dyn Stream<Item = Result<Event, String>> + Send>>;
 
 /// A connection to a server by the older HTTP transport.
 pub(crate) struct SseTransport {
     name: String,
-    client: Client,
-    headers: HeaderMap,
+    sender: Sender,
     messages: Url,
     events: Option<Events>,
 }
@@ -38,12 +39,18 @@ impl SseTransport {
         url: &Url,
         client: Client,
         headers: HeaderMap,
+        access: Arc<Access>,
     ) -> Result<Self, McpError> {
-        let request = client
-            .get(url.clone())
-            .headers(headers.clone())
-            .header(ACCEPT, "text/event-stream");
-        let response = request.send().await.map_err(|error| failure(&error))?;
+        let sender = Sender {
+            client,
+            headers,
+            access,
+        };
+        let request = |client: &Client| client.get(url.clone()).header(ACCEPT, "text/event-stream");
+        let response = sender
+            .send(request)
+            .await
+            .map_err(|error| failure(&error))?;
         if !response.status().is_success() {
             let status = response.status();
             return Err(McpError::Session(format!("it answered {status}")));
@@ -59,11 +66,45 @@ impl SseTransport {
         };
         Ok(Self {
             name: name.to_owned(),
-            client,
-            headers,
+            sender,
             messages,
             events: Some(events),
         })
+    }
+}
+
+/// What all requests to a server have in common.
+#[derive(Clone)]
+struct Sender {
+    client: Client,
+    headers: HeaderMap,
+    access: Arc<Access>,
+}
+
+impl Sender {
+    /// Sends a request with a token, and a second time with another one after status 401.
+    async fn send(&self, request: impl Fn(&Client) -> RequestBuilder) -> reqwest::Result<Response> {
+        let send = |token: Option<&Secret>| {
+            let request = request(&self.client).headers(self.headers.clone());
+            let request = match token {
+                Some(token) => request.bearer_auth(token.expose()),
+                None => request,
+            };
+            request.send()
+        };
+        let token = self.access.token().await;
+        let response = send(token.as_ref()).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        let Some(token) = self.access.renew(token.as_ref()).await else {
+            return Ok(response);
+        };
+        let response = send(Some(&token)).await?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            self.access.refuse(Some(&token));
+        }
+        Ok(response)
     }
 }
 
@@ -79,7 +120,7 @@ fn endpoint(url: &Url, text: &str) -> Result<Url, McpError> {
 }
 
 /// Returns the events of a response. An event over the size limit ends the stream with an error.
-fn bounded_events(response: reqwest::Response) -> Events {
+fn bounded_events(response: Response) -> Events {
     let pending = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&pending);
     let bytes = response.bytes_stream().map(move |piece| {
@@ -114,18 +155,16 @@ impl Transport<RoleClient> for SseTransport {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let request = self
-            .client
-            .post(self.messages.clone())
-            .headers(self.headers.clone())
-            .json(&item);
+        let (sender, messages) = (self.sender.clone(), self.messages.clone());
         async move {
-            let response = request.send().await;
+            let request = |client: &Client| client.post(messages.clone()).json(&item);
+            let response = sender.send(request).await;
             let response =
                 response.map_err(|error| io::Error::other(error.without_url().to_string()))?;
-            match response.status().is_success() {
-                true => Ok(()),
-                false => Err(io::Error::other(format!("status {}", response.status()))),
+            match response.status() {
+                status if status.is_success() => Ok(()),
+                StatusCode::UNAUTHORIZED => Err(io::ErrorKind::PermissionDenied.into()),
+                status => Err(io::Error::other(format!("status {status}"))),
             }
         }
     }

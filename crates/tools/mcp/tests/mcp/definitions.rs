@@ -83,16 +83,88 @@ async fn another_command_is_another_server() {
 }
 
 #[tokio::test]
-async fn changed_lists_are_read_again() {
+async fn new_tool_in_a_changed_list_waits_for_approval() {
     let fixture = Fixture::with(&json!({
         "tools": [tool("change"), tool("old")],
         "changed": [tool("new"), tool("change")],
-        "calls": {"change": "change"},
+        "calls": {"change": "change", "new": "new "},
     }));
-    let (_servers, registry) = fixture.connected().await;
+    let (servers, registry) = fixture.connected().await;
     call(&registry, "mcp_fake_change", json!({})).await;
-    let expected = ["mcp_fake_change", "mcp_fake_new"];
-    until("the lists are read", || names(&registry) == expected).await;
+    until("the lists are read", || {
+        names(&registry) == ["mcp_fake_change"]
+    })
+    .await;
+    let refused = servers.call("fake", "new", &json!({})).await;
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("nanobot mcp approve 'fake'"), "{error}");
+    assert!(!fixture.journal("fake").contains(&"call new".to_owned()));
+    assert_eq!(servers.approve("fake").unwrap(), ["new"]);
+    servers.close().await;
+    let (_servers, registry) = fixture.open();
+    assert_eq!(names(&registry), ["mcp_fake_change", "mcp_fake_new"]);
+}
+
+#[tokio::test]
+async fn new_tool_after_a_restart_waits_for_approval() {
+    let calls = json!({"a": "a ", "c": "c "});
+    let mut fixture = Fixture::with(&json!({"tools": [tool("a"), tool("b")], "calls": calls}));
+    fixture.connected().await.0.close().await;
+    let grown = [tool("c"), tool("a"), tool("b")];
+    fixture.server("fake", &json!({"tools": grown, "calls": calls}));
+    let (servers, registry) = fixture.connected().await;
+    assert_eq!(names(&registry), ["mcp_fake_a", "mcp_fake_b"]);
+    servers.close().await;
+
+    // Another process knows it before any connection.
+    let (servers, registry) = fixture.open();
+    assert_eq!(names(&registry), ["mcp_fake_a", "mcp_fake_b"]);
+    let status = servers.status();
+    let new = status[0].tools.last().unwrap();
+    assert_eq!(
+        (new.name.as_str(), new.is_new, new.is_withheld),
+        ("mcp_fake_c", true, true)
+    );
+    assert_eq!(servers.approve("fake").unwrap(), ["c"]);
+    drop((servers, registry));
+    let (_servers, registry) = fixture.connected().await;
+    let expected = ["mcp_fake_a", "mcp_fake_b", "mcp_fake_c"];
+    assert_eq!(names(&registry), expected);
+    assert_answers(&call(&registry, "mcp_fake_c", json!({})).await, "c {}");
+}
+
+#[tokio::test]
+async fn withdrawn_tool_returns_only_as_it_was_approved() {
+    let mut fixture = Fixture::with(&json!({"tools": [tool("a"), tool("b")]}));
+    fixture.connected().await.0.close().await;
+    for (offered, used, waiting) in [
+        (json!([]), vec![], vec![]),
+        (
+            json!([tool("b"), described("a", "Other.")]),
+            vec!["mcp_fake_a", "mcp_fake_b"],
+            vec!["a"],
+        ),
+        (json!([tool("a")]), vec!["mcp_fake_a"], vec![]),
+    ] {
+        fixture.server("fake", &json!({"tools": offered}));
+        let (servers, registry) = fixture.connected().await;
+        assert_eq!(names(&registry), used, "{offered}");
+        let status = servers.status();
+        let withheld = status[0].tools.iter().filter(|tool| tool.is_withheld);
+        let withheld: Vec<&str> = withheld.map(|tool| tool.own_name.as_str()).collect();
+        assert_eq!(withheld, waiting, "{offered}");
+        servers.close().await;
+    }
+}
+
+#[tokio::test]
+async fn tool_that_is_not_enabled_waits_silently() {
+    let mut fixture = Fixture::with(&json!({"tools": [tool("a")]}));
+    fixture.servers.get_mut("fake").unwrap().enabled_tools = vec!["a".to_owned()];
+    fixture.connected().await.0.close().await;
+    fixture.server("fake", &json!({"tools": [tool("a"), tool("b")]}));
+    let (servers, _registry) = fixture.connected().await;
+    assert_eq!(servers.status()[0].tools.len(), 1);
 }
 
 /// A built-in tool.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use nanobot_mcp::{McpServerConfig, McpServers, McpSettings};
 use nanobot_redact::Secrets;
 use nanobot_tool::{Registry, ToolContext};
@@ -23,6 +24,8 @@ pub(crate) struct Fixture {
     folder: TempDir,
     pub(crate) servers: BTreeMap<String, McpServerConfig>,
     pub(crate) token_budget: usize,
+    /// Networks of `tools.ssrfWhitelist`.
+    pub(crate) opened: Vec<IpNet>,
 }
 
 impl Fixture {
@@ -31,6 +34,7 @@ impl Fixture {
             folder: tempfile::tempdir().unwrap(),
             servers: BTreeMap::new(),
             token_budget: 100_000,
+            opened: Vec::new(),
         }
     }
 
@@ -75,6 +79,7 @@ impl Fixture {
             token_budget: self.token_budget,
             folder: self.folder.path().to_owned(),
             secrets: Secrets::new(["open-sesame-1234".to_owned()]),
+            opened: self.opened.clone(),
         });
         let registry = Arc::new(Registry::new());
         servers.attach(&registry);

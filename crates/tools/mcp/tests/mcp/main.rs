@@ -11,3 +11,5 @@ mod calls;
 mod corpus;
 mod definitions;
 mod fixture;
+mod http;
+mod login;
