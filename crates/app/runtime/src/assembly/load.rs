@@ -11,7 +11,6 @@ use nanobot_server::ServerConfig;
 use nanobot_tool_files::ToolFilesConfig;
 use nanobot_tools::ToolsConfig;
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -21,6 +20,7 @@ use crate::assembly::extensions::Extensions;
 use crate::assembly::mcp;
 use crate::assembly::provider_sections::ProviderSection;
 use crate::assembly::rotating_file::LogSettings;
+use crate::assembly::section_schema::json_schema;
 use crate::assembly::settings::{
     AgentDefaults, LifecycleNotices, RetentionSettings, SessionsConfig, SkillsConfig,
     UpdateSettings,
@@ -128,16 +128,6 @@ fn section<T: Default + Serialize + JsonSchema + 'static>(
     Ok(schema
         .section(path, &T::default())?
         .describe(path, json_schema::<T>))
-}
-
-/// Returns the JSON Schema of a section. The documentation of a field is its description.
-pub(super) fn json_schema<T: JsonSchema>() -> Value {
-    let settings =
-        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
-    settings
-        .into_generator()
-        .into_root_schema_for::<T>()
-        .to_value()
 }
 
 /// Adds the section `channels`: the keys of all channels, and those of each platform.

@@ -84,7 +84,7 @@ pub(crate) fn tokens(_config: &Config) -> Vec<String> {
 pub(crate) fn with_keys(schema: Schema) -> Result<Schema, ConfigError> {
     use nanobot_mcp::{McpConfig, McpServerConfig};
 
-    use crate::assembly::load::json_schema;
+    use crate::assembly::section_schema::json_schema;
 
     Ok(schema
         .section("tools", &McpConfig::default())?

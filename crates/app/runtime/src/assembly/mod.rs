@@ -24,6 +24,7 @@ pub(crate) mod rotating_file;
 pub(crate) mod runtime;
 pub(crate) mod sandbox;
 pub(crate) mod secrets;
+mod section_schema;
 pub(crate) mod settings;
 pub(crate) mod shipped;
 pub(crate) mod skills;
