@@ -215,3 +215,58 @@ async fn single_message_has_no_one_to_ask() {
     assert_says(&run.stdout, &["nobody can be asked", "nanobot agent"]);
     assert_eq!(setting.made(), None);
 }
+
+#[tokio::test]
+async fn line_after_a_question_is_its_answer() {
+    let setting = Setting::new(json!({"command": COMMAND}), &asks()).await;
+    let input = b"go on\nyes\nonce more\n\nrather not, list the files\n";
+    let run = setting
+        .home
+        .run_with_input(&["agent", "--lines"], input)
+        .await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(run.stdout.matches("Result:").count(), 2, "{}", run.stdout);
+    assert_says(&run.stdout, &["the user refused this call"]);
+    assert_says(&run.stderr, &["May I run `exec`", COMMAND]);
+    assert_eq!(setting.made().as_deref(), Some("fine\n"));
+    let told = format!("{:?}", setting.model.requests().last().unwrap().messages());
+    assert!(told.contains("rather not, list the files"), "{told}");
+}
+
+#[tokio::test]
+async fn end_of_input_refuses_at_once() {
+    let setting = Setting::new(json!({"command": COMMAND}), &asks()).await;
+    for (input, arguments) in [
+        (&b"go on"[..], &["agent", "--lines"][..]),
+        (b"go on\nexit\nyes\n", &["agent", "--lines", "--json"]),
+        (b"go on", &["agent", "--lines", "--quiet"]),
+    ] {
+        let run = setting.home.run_with_input(arguments, input).await;
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert_says(&run.stdout, &["the user refused this call"]);
+        let shown = run.stdout + &run.stderr;
+        assert_says(&shown, &["May I run `exec`"]);
+        assert_eq!(
+            shown.contains("{\"answers\":[\"Yes "),
+            arguments.contains(&"--json")
+        );
+    }
+    assert_eq!(setting.made(), None);
+}
+
+#[tokio::test]
+async fn lines_through_a_gateway_answer_its_questions() {
+    let setting = Setting::new(json!({"command": COMMAND}), &asks()).await;
+    let gateway = Running::start(&setting.home).await;
+    let input = b"go on\nyes\nonce more\n";
+    let run = setting
+        .home
+        .run_with_input(&["agent", "--lines"], input)
+        .await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(run.stdout.matches("Result:").count(), 2, "{}", run.stdout);
+    assert_says(&run.stdout, &["the user refused this call"]);
+    assert_eq!(setting.made().as_deref(), Some("fine\n"));
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
