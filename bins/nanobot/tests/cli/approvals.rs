@@ -270,3 +270,36 @@ async fn lines_through_a_gateway_answer_its_questions() {
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
 }
+
+/// A picture of one pixel.
+const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde\0\0\0\0IEND\xaeB`\x82";
+
+#[tokio::test]
+async fn received_text_marks_the_turn_and_a_picture_does_not() {
+    let home = Home::new();
+    home.write("media/telegram/letter.txt", "Dear Ann, buy milk.");
+    std::fs::write(home.path().join("media/telegram/cat.png"), PIXEL).unwrap();
+    let made = home.workspace().join("made.txt");
+    for (file, is_asked) in [("letter.txt", true), ("cat.png", false)] {
+        let path = home.path().join("media/telegram").join(file);
+        let replies = [
+            Reply::call("read_file", &json!({"path": path})),
+            Reply::call("exec", &json!({"command": COMMAND})),
+            Reply::text("Done."),
+        ];
+        let model = ModelServer::scripted(replies).await.unwrap();
+        home.configure(&json!({
+            "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+            "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+            "tools": {"exec": {"sandbox": "off"}},
+        }));
+        let run = home.run(&["agent", "-m", "look at it", "-s", file]).await;
+        assert_eq!(run.stdout, "Done.\n", "{}", run.stderr);
+        let requests = model.requests();
+        let results = [1, 2].map(|number| requests[number].tool_results().concat());
+        assert!(!results[0].starts_with("Error"), "{results:?}");
+        let question = "a file that somebody sent";
+        assert_eq!(results[1].contains(question), is_asked, "{results:?}");
+        assert_eq!(made.exists(), !is_asked, "{file}");
+    }
+}
