@@ -10,15 +10,8 @@ use nanobot_tool::Registry;
 use nanobot_types::{ToolCall, ToolResult, ToolSource};
 use serde_json::Value;
 
-/// Built-in tools whose results show files. Others only name them, such as `message`.
-const READERS: [&str; 6] = [
-    "exec",
-    "find_files",
-    "grep",
-    "list_dir",
-    "read_file",
-    "write_stdin",
-];
+/// Built-in tools whose results show text of files. Others only name them, such as `list_dir`.
+const READERS: [&str; 4] = ["exec", "grep", "read_file", "write_stdin"];
 
 /// The folder of the files that people sent.
 #[derive(Clone, Debug, Default)]
