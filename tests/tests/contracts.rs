@@ -652,6 +652,7 @@ fn agent_core_depends_on_contracts_only() {
         "bus",
         "context",
         "disk",
+        "escape",
         "guard",
         "memory",
         "provider",

@@ -215,3 +215,91 @@ async fn single_message_has_no_one_to_ask() {
     assert_says(&run.stdout, &["nobody can be asked", "nanobot agent"]);
     assert_eq!(setting.made(), None);
 }
+
+#[tokio::test]
+async fn line_after_a_question_is_its_answer() {
+    let setting = Setting::new(json!({"command": COMMAND}), &asks()).await;
+    let input = b"go on\nyes\nonce more\n\nrather not, list the files\n";
+    let run = setting
+        .home
+        .run_with_input(&["agent", "--lines"], input)
+        .await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(run.stdout.matches("Result:").count(), 2, "{}", run.stdout);
+    assert_says(&run.stdout, &["the user refused this call"]);
+    assert_says(&run.stderr, &["May I run `exec`", COMMAND]);
+    assert_eq!(setting.made().as_deref(), Some("fine\n"));
+    let told = format!("{:?}", setting.model.requests().last().unwrap().messages());
+    assert!(told.contains("rather not, list the files"), "{told}");
+}
+
+#[tokio::test]
+async fn end_of_input_refuses_at_once() {
+    let setting = Setting::new(json!({"command": COMMAND}), &asks()).await;
+    for (input, arguments) in [
+        (&b"go on"[..], &["agent", "--lines"][..]),
+        (b"go on\nexit\nyes\n", &["agent", "--lines", "--json"]),
+        (b"go on", &["agent", "--lines", "--quiet"]),
+    ] {
+        let run = setting.home.run_with_input(arguments, input).await;
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert_says(&run.stdout, &["the user refused this call"]);
+        let shown = run.stdout + &run.stderr;
+        assert_says(&shown, &["May I run `exec`"]);
+        assert_eq!(
+            shown.contains("{\"answers\":[\"Yes "),
+            arguments.contains(&"--json")
+        );
+    }
+    assert_eq!(setting.made(), None);
+}
+
+#[tokio::test]
+async fn lines_through_a_gateway_answer_its_questions() {
+    let setting = Setting::new(json!({"command": COMMAND}), &asks()).await;
+    let gateway = Running::start(&setting.home).await;
+    let input = b"go on\nyes\nonce more\n";
+    let run = setting
+        .home
+        .run_with_input(&["agent", "--lines"], input)
+        .await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(run.stdout.matches("Result:").count(), 2, "{}", run.stdout);
+    assert_says(&run.stdout, &["the user refused this call"]);
+    assert_eq!(setting.made().as_deref(), Some("fine\n"));
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
+
+/// A picture of one pixel.
+const PIXEL: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde\0\0\0\0IEND\xaeB`\x82";
+
+#[tokio::test]
+async fn received_text_marks_the_turn_and_a_picture_does_not() {
+    let home = Home::new();
+    home.write("media/telegram/letter.txt", "Dear Ann, buy milk.");
+    std::fs::write(home.path().join("media/telegram/cat.png"), PIXEL).unwrap();
+    let made = home.workspace().join("made.txt");
+    for (file, is_asked) in [("letter.txt", true), ("cat.png", false)] {
+        let path = home.path().join("media/telegram").join(file);
+        let replies = [
+            Reply::call("read_file", &json!({"path": path})),
+            Reply::call("exec", &json!({"command": COMMAND})),
+            Reply::text("Done."),
+        ];
+        let model = ModelServer::scripted(replies).await.unwrap();
+        home.configure(&json!({
+            "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+            "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+            "tools": {"exec": {"sandbox": "off"}},
+        }));
+        let run = home.run(&["agent", "-m", "look at it", "-s", file]).await;
+        assert_eq!(run.stdout, "Done.\n", "{}", run.stderr);
+        let requests = model.requests();
+        let results = [1, 2].map(|number| requests[number].tool_results().concat());
+        assert!(!results[0].starts_with("Error"), "{results:?}");
+        let question = "a file that somebody sent";
+        assert_eq!(results[1].contains(question), is_asked, "{results:?}");
+        assert_eq!(made.exists(), !is_asked, "{file}");
+    }
+}

@@ -4,9 +4,11 @@
 //! with `read_file`. The audience of the conversation determines what is searched; the model cannot
 //! widen that.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use nanobot_escape::{ExternalText, close_external_text, has_external_text};
 use nanobot_memory::{MemoryHit, MemorySearch};
 use nanobot_session::{SessionHit, SessionReach, SessionSearch};
 use nanobot_tool::{ToolContext, ToolError, TypedTool};
@@ -91,12 +93,16 @@ impl TypedTool for MemorySearchTool {
             return Ok(arguments.no_results());
         }
         let mut text = format!("{} found:\n", places(hits.len()));
-        for hit in &hits {
-            line(
-                &mut text,
-                &format!("{}:{}", relative(&self.workspace, &hit.path), hit.line),
-                &hit.excerpt,
-            );
+        for (hit, is_external) in hits.iter().zip(of_strangers(&hits).await) {
+            let place = format!("{}:{}", relative(&self.workspace, &hit.path), hit.line);
+            match is_external {
+                true => line(
+                    &mut text,
+                    &place,
+                    &ExternalText::new(&hit.excerpt).bounded(),
+                ),
+                false => line(&mut text, &place, &hit.excerpt),
+            }
         }
         // Memory of a person or a room can be found but not read with file tools, so the hint names
         // only shared files.
@@ -107,6 +113,32 @@ impl TypedTool for MemorySearchTool {
         }
         Ok(text)
     }
+}
+
+/// Returns for each match whether it is in the bounds of strangers' text.
+async fn of_strangers(hits: &[MemoryHit]) -> Vec<bool> {
+    let places: Vec<(PathBuf, u32)> = hits
+        .iter()
+        .map(|hit| (hit.path.clone(), hit.line))
+        .collect();
+    let count = places.len();
+    let found = tokio::task::spawn_blocking(move || {
+        let is_external = |(path, line): &(PathBuf, u32)| match std::fs::read(path) {
+            Ok(text) => is_in_bounds(&String::from_utf8_lossy(&text), *line),
+            Err(_) => true,
+        };
+        places.iter().map(is_external).collect()
+    });
+    // In doubt it is by strangers.
+    found.await.unwrap_or_else(|_| vec![true; count])
+}
+
+/// Returns `true` if a line, counted from 1, is in the bounds of strangers' text.
+fn is_in_bounds(text: &str, line: u32) -> bool {
+    let line = usize::try_from(line).unwrap_or(usize::MAX);
+    let before: Vec<&str> = text.lines().take(line).collect();
+    let is_bound = before.last().is_some_and(|last| has_external_text(last));
+    is_bound || matches!(close_external_text(&before.join("\n")), Cow::Owned(_))
 }
 
 /// The `session_search` tool.
@@ -210,4 +242,18 @@ fn failed(error: &(dyn std::error::Error + 'static)) -> ToolError {
     tracing::warn!(error, "a search failed");
     ToolError::new(format!("{error}."))
         .with_remedy("Look into memory/MEMORY.md and memory/HISTORY.md with read_file.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_strangers_are_recognised() {
+        let external = ExternalText::new("one\ntwo").bounded();
+        let text = format!("tea\n\n[2026-11-22 10:00] x\n{external}\n\nmilk\n");
+        let lines: Vec<bool> = (1..=9).map(|line| is_in_bounds(&text, line)).collect();
+        let expected = [false, false, false, true, true, true, true, false, false];
+        assert_eq!(lines, expected);
+    }
 }

@@ -27,7 +27,7 @@ pub enum Reply {
 const YES: [&str; 12] = [
     "yes", "y", "ok", "okay", "approve", "allow", "once", "是", "好", "好的", "可以", "同意",
 ];
-const ALWAYS: [&str; 4] = ["always", "总是", "始终", "一直"];
+const ALWAYS: [&str; 5] = ["always", "a", "总是", "始终", "一直"];
 const NO: [&str; 10] = [
     "no", "n", "deny", "stop", "cancel", "否", "不", "不行", "不要", "拒绝",
 ];

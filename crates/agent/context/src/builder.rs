@@ -200,6 +200,7 @@ fn summary_section(summary: &str) -> String {
     if shown.is_empty() {
         String::new()
     } else {
+        let shown = nanobot_escape::close_external_text(shown);
         format!("# Earlier in This Conversation\n\n{shown}{more}")
     }
 }

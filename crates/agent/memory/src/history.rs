@@ -20,6 +20,9 @@ struct MirrorLine<'a> {
     cursor: u64,
     timestamp: String,
     content: &'a str,
+    /// `true` if strangers may have written what the entry is about. The v0.3 program ignores it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    untrusted: bool,
 }
 
 #[derive(Deserialize)]
@@ -60,6 +63,7 @@ fn mirror(disk: &dyn Disk, folder: &Path, at: &Timestamp, entry: &str) -> Result
         cursor,
         timestamp,
         content: entry,
+        untrusted: nanobot_escape::has_external_text(entry),
     });
     let line = line
         .map_err(io::Error::from)

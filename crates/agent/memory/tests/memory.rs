@@ -196,6 +196,13 @@ async fn history_is_mirrored_only_into_an_existing_mirror() {
         )
     );
     assert_eq!(read(root.path(), ".cursor"), "41");
+    let external = "[external content ab]\nx\n[end of external content ab]";
+    store.append_history(&SHARED, at, external).await.unwrap();
+    let mirror = read(root.path(), "history.jsonl");
+    assert!(
+        mirror.ends_with("[end of external content ab]\",\"untrusted\":true}\n"),
+        "{mirror}"
+    );
 }
 
 #[tokio::test]

@@ -250,6 +250,13 @@ pub enum TerminalEvent {
     Activity(TurnActivity),
     /// A notice of the program itself, such as a restart; always shown.
     News(String),
+    /// A question whether a call may run; the turn waits for the answer.
+    Question {
+        /// The text, in Markdown.
+        text: String,
+        /// The labels of its buttons, such as `Yes K7QX`. Each answers this question and no other.
+        answers: Vec<String>,
+    },
     /// The turn has ended, with or without a reply. Nothing to show.
     TurnEnd {
         /// The turn.
@@ -301,6 +308,7 @@ impl From<OutboundMessage> for TerminalEvent {
     fn from(message: OutboundMessage) -> Self {
         let text = message.content;
         let job = FiredJob::of(&message.metadata);
+        let labels = message.buttons.into_iter().flatten();
         match message.kind {
             OutboundKind::Delta { .. } => Self::Delta(text),
             OutboundKind::StreamEnd { resuming, .. } => Self::StreamEnd { resuming },
@@ -319,7 +327,10 @@ impl From<OutboundMessage> for TerminalEvent {
                 ok: true,
                 job,
             },
-            OutboundKind::Question => Self::News(text),
+            OutboundKind::Question => Self::Question {
+                text,
+                answers: labels.map(|button| button.label).collect(),
+            },
             OutboundKind::Notice => Self::Reply {
                 text,
                 streamed: false,

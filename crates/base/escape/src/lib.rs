@@ -1,5 +1,5 @@
-//! Escapes directional and invisible characters, and drops control characters that steer a
-//! terminal.
+//! Escapes directional and invisible characters, drops control characters that steer a terminal, and
+//! bounds texts of strangers for models.
 //!
 //! Decision: a character that reorders text (bidi controls) or is invisible (zero-width, tag and
 //! filler characters) is written as `\u{202e}`, so that the text a person reads is the content of
@@ -9,8 +9,10 @@
 //! only tag sequences that are kept are the flags of England, Scotland and Wales. Everything else
 //! is escaped, including right-to-left marks, which a terminal does not need to order letters.
 
+mod external;
 mod marks;
 
+pub use external::{EXTERNAL_BANNER, ExternalText, close_external_text, has_external_text};
 use marks::{HiddenCharFilter, is_hidden};
 
 /// Notation for escaped characters.

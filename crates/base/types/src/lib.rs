@@ -40,8 +40,8 @@ pub use ids::{
     StreamId, ToolName, TraceId,
 };
 pub use message::{
-    Button, ChatKind, DeliveryContext, InboundMessage, MediaRef, OutboundKey, OutboundKind,
-    OutboundMessage, UNTRUSTED_KEY,
+    Button, ChatKind, DeliveryContext, InboundMessage, MediaRef, OWN_LINE_KEY, OutboundKey,
+    OutboundKind, OutboundMessage, UNTRUSTED_KEY,
 };
 pub use origin::{DeliveryWish, FiredJob, HEARTBEAT_SESSION, Origin, SessionKind};
 pub use response::{FinishReason, LlmResponse, Usage};

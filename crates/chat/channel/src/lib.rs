@@ -64,9 +64,9 @@ pub use nanobot_markup as markup;
 pub use nanobot_markup::{Block, Format, Markup, Measure, PlainText, Table, TextStyle};
 pub use nanobot_types::{
     Button, ChannelName, ChatAddress, ChatId, ChatKind, CommandInfo, DeliveryContext,
-    InboundMessage, Map, MediaRef, MessageId, NoticeKind, Origin, OutboundKey, OutboundKind,
-    OutboundMessage, OutboundSlot, SenderId, SessionKey, StreamId, Timestamp, TraceId,
-    UNTRUSTED_KEY, chain, json,
+    InboundMessage, Map, MediaRef, MessageId, NoticeKind, OWN_LINE_KEY, Origin, OutboundKey,
+    OutboundKind, OutboundMessage, OutboundSlot, SenderId, SessionKey, StreamId, Timestamp,
+    TraceId, UNTRUSTED_KEY, chain, json,
 };
 pub use serde_json::Value;
 pub use tokio::sync::Semaphore;

@@ -4,7 +4,8 @@
 //! as chat platforms model text themselves. Splitting cuts the flat text and clips the marks, so a
 //! part never ends inside a tag, and its length is what the platform counts. Where a platform
 //! counts markup too, its [overhead](nanobot_markup::Overhead) is known before the text is split. A
-//! channel that wants Markdown gets the source itself, split where Markdown allows it.
+//! channel that wants Markdown gets the source itself, with links in place of images, split where
+//! Markdown allows it.
 //!
 //! Out of scope: any platform. A markup is a trait object of `nanobot-markup` that the channel
 //! hands over. Only white space is lost where a text is split.
@@ -62,6 +63,7 @@ mod address;
 mod builder;
 mod cjk;
 mod depth;
+mod image;
 mod markdown;
 mod mask;
 mod native_table;

@@ -1,4 +1,4 @@
-//! Unchanged Markdown: the source itself, split so that each part is valid Markdown too.
+//! Markdown as it is, except that images become links: the source itself, split so that each part is valid Markdown too.
 //!
 //! A fence that is cut is closed and opened again with its info string. Links and emphasis stay in
 //! one piece unless one alone is longer than a part.
@@ -9,6 +9,7 @@ use nanobot_markup::{Measure, slice};
 use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag, TagEnd};
 
 use crate::depth;
+use crate::image;
 use crate::overhead::Overheads;
 use crate::parse::OPTIONS;
 use crate::part::RenderedPart;
@@ -17,7 +18,8 @@ use crate::split::{Flow, Verbatim, split};
 /// Splits `markdown` into parts of at most `limit`, everything counted.
 pub(crate) fn render(markdown: &str, measure: Measure, limit: usize) -> Vec<RenderedPart> {
     let bounded = depth::bound(markdown.trim_end());
-    let markdown = &*bounded;
+    let linked = image::as_links(&bounded);
+    let markdown = &*linked;
     let flow = flow(markdown, measure, limit);
     split(&flow, measure, limit)
         .into_iter()

@@ -1,7 +1,7 @@
 //! The Markdown parser: pulldown-cmark's events as ours.
 //!
-//! Decision: the library's types stay in this file and in [`crate::markdown`], which splits the
-//! source itself and needs the parser's offsets.
+//! Decision: the library's types stay in this file and in [`crate::markdown`] and [`crate::image`],
+//! which work on the source itself and need the parser's offsets.
 
 use std::borrow::Cow;
 

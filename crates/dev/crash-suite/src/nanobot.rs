@@ -74,6 +74,7 @@ impl System for Nanobot {
             "agents": {"defaults": {"model": "custom/scripted", "provider": "custom"}},
             "providers": {"custom": {"apiKey": "key", "apiBase": endpoints.model}},
             // No person answers questions, and turns fetch pages before they run commands.
+            // `tests/questions.rs` kills a gateway that asks.
             "tools": {"ssrfWhitelist": ["127.0.0.0/8"], "approvals": {"afterUntrusted": "allow"}},
             "gateway": {"port": 0},
             "channels": {

@@ -1,7 +1,8 @@
 //! From a mail of a sender who may talk to a message.
 
 use nanobot_channel::{
-    ChannelContext, ChannelName, InboundMessage, Map, MessageId, SessionKey, UNTRUSTED_KEY,
+    ChannelContext, ChannelName, InboundMessage, Map, MessageId, OWN_LINE_KEY, SessionKey,
+    UNTRUSTED_KEY,
 };
 use nanobot_extract::MailText;
 
@@ -9,7 +10,7 @@ use crate::EmailConfig;
 use crate::attachment::{MailFile, store_all};
 use crate::envelope::Envelope;
 use crate::imap::MailUid;
-use crate::text::{limited, marked, without_quote};
+use crate::text::{limited, marked, own_line, without_quote};
 use crate::thread::fingerprint;
 
 /// Beginning of a text that came by mail, so that it is not taken for the assistant's own.
@@ -184,6 +185,10 @@ impl MailCandidate<'_> {
         set("uid_validity", self.uid.validity.into());
         // A sender's address proves little, and mails quote and forward the words of others.
         set(UNTRUSTED_KEY, "e-mail".into());
+        // The rest of a mail that was cut could say something else.
+        if let Some(line) = own_line(&self.content.text).filter(|_| !self.is_cut) {
+            set(OWN_LINE_KEY, line.into());
+        }
         metadata
     }
 }

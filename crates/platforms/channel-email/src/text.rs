@@ -8,6 +8,80 @@ const QUOTE_LEFT_OUT: &str = "[the quoted mail is left out]";
 /// Maximum number of lines that attribute the quotation below them.
 const ATTRIBUTION_LINES: usize = 3;
 
+/// Maximum length of a line that is looked at as a whole answer, in characters.
+const LONGEST_ANSWER: usize = 40;
+/// Bounds of a quotation in a text that was HTML.
+const QUOTED: [&str; 2] = ["[quoted:]", "[end of the quotation]"];
+
+/// Returns the first line of a mail if it is short, and if only quotations and a signature follow.
+pub(crate) fn own_line(text: &str) -> Option<&str> {
+    let mut lines = text.lines().map(str::trim_end);
+    let own = lines.find(|line| !line.trim().is_empty())?.trim();
+    let rest: Vec<&str> = lines.collect();
+    let is_own = !is_quotation(own) && own.chars().count() <= LONGEST_ANSWER;
+    (is_own && has_no_own_words(&rest)).then_some(own)
+}
+
+/// `true` if these lines are only quotations, their attributions and a signature.
+fn has_no_own_words(mut lines: &[&str]) -> bool {
+    while let Some((line, rest)) = lines.split_first() {
+        // What follows belongs to the original mail or to the signature.
+        if is_signature(line) || is_forward_rule(line) {
+            return true;
+        }
+        if *line == QUOTED[0] {
+            lines = after_quotation(rest);
+        } else if line.trim().is_empty() || is_quotation(line) {
+            lines = rest;
+        } else {
+            let Some(quotation) = after_attribution(lines) else {
+                return false;
+            };
+            lines = quotation;
+        }
+    }
+    true
+}
+
+/// Returns the lines after the end of a quotation that began before them.
+fn after_quotation<'a, 'b>(lines: &'a [&'b str]) -> &'a [&'b str] {
+    let mut depth = 1_usize;
+    let end = lines.iter().position(|line| {
+        match QUOTED.iter().position(|bound| bound == line) {
+            Some(0) => depth += 1,
+            Some(_) => depth -= 1,
+            None => {}
+        }
+        depth == 0
+    });
+    end.and_then(|end| lines.get(end + 1..)).unwrap_or_default()
+}
+
+/// Returns the lines after an attribution, such as `On Monday Ann <ann@x.test> wrote:`, if a
+/// quotation follows it.
+fn after_attribution<'a, 'b>(lines: &'a [&'b str]) -> Option<&'a [&'b str]> {
+    let end = lines
+        .iter()
+        .take(ATTRIBUTION_LINES)
+        .position(|line| line.ends_with(':'))?;
+    let (attribution, rest) = lines.split_at_checked(end + 1)?;
+    let text = attribution.join(" ");
+    let is_attribution =
+        text.contains('@') || (text.starts_with("On ") && text.ends_with(" wrote:"));
+    let next = rest.iter().find(|line| !line.is_empty())?;
+    (is_attribution && is_quotation(next)).then_some(rest)
+}
+
+/// `true` for a line of a quotation, and for the line that begins one.
+fn is_quotation(line: &str) -> bool {
+    line.trim_start().starts_with('>') || line == QUOTED[0]
+}
+
+/// `true` for the line that begins a signature, also for that of a telephone.
+fn is_signature(line: &str) -> bool {
+    line == "--" || line.starts_with("Sent from my ")
+}
+
 /// Removes the quotation at the end of a text, unless there is nothing else.
 pub(crate) fn without_quote(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
@@ -107,6 +181,47 @@ mod tests {
             limited("äöü!", 3),
             "äöü\n[… 1 more characters are left out]"
         );
+    }
+
+    #[test]
+    fn line_above_quotation_and_signature_is_found() {
+        for (text, expected) in [
+            ("Yes", Some("Yes")),
+            ("\n  Yes K7QX \n\n", Some("Yes K7QX")),
+            ("Yes\n\n-- \nAnn\nAnn & Co", Some("Yes")),
+            ("Yes\n\nSent from my telephone", Some("Yes")),
+            (
+                "Yes\n\nOn Mon, 2 Nov 2026, at 10:00, Bot\n<bot@x.test> wrote:\n\n> May I?\n>\n> no\n-- \nAnn",
+                Some("Yes"),
+            ),
+            (
+                "Ja\nAm Montag schrieb Bot <bot@x.test>:\n> Darf ich?",
+                Some("Ja"),
+            ),
+            ("On it\nOn Monday you wrote:\n> May I?", Some("On it")),
+            (
+                "no\n\n-----Original Message-----\nFrom: Bot\n\nMay I?",
+                Some("no"),
+            ),
+            (
+                "Yes\n[quoted:]\na\n[quoted:]\nb\n[end of the quotation]\n[end of the quotation]",
+                Some("Yes"),
+            ),
+            (
+                "Yes\n[quoted:]\na\n[end of the quotation]\nbut not that",
+                None,
+            ),
+            ("Yes\n> May I?\n\nBut not that.", None),
+            ("Yes\nbut only this:\n> May I?", None),
+            ("Yes\nOn Monday you wrote:\nMay I?", None),
+            ("Yes\nand no", None),
+            ("> yes", None),
+            ("[quoted:]\nyes\n[end of the quotation]", None),
+            ("A line that is longer than any answer to a question", None),
+            ("", None),
+        ] {
+            assert_eq!(own_line(text), expected, "{text}");
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The channel and its contract.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -21,6 +22,8 @@ use crate::hub::Hub;
 use crate::protocol::{MessageEvent, ServerEvent};
 use crate::receive::GUESTS;
 
+/// Maximum number of streams of which the last character is remembered.
+const MAX_STREAMS: usize = 1024;
 /// Time limit of closing all connections.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(1500);
 
@@ -31,6 +34,8 @@ pub struct WebSocketChannel {
     pub(crate) config: Arc<WebSocketConfig>,
     pub(crate) hub: Hub,
     pub(crate) address: watch::Sender<Option<SocketAddr>>,
+    /// Streams whose last delta ended with `!`, which may begin an image.
+    exclaimed: Mutex<HashSet<StreamId>>,
 }
 
 impl WebSocketChannel {
@@ -42,6 +47,7 @@ impl WebSocketChannel {
             config: Arc::new(config),
             hub: Hub::default(),
             address: watch::Sender::new(None),
+            exclaimed: Mutex::default(),
         }
     }
 
@@ -155,12 +161,13 @@ impl Probe for WebSocketChannel {
 impl Drafts for WebSocketChannel {
     async fn append(&self, delta: &OutboundMessage) -> Result<(), ChannelError> {
         if let OutboundKind::Delta { stream } = &delta.kind {
+            let text = self.without_images(stream, &delta.content);
             self.offer(
                 delta,
                 &ServerEvent::Delta {
                     chat_id: &delta.chat_id,
                     stream_id: stream,
-                    text: &delta.content,
+                    text: &text,
                 },
             );
         }
@@ -170,6 +177,7 @@ impl Drafts for WebSocketChannel {
     async fn close(&self, end: &OutboundMessage) -> Result<(), ChannelError> {
         if let OutboundKind::StreamEnd { stream, resuming } = &end.kind {
             let resuming = *resuming;
+            self.exclaimed().remove(stream);
             self.offer(
                 end,
                 &ServerEvent::StreamEnd {
@@ -189,6 +197,7 @@ impl Drafts for WebSocketChannel {
         message: &OutboundMessage,
     ) -> Result<(), ChannelError> {
         let chat_id = &message.chat_id;
+        self.exclaimed().remove(stream);
         self.offer(
             message,
             &ServerEvent::StreamEnd {
@@ -217,6 +226,36 @@ impl TurnEnds for WebSocketChannel {
 }
 
 impl WebSocketChannel {
+    /// Returns a delta in which no image begins: a client may show a text while it is written, and
+    /// would fetch the image. A blank is cheap, because the message replaces the deltas.
+    fn without_images(&self, stream: &StreamId, delta: &str) -> String {
+        if delta.is_empty() {
+            return String::new();
+        }
+        let mut exclaimed = self.exclaimed();
+        let is_after_mark = match delta.ends_with('!') {
+            // Streams whose end was lost are forgotten.
+            true if exclaimed.len() >= MAX_STREAMS => {
+                exclaimed.clear();
+                false
+            }
+            true => !exclaimed.insert(stream.clone()),
+            false => exclaimed.remove(stream),
+        };
+        let gap = if is_after_mark && delta.starts_with('[') {
+            " "
+        } else {
+            ""
+        };
+        format!("{gap}{}", delta.replace("![", "! ["))
+    }
+
+    fn exclaimed(&self) -> std::sync::MutexGuard<'_, HashSet<StreamId>> {
+        self.exclaimed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Sends an event that may be lost to all clients of the chat.
     fn offer(&self, message: &OutboundMessage, event: &ServerEvent<'_>) {
         let frame = Utf8Bytes::from(event.to_frame());
@@ -229,6 +268,24 @@ impl WebSocketChannel {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_image_begins_in_deltas() {
+        let channel = WebSocketChannel::new("websocket".into(), WebSocketConfig::default());
+        let (one, other) = (StreamId::from("1"), StreamId::from("2"));
+        for (stream, delta, expected) in [
+            (&one, "see ![a](u)", "see ! [a](u)"),
+            (&one, "oh!", "oh!"),
+            (&other, "[b](u)", "[b](u)"),
+            (&one, "[a](u)!", " [a](u)!"),
+            (&one, "", ""),
+            (&one, "[a](u)", " [a](u)"),
+            (&one, "[a](u)", "[a](u)"),
+        ] {
+            assert_eq!(channel.without_images(stream, delta), expected);
+        }
+        assert!(channel.exclaimed().is_empty());
+    }
 
     #[tokio::test]
     async fn probe_reports_whether_clients_can_connect() {

@@ -257,12 +257,27 @@ impl Registry {
 
     /// Describes a call without running it; of a `tool_call`, the inner call. Returns `None` for a
     /// call that is refused anyway: an unknown tool, or arguments that do not fit.
-    pub async fn review(&self, call: &ToolCall, context: &ToolContext) -> Option<CallReview> {
+    ///
+    /// # Errors
+    /// Returns the result for the model if the tool panics; the call must not run then.
+    pub async fn review(
+        &self,
+        call: &ToolCall,
+        context: &ToolContext,
+    ) -> Result<Option<CallReview>, ToolResult> {
         let call = &*resolve_call(call);
         self.refresh_for(call, context).await;
-        let tool = self.get(&call.name)?;
-        let arguments = prepare(tool.spec(), call).ok()?;
-        Some(tool.review(&arguments, context).await)
+        let Some(tool) = self.get(&call.name) else {
+            return Ok(None);
+        };
+        let Ok(arguments) = prepare(tool.spec(), call) else {
+            return Ok(None);
+        };
+        AssertUnwindSafe(tool.review(&arguments, context))
+            .catch_unwind()
+            .await
+            .map(Some)
+            .map_err(|payload| panicked(&tool.spec().name, payload.as_ref()))
     }
 
     /// Runs one call and always returns a result for the model. Casts and validates the arguments,

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use nanobot_tool::{
-    ERROR_HINT, Registry, RegistryError, Tool, ToolContext, ToolError, ToolFeed, ToolRun,
-    ToolWatch, Typed, TypedTool,
+    CallReview, ERROR_HINT, Registry, RegistryError, Tool, ToolContext, ToolError, ToolFeed,
+    ToolRun, ToolWatch, Typed, TypedTool,
 };
 use nanobot_types::{Effect, ToolCall, ToolResult, ToolSource, ToolSpec};
 use schemars::JsonSchema;
@@ -23,6 +23,7 @@ enum Behaviour {
     Fail(&'static str),
     SayError,
     Panic,
+    PanicInReview,
     Hang,
     EndWhenCancelled,
 }
@@ -69,7 +70,7 @@ impl Tool for Probe {
     async fn execute(&self, arguments: Value, context: &ToolContext) -> ToolResult {
         self.runs.fetch_add(1, Ordering::SeqCst);
         match self.behaviour {
-            Behaviour::Echo => ToolResult::ok(arguments.to_string()),
+            Behaviour::Echo | Behaviour::PanicInReview => ToolResult::ok(arguments.to_string()),
             Behaviour::Fail(output) => ToolResult::error(output),
             Behaviour::SayError => ToolResult::ok("Error codes are listed below"),
             Behaviour::Panic => panic!("out of {}", "cheese"),
@@ -78,6 +79,13 @@ impl Tool for Probe {
                 context.cancel.cancelled().await;
                 ToolResult::ok("half done")
             }
+        }
+    }
+
+    async fn review(&self, _: &Value, _: &ToolContext) -> CallReview {
+        match self.behaviour {
+            Behaviour::PanicInReview => panic!("out of {}", "cheese"),
+            _ => CallReview::of_effect(self.spec.effect),
         }
     }
 }
@@ -254,6 +262,31 @@ async fn panic_becomes_an_error_result() {
             ToolResult::error(expected.clone())
         );
     }
+}
+
+#[tokio::test]
+async fn panic_in_a_review_becomes_an_error_result() {
+    let (registry, probe) = registry_with(Behaviour::PanicInReview);
+    let call = call("probe", r#"{"path":"a"}"#);
+    let review = registry
+        .review(&call, &ToolContext::detached("cli:direct"))
+        .await;
+    let expected = "Error executing probe: internal failure: out of cheese";
+    assert_eq!(review, Err(ToolResult::error(expected)));
+    assert_eq!(probe.runs(), 0);
+    let (registry, _) = registry_with(Behaviour::Echo);
+    let review = registry
+        .review(&call, &ToolContext::detached("cli:direct"))
+        .await;
+    assert_eq!(
+        review,
+        Ok(Some(CallReview::of_effect(Effect::Irreversible)))
+    );
+    let unknown = ToolCall::new("1", "none", "{}");
+    let review = registry
+        .review(&unknown, &ToolContext::detached("cli:direct"))
+        .await;
+    assert_eq!(review, Ok(None));
 }
 
 #[tokio::test(start_paused = true)]

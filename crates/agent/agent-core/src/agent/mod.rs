@@ -104,6 +104,10 @@ impl Agent {
             Some(folder) => engine.keeping_results(folder),
             None => engine,
         };
+        let engine = match &settings.media_folder {
+            Some(folder) => engine.receiving_files_in(folder),
+            None => engine,
+        };
         Self {
             engine,
             sessions: parts.sessions,

@@ -48,6 +48,8 @@ pub struct AgentSettings {
     /// Folder for whole tool results that are too long for a prompt, where tools can read them.
     /// Without it the rest of such a result is lost.
     pub results_folder: Option<PathBuf>,
+    /// Folder of the files that people sent; a turn that reads one has read text of strangers.
+    pub media_folder: Option<PathBuf>,
     /// File that stores the calibration of token estimates across restarts.
     pub calibration_file: Option<PathBuf>,
     /// Secrets that are redacted in tool results and in what models write.
@@ -66,6 +68,7 @@ impl Default for AgentSettings {
             consolidation: ConsolidationSettings::default(),
             heartbeat_keeps: 8,
             results_folder: None,
+            media_folder: None,
             calibration_file: None,
             secrets: Secrets::default(),
             approvals: None,

@@ -9,6 +9,7 @@ use nanobot_tool::resolve_call;
 use nanobot_types::{ChatMessage, Timestamp};
 
 use super::state::{Chunk, Position};
+use crate::engine::untrusted_origin;
 
 /// Maximum number of characters of a piece.
 const PIECE: usize = 2_000;
@@ -19,6 +20,8 @@ const RESULT: usize = 1_500;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TranscriptPiece {
     pub(super) text: String,
+    /// `true` if strangers may have written the message.
+    pub(super) untrusted: bool,
     /// Time of the message.
     pub(super) at: Timestamp,
     /// The position after it.
@@ -54,6 +57,7 @@ pub(super) fn pieces(view: &SessionView, chunk: &Chunk) -> Vec<TranscriptPiece> 
             if (Position { seq, piece: index }) >= chunk.done {
                 pieces.push(TranscriptPiece {
                     text,
+                    untrusted: untrusted_origin(entry).is_some(),
                     at: entry.at,
                     done,
                 });

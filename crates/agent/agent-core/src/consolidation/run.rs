@@ -205,7 +205,7 @@ impl Consolidator {
                 return Ok(ChunkProgress::Partly);
             }
             match self.summarise(run, &rest).await {
-                Ok(flush) => chunk.flush = Some(flush),
+                Ok(flush) => chunk.note(flush),
                 Err(_) if self.closing.is_cancelled() => {
                     return Ok(ChunkProgress::Failed("interrupted".to_owned()));
                 }
@@ -221,7 +221,9 @@ impl Consolidator {
                         return Ok(ChunkProgress::Failed(why));
                     }
                     self.notify_once(run, &MemoryProblem::Raw(why)).await;
-                    chunk.flush = verbatim_flush(run.session, &rest);
+                    if let Some(flush) = verbatim_flush(run.session, &rest) {
+                        chunk.note(flush);
+                    }
                 }
             }
             if !self.save(run, &chunk).await? {
@@ -386,12 +388,13 @@ impl Consolidator {
         let may_be_written = chunk.flush.is_some();
         if !may_be_written {
             // Text beyond the limit of the history is not read; the session has it.
-            chunk.flush = verbatim_flush(session, &self.next_pieces(session, &mut chunk).await?);
-            if let Some(flush) = &mut chunk.flush {
-                flush.done = Position {
+            let rest = self.next_pieces(session, &mut chunk).await?;
+            if let Some(flush) = verbatim_flush(session, &rest) {
+                let done = Position {
                     seq: chunk.upto,
                     piece: 0,
                 };
+                chunk.note(Flush { done, ..flush });
             }
         }
         let Some(flush) = chunk.flush.take() else {
@@ -470,6 +473,7 @@ fn verbatim_flush(session: &SessionKey, rest: &[TranscriptPiece]) -> Option<Flus
         history,
         facts: None,
         raw: true,
+        untrusted: rest.iter().any(|piece| piece.untrusted),
         done: last.done,
     })
 }

@@ -5,8 +5,10 @@
 //! the warm prefix would not be used anyway, and a request with the whole conversation is as long
 //! as the one that no longer fits.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use nanobot_escape::ExternalText;
 use nanobot_provider::{ChatRequest, Generation, ToolChoice, handed_over};
 use nanobot_types::{ChatMessage, Effect, LlmResponse, ModelId, ToolSource, ToolSpec, Transcript};
 use serde_json::{Value, json};
@@ -47,7 +49,7 @@ pub(super) fn request(
     } else {
         facts
     };
-    let lines: Vec<&str> = part.iter().map(|piece| piece.text.as_str()).collect();
+    let lines: Vec<Cow<'_, str>> = part.iter().map(shown).collect();
     let rule = if is_whole { WHOLE } else { PART };
     let text = format!(
         "# Current Long-term Memory\n\n{facts}\n\n# Conversation\n\n{}\n\n# Task\n\nCall save_memory once. {rule}",
@@ -61,6 +63,14 @@ pub(super) fn request(
         tool_choice: choice,
         generation: Generation::default(),
         cache_key: None,
+    }
+}
+
+/// Returns the text of a piece, in bounds if strangers may have written it.
+fn shown(piece: &TranscriptPiece) -> Cow<'_, str> {
+    match piece.untrusted {
+        true => Cow::Owned(ExternalText::new(&piece.text).bounded()),
+        false => Cow::Borrowed(&piece.text),
     }
 }
 

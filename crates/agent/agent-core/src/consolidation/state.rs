@@ -5,6 +5,7 @@
 //! repeated that changes nothing, and the model is never asked for a second summary of the same
 //! messages.
 
+use nanobot_escape::{EXTERNAL_BANNER, ExternalText, close_external_text};
 use nanobot_memory::Revision;
 use nanobot_session::{CONSOLIDATION, Entry, Seq, SessionView};
 use nanobot_types::{Map, NoticeKind, OutboundKey, OutboundSlot, SessionKey, Timestamp, TraceId};
@@ -54,6 +55,9 @@ pub(super) struct Flush {
     /// `true` if it is the messages themselves instead of a summary.
     #[serde(default)]
     pub(super) raw: bool,
+    /// `true` if strangers may have written some of the messages.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) untrusted: bool,
     /// The position up to which it goes.
     pub(super) done: Position,
 }
@@ -92,6 +96,9 @@ pub(super) struct Chunk {
     pub(super) failures: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) flush: Option<Flush>,
+    /// `true` from the first part on that strangers may have written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) untrusted: bool,
     /// The summary of this chunk so far.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) summary: String,
@@ -127,6 +134,7 @@ impl Chunk {
             left: false,
             failures: 0,
             flush: None,
+            untrusted: false,
             summary: String::new(),
             consent: Consent::NotNeeded,
             cost: None,
@@ -185,6 +193,16 @@ impl Chunk {
         (self.from, self.upto) == (other.from, other.upto)
     }
 
+    /// Notes text that is about to be written. What follows text of strangers is about it, so that
+    /// it counts as theirs, too.
+    pub(super) fn note(&mut self, mut flush: Flush) {
+        self.untrusted |= flush.untrusted;
+        if self.untrusted {
+            flush.history = bounded(&flush.history);
+        }
+        self.flush = Some(flush);
+    }
+
     /// Appends to the summary of this chunk.
     pub(super) fn summarised(&mut self, entry: &str) {
         if !self.summary.is_empty() {
@@ -193,8 +211,20 @@ impl Chunk {
         self.summary.push_str(entry.trim());
         if let Some((end, _)) = self.summary.char_indices().nth(SUMMARY_LIMIT) {
             self.summary.truncate(end);
+            self.summary = close_external_text(&self.summary).into_owned();
         }
     }
+}
+
+/// Puts an entry of the history into the bounds of strangers' text. Its time stays in front, where
+/// searches look for it.
+fn bounded(history: &str) -> String {
+    let (time, text) = match history.split_once("] ") {
+        Some((time, text)) if time.starts_with("[20") => (format!("{time}] "), text),
+        _ => (String::new(), history),
+    };
+    let text = ExternalText::new(text).bounded();
+    format!("{time}{EXTERNAL_BANNER}\n{text}")
 }
 
 /// Everything in a session that waits to be summarised.
@@ -409,12 +439,42 @@ mod tests {
     }
 
     #[test]
+    fn text_of_strangers_keeps_its_bounds() {
+        let flush = |text: &str, untrusted| Flush {
+            at: Timestamp::default(),
+            history: format!("[2026-11-22 10:00] {text}"),
+            facts: None,
+            raw: false,
+            untrusted,
+            done: Position::default(),
+        };
+        let mut chunk = Chunk::new(Seq(0), Seq(9));
+        let history = |chunk: &mut Chunk, text: &str, untrusted| {
+            chunk.note(flush(text, untrusted));
+            let noted = chunk.flush.take().unwrap().history;
+            chunk.summarised(&noted);
+            noted
+        };
+        assert_eq!(history(&mut chunk, "tea", false), "[2026-11-22 10:00] tea");
+        let marked = history(&mut chunk, "a page", true);
+        let begin = format!("[2026-11-22 10:00] {EXTERNAL_BANNER}\n[external content ");
+        assert!(marked.starts_with(&begin), "{marked}");
+        // The next part may be an answer about the page.
+        let long = history(&mut chunk, &"很".repeat(SUMMARY_LIMIT), false);
+        assert!(long.starts_with(&begin), "{long}");
+        let bounds = chunk.summary.matches("[external content ").count();
+        let ends = chunk.summary.matches("[end of external content ").count();
+        assert_eq!((bounds, ends), (2, 2));
+    }
+
+    #[test]
     fn pending_state_round_trips() {
         let flush = Flush {
             at: Timestamp::default(),
             history: "h".to_owned(),
             facts: Some(Rewrite::new("f".to_owned(), Revision(u64::MAX))),
             raw: false,
+            untrusted: false,
             done: Position { seq: 4, piece: 1 },
         };
         let chunk = Chunk {

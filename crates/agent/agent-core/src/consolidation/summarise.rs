@@ -72,6 +72,7 @@ impl Consolidator {
                 history: with_time(summary.history, last),
                 facts: rewrite,
                 raw: false,
+                untrusted: part.iter().any(|piece| piece.untrusted),
                 done: last.done,
             });
         }

@@ -18,6 +18,7 @@ use tracing::Instrument as _;
 
 use super::hint::call_hint;
 use super::permission::Permission;
+use super::received::ReceivedFiles;
 use super::result_file::{ResultFiles, ShortResult};
 use super::untrusted::imitates_conversation;
 use super::{TurnFacts, TurnOptions};
@@ -72,6 +73,7 @@ pub(super) struct CallStep<'a> {
     pub(super) events: &'a EventFeed,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) results: &'a ResultFiles,
+    pub(super) received: &'a ReceivedFiles,
     pub(super) secrets: &'a Secrets,
     pub(super) approvals: Option<&'a Approvals>,
     pub(super) facts: &'a TurnFacts,
@@ -142,12 +144,12 @@ impl CallStep<'_> {
             return None;
         }
         let is_fatal = result.severity == Some(Severity::Fatal);
-        let pictures = std::mem::take(&mut result.pictures);
-        let media = self.results.keep_pictures(call, pictures).await;
         let untrusted = result
             .untrusted
             .take()
             .or_else(|| self.origin_of(call, &result));
+        let pictures = std::mem::take(&mut result.pictures);
+        let media = self.results.keep_pictures(call, pictures).await;
         let whole = result.whole.take();
         let bytes = whole.as_ref().map_or(0, |whole| whole.text.len());
         let ShortResult { text, kept_in } = self.text_of(call, &result, whole).await;
@@ -167,6 +169,9 @@ impl CallStep<'_> {
         let was_refused = !result.success && result.output.starts_with("Error: ");
         if !was_refused && self.results.are_by_strangers_in(&call.arguments) {
             return Some("a kept result".to_owned());
+        }
+        if !was_refused && self.received.are_shown_by(call, result, self.registry) {
+            return Some("a file that somebody sent".to_owned());
         }
         imitates_conversation(&result.output)
             .then(|| format!("{}, a text that imitates a conversation", call.name))

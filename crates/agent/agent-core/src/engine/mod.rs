@@ -15,6 +15,7 @@ mod loop_guard;
 mod options;
 mod paged_text;
 mod permission;
+mod received;
 mod result_file;
 mod stream_tap;
 mod text_calls;

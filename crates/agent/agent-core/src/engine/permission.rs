@@ -35,8 +35,10 @@ impl CallStep<'_> {
         if !approvals.concerns(call.name.as_str(), self.untrusted) {
             return Permission::Runs(false);
         }
-        let Some(review) = self.registry.review(call, context).await else {
-            return Permission::Runs(false);
+        let review = match self.registry.review(call, context).await {
+            Ok(Some(review)) => review,
+            Ok(None) => return Permission::Runs(false),
+            Err(failure) => return Permission::Refused(failure.output),
         };
         match approvals.decide(call, &review, self.untrusted).await {
             Decision::Run => Permission::Runs(false),
@@ -60,8 +62,9 @@ impl CallStep<'_> {
             return Permission::Runs(true);
         }
         match self.registry.review(call, context).await {
-            Some(review) => self.ask(approvals, call, context, &review, reason).await,
-            None => Permission::Refused(reason.to_owned()),
+            Ok(Some(review)) => self.ask(approvals, call, context, &review, reason).await,
+            Ok(None) => Permission::Refused(reason.to_owned()),
+            Err(failure) => Permission::Refused(failure.output),
         }
     }
 
@@ -107,8 +110,10 @@ impl CallStep<'_> {
             Outcome::Granted => {}
         }
         let now = self.registry.review(call, context).await;
-        let is_same = now.is_some_and(|now| {
-            CallBinding::of(&self.trace, context.position, call, &now) == binding
+        let is_same = now.is_ok_and(|now| {
+            now.is_some_and(|now| {
+                CallBinding::of(&self.trace, context.position, call, &now) == binding
+            })
         });
         if !is_same {
             return Permission::Refused(CHANGED.to_owned());

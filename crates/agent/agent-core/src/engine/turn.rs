@@ -348,6 +348,7 @@ impl<'a> Turn<'a> {
             events: &self.engine.events,
             observer: self.io.observer.clone(),
             results: &self.engine.results,
+            received: &self.engine.received,
             secrets: &self.engine.secrets,
             approvals: self.engine.approvals.as_deref(),
             facts: self.io.facts,

@@ -11,6 +11,7 @@ use nanobot_redact::Secrets;
 use nanobot_tool::Registry;
 use nanobot_types::ModelId;
 
+use super::received::ReceivedFiles;
 use super::result_file::ResultFiles;
 
 /// Runs turns. Keeps no state of any turn, so one engine serves all sessions.
@@ -20,6 +21,7 @@ pub struct TurnEngine {
     pub(super) registry: Arc<Registry>,
     pub(super) events: EventFeed,
     pub(super) results: ResultFiles,
+    pub(super) received: ReceivedFiles,
     pub(super) calibrator: Arc<Calibrator>,
     pub(super) secrets: Secrets,
     pub(super) approvals: Option<Arc<Approvals>>,
@@ -34,6 +36,7 @@ impl TurnEngine {
             registry,
             events,
             results: ResultFiles::default(),
+            received: ReceivedFiles::default(),
             calibrator: Arc::default(),
             secrets: Secrets::default(),
             approvals: None,
@@ -52,6 +55,15 @@ impl TurnEngine {
     #[must_use]
     pub fn keeping_results(mut self, folder: impl Into<PathBuf>) -> Self {
         self.results = ResultFiles {
+            folder: Some(folder.into()),
+        };
+        self
+    }
+
+    /// Treats the text of files in this folder as text of strangers: people sent them.
+    #[must_use]
+    pub fn receiving_files_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.received = ReceivedFiles {
             folder: Some(folder.into()),
         };
         self

@@ -3,6 +3,7 @@
 //! Decision: the mark is part of the entry and not a state of the turn, so that a turn which is
 //! resumed after a crash knows what it has read.
 
+use nanobot_escape::has_external_text;
 use nanobot_session::MessageEntry;
 use nanobot_types::{Map, UNTRUSTED_KEY};
 
@@ -18,7 +19,8 @@ const DIVIDERS: [&str; 6] = [
 /// Beginnings of lines in which a text speaks for someone else, in lower case.
 const SPEAKERS: [&str; 3] = ["assistant:", "system:", "tool call:"];
 
-/// Returns `true` if a text looks like a part of a conversation. A file of the workspace that does
+/// Returns `true` if a text looks like a part of a conversation, or contains the bounds of strangers'
+/// text, such as the history. A file of the workspace that does
 /// was probably written by a stranger; asking once more costs little.
 pub(super) fn imitates_conversation(text: &str) -> bool {
     let speaks = |line: &str| {
@@ -28,7 +30,9 @@ pub(super) fn imitates_conversation(text: &str) -> bool {
                 .is_some_and(|begin| begin.eq_ignore_ascii_case(speaker))
         })
     };
-    DIVIDERS.iter().any(|divider| text.contains(divider)) || text.lines().any(speaks)
+    DIVIDERS.iter().any(|divider| text.contains(divider))
+        || has_external_text(text)
+        || text.lines().any(speaks)
 }
 
 /// Marks an entry with the origin of its text.
@@ -68,6 +72,10 @@ mod tests {
             ),
             ("The operating system: Linux", false),
             ("assistants: two", false),
+            (
+                "- [external content ab] a page [end of external content ab]",
+                true,
+            ),
             ("", false),
         ] {
             assert_eq!(imitates_conversation(text), expected, "{text}");

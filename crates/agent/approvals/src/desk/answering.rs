@@ -1,7 +1,7 @@
 //! Receives messages that answer questions.
 
 use chrono::{DateTime, Utc};
-use nanobot_types::{InboundMessage, Origin};
+use nanobot_types::{InboundMessage, OWN_LINE_KEY, Origin};
 
 use super::Approvals;
 use crate::answer::{self, Answer, Reply};
@@ -22,7 +22,7 @@ impl Approvals {
         }
         let now = Utc::now();
         let received = message.clone();
-        let stale = answer::is_button(&message.content).then_some(Reply::Stale);
+        let stale = answer::is_button(own_words(message)).then_some(Reply::Stale);
         let settled = self.with_store(move |store| {
             if !store.exists() || store.questions()?.is_empty() {
                 return Ok(None);
@@ -46,6 +46,14 @@ impl Approvals {
     }
 }
 
+/// Returns the words of the person: the text, or the line of it that the channel found to be all that
+/// the person wrote.
+fn own_words(message: &InboundMessage) -> &str {
+    let own = message.metadata.get(OWN_LINE_KEY);
+    own.and_then(|line| line.as_str())
+        .unwrap_or(&message.content)
+}
+
 /// Applies a message to the question that it answers, and returns that question.
 fn settle(
     book: &mut Book,
@@ -62,7 +70,7 @@ fn settle(
                 .is_none_or(|sender| *sender == message.sender_id)
     };
     let names_it = |question: &OpenQuestion| {
-        let last = message.content.split_whitespace().next_back();
+        let last = own_words(message).split_whitespace().next_back();
         last.is_some_and(|code| code.eq_ignore_ascii_case(&question.code))
     };
     // A button says which question it answers. Other words answer the newest one, unless they were
@@ -79,7 +87,7 @@ fn settle(
         })
     })?;
     let question = book.questions.get_mut(open)?;
-    let reply = answer::read(&message.content, question);
+    let reply = answer::read(own_words(message), question);
     // Other words of many people in a chat are no answer of the one who has to decide.
     if reply == Reply::Stale || (reply == Reply::Instead && question.sender.is_none()) {
         return (reply == Reply::Stale).then(|| (question.clone(), reply));

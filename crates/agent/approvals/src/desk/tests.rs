@@ -1,6 +1,6 @@
 use std::sync::Mutex;
 
-use nanobot_types::{InboundMessage, Origin};
+use nanobot_types::{InboundMessage, OWN_LINE_KEY, Origin};
 use tokio_util::task::TaskTracker;
 
 use super::*;
@@ -127,6 +127,19 @@ async fn yes_permits_one_call() {
         .await
         .unwrap();
     assert!(is_refused(&again.await.unwrap(), "the user refused"));
+}
+
+#[tokio::test]
+async fn own_line_of_a_longer_text_answers() {
+    let desk = Desk::new();
+    let asking = desk.asking(&desk.approvals, "ls", None).await;
+    let mut mail = message("ann", "7", "[EMAIL-CONTEXT]\nFrom: Ann\n\nYes\n\n-- \nAnn");
+    mail.metadata = [(OWN_LINE_KEY.to_owned(), "Yes".into())]
+        .into_iter()
+        .collect();
+    let reply = desk.approvals.answer(&mail).await;
+    assert_eq!(reply.unwrap(), Some(Reply::Answers(Answer::Once)));
+    assert_eq!(asking.await.unwrap(), Outcome::Granted);
 }
 
 #[tokio::test]

@@ -57,6 +57,9 @@ pub(super) fn event(event: &TerminalEvent) -> Value {
         TerminalEvent::ToolHint(text) => json!({"type": "tool_hint", "text": text}),
         TerminalEvent::Activity(step) => activity(step),
         TerminalEvent::News(text) => notice(text),
+        TerminalEvent::Question { text, answers } => {
+            json!({"type": "question", "text": text, "answers": answers})
+        }
         TerminalEvent::TurnEnd { unfinished, .. } => {
             json!({"type": "turn_end", "subagents": unfinished})
         }
@@ -158,6 +161,13 @@ mod tests {
                 r#"{"job":{"at":"2026-11-25T08:00:00+01:00","name":"water"},"ok":true,"streamed":false,"text":"喝水 💧","type":"reply"}"#,
             ),
             (event(&hidden), r#"{"text":"\u202ex","type":"delta"}"#),
+            (
+                event(&TerminalEvent::Question {
+                    text: "May I?".to_owned(),
+                    answers: vec!["Yes K7QX".to_owned(), "No K7QX".to_owned()],
+                }),
+                r#"{"answers":["Yes K7QX","No K7QX"],"text":"May I?","type":"question"}"#,
+            ),
         ] {
             let object: Value = serde_json::from_str(&line(&object)).unwrap();
             let expected: Value = serde_json::from_str(expected).unwrap();

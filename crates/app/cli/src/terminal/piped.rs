@@ -1,7 +1,7 @@
 //! Answers the lines of a pipe one after the other.
 //!
-//! Each line is a message. All replies of its turn are printed before the next line is sent. A
-//! terminal that cannot edit lines gets this, too.
+//! Each line is a message. All replies of its turn are printed before the next line is sent, except
+//! that the line after a question is its answer. A terminal that cannot edit lines gets this, too.
 
 use std::io::{self, BufRead as _};
 use std::process::ExitCode;
@@ -14,6 +14,9 @@ use super::printer::{OutputFormat, Printer};
 use super::{ended, full_key, is_command, is_farewell, model_notice};
 use crate::failure::{CommandFailure, FAILED};
 use crate::signals::Signals;
+
+/// Answer to a question after the end of the input.
+const REFUSAL: &str = "no";
 
 /// Answers the lines of standard input until it ends.
 ///
@@ -48,14 +51,14 @@ pub(super) async fn answer(
     answer_with(terminal, Printer::of_lines(OutputFormat::Plain, shows)).await
 }
 
-async fn answer_with(
-    mut terminal: Terminal,
-    mut printer: Printer,
-) -> Result<ExitCode, CommandFailure> {
+async fn answer_with(terminal: Terminal, mut printer: Printer) -> Result<ExitCode, CommandFailure> {
     let mut signals = Signals::listen()?;
-    let mut lines = lines();
+    let mut conversation = Lines {
+        terminal,
+        input: LineInput::open(),
+    };
     let outcome = tokio::select! {
-        outcome = answer_each(&mut terminal, &mut printer, &mut lines) => outcome,
+        outcome = conversation.answer_each(&mut printer) => outcome,
         code = signals.next() => {
             printer.end(code)?;
             return Ok(ExitCode::from(code));
@@ -66,7 +69,7 @@ async fn answer_with(
         Err(_) => printer.abandon(),
     };
     tokio::select! {
-        () = terminal.shut_down() => {}
+        () = conversation.terminal.shut_down() => {}
         code = signals.next() => return Ok(ExitCode::from(code)),
     }
     let code = outcome?;
@@ -74,55 +77,64 @@ async fn answer_with(
     Ok(ExitCode::from(code))
 }
 
-async fn answer_each(
-    terminal: &mut Terminal,
-    printer: &mut Printer,
-    lines: &mut mpsc::Receiver<String>,
-) -> Result<u8, CommandFailure> {
-    let mut code = 0;
-    while let Some(line) = lines.recv().await {
-        if line.trim().is_empty() {
-            continue;
-        }
-        if is_farewell(&line) {
-            return Ok(code);
-        }
-        terminal.send(line.as_str()).await?;
-        if !print_replies(terminal, printer, is_command(&line)).await? {
-            code = FAILED;
-        }
-    }
-    // Results of subagents are still shown.
-    while let Some(event) = terminal.next_unfinished().await {
-        print(printer, &event)?;
-        if matches!(
-            event,
-            TerminalEvent::Reply {
-                ok: false,
-                job: None,
-                ..
-            }
-        ) {
-            code = FAILED;
-        }
-    }
-    Ok(code)
+/// A conversation by lines.
+struct Lines {
+    terminal: Terminal,
+    input: LineInput,
 }
 
-/// Prints up to the end of the turn, or up to the answer of a command; `false` if the message
-/// failed.
-async fn print_replies(
-    terminal: &mut Terminal,
-    printer: &mut Printer,
-    is_command: bool,
-) -> Result<bool, CommandFailure> {
-    loop {
-        let event = terminal.next().await.ok_or_else(ended)?;
-        print(printer, &event)?;
-        match event {
-            TerminalEvent::TurnEnd { .. } if !is_command => return Ok(true),
-            TerminalEvent::Reply { ok, job: None, .. } if is_command || !ok => return Ok(ok),
-            _ => {}
+impl Lines {
+    async fn answer_each(&mut self, printer: &mut Printer) -> Result<u8, CommandFailure> {
+        let mut code = 0;
+        while let Some(line) = self.input.next().await {
+            self.terminal.send(line.as_str()).await?;
+            if !self.print_replies(printer, is_command(&line)).await? {
+                code = FAILED;
+            }
+        }
+        // Results of subagents are still shown.
+        while let Some(event) = self.terminal.next_unfinished().await {
+            print(printer, &event)?;
+            match event {
+                TerminalEvent::Question { .. } => self.terminal.send(REFUSAL).await?,
+                TerminalEvent::Reply {
+                    ok: false,
+                    job: None,
+                    ..
+                } => code = FAILED,
+                _ => {}
+            }
+        }
+        Ok(code)
+    }
+
+    /// Prints up to the end of the turn, or up to the answer of a command; `false` if the message
+    /// failed. While questions are open, the next lines are their answers; there is none after the
+    /// end of the input.
+    async fn print_replies(
+        &mut self,
+        printer: &mut Printer,
+        is_command: bool,
+    ) -> Result<bool, CommandFailure> {
+        let mut questions = 0_usize;
+        loop {
+            let event = tokio::select! {
+                biased;
+                event = self.terminal.next() => event.ok_or_else(ended)?,
+                line = self.input.next(), if questions > 0 => {
+                    questions -= 1;
+                    let answer = line.as_deref().unwrap_or(REFUSAL);
+                    self.terminal.send(answer).await?;
+                    continue;
+                }
+            };
+            print(printer, &event)?;
+            match event {
+                TerminalEvent::Question { .. } => questions += 1,
+                TerminalEvent::TurnEnd { .. } if !is_command => return Ok(true),
+                TerminalEvent::Reply { ok, job: None, .. } if is_command || !ok => return Ok(ok),
+                _ => {}
+            }
         }
     }
 }
@@ -130,6 +142,35 @@ async fn print_replies(
 fn print(printer: &mut Printer, event: &TerminalEvent) -> Result<(), CommandFailure> {
     printer.show(event);
     Ok(printer.outcome()?)
+}
+
+/// The lines of standard input that are messages.
+struct LineInput {
+    lines: mpsc::Receiver<String>,
+    /// Set at the end of the input, and after a line that ends the conversation.
+    has_ended: bool,
+}
+
+impl LineInput {
+    /// Starts to read standard input.
+    fn open() -> Self {
+        Self {
+            lines: lines(),
+            has_ended: false,
+        }
+    }
+
+    /// Returns the next line that is not empty; `None` after the end. Cancel-safe.
+    async fn next(&mut self) -> Option<String> {
+        while !self.has_ended {
+            match self.lines.recv().await {
+                Some(line) if line.trim().is_empty() => {}
+                Some(line) if !is_farewell(&line) => return Some(line),
+                _ => self.has_ended = true,
+            }
+        }
+        None
+    }
 }
 
 /// Reads the lines of standard input on demand. Invalid UTF-8 is replaced.

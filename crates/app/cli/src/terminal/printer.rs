@@ -110,6 +110,10 @@ impl Printer {
                 output::note(text.trim_end());
                 return;
             }
+            (OutputFormat::Quiet, TerminalEvent::Question { text, .. }) => {
+                output::note(text.trim_end());
+                return;
+            }
             _ => {}
         }
         self.screen.record(event);

@@ -22,6 +22,8 @@ pub(super) struct TurnStatus {
     activity: String,
     /// Running tools, oldest first.
     tools: Vec<String>,
+    /// Says that the turn waits for an answer, while it does.
+    question: Option<String>,
     input_tokens: u64,
     output_tokens: u64,
     ticks: usize,
@@ -37,6 +39,7 @@ impl TurnStatus {
             began: Instant::now(),
             activity: "thinking".to_owned(),
             tools: Vec::new(),
+            question: None,
             input_tokens: 0,
             output_tokens: 0,
             ticks: 0,
@@ -50,11 +53,14 @@ impl TurnStatus {
         match event {
             TerminalEvent::Delta(_) => "writing".clone_into(&mut self.activity),
             TerminalEvent::StreamEnd { .. } => "thinking".clone_into(&mut self.activity),
+            TerminalEvent::Question { answers, .. } => self.question = Some(waiting(answers)),
             TerminalEvent::Activity(TurnActivity::ToolStarted { call }) => {
                 let name = if self.names_tools { call } else { "working" };
                 self.tools.push(name.to_owned());
+                self.question = None;
             }
             TerminalEvent::Activity(TurnActivity::ToolFinished { call, .. }) => {
+                self.question = None;
                 let finished = |tool: &String| tool == call || !self.names_tools;
                 if let Some(index) = self.tools.iter().position(finished) {
                     self.tools.remove(index);
@@ -70,6 +76,11 @@ impl TurnStatus {
             }
             _ => {}
         }
+    }
+
+    /// Records an answer of the person to the open question.
+    pub(super) fn answered(&mut self) {
+        self.question = None;
     }
 
     /// Advances the indicator.
@@ -91,7 +102,8 @@ impl TurnStatus {
     /// activity is cut; the key that stops the turn stays.
     pub(super) fn line(&self, width: usize) -> String {
         let indicator = INDICATOR.get(self.ticks % INDICATOR.len()).unwrap_or(&"");
-        let activity = self.tools.last().unwrap_or(&self.activity);
+        let running = self.tools.last().unwrap_or(&self.activity);
+        let activity = self.question.as_ref().unwrap_or(running);
         let begin = format!("{indicator} {activity}");
         let time = duration(self.began.elapsed().as_secs());
         let end = match self.is_stopping {
@@ -111,6 +123,15 @@ impl TurnStatus {
         let room = width.saturating_sub(rest.width());
         cut(&(cut(&begin, room) + &rest), width)
     }
+}
+
+/// Returns the activity of a turn that waits for an answer: `waiting for your answer (y/a/n)`.
+fn waiting(answers: &[String]) -> String {
+    let letters = answers.iter().filter_map(|answer| answer.chars().next());
+    let letters: Vec<String> = letters
+        .map(|letter| letter.to_lowercase().to_string())
+        .collect();
+    format!("waiting for your answer ({})", letters.join("/"))
 }
 
 /// Cuts a text to one row, without its last column.
@@ -182,6 +203,31 @@ mod tests {
             status.line(80),
             "⠋ thinking · 0 s · 1200 + 34 tokens · stopping"
         );
+    }
+
+    #[test]
+    fn open_question_is_the_activity_until_its_call_goes_on() {
+        let mut status = TurnStatus::begin(true);
+        let question = |answers: &[&str]| TerminalEvent::Question {
+            text: "May I?".to_owned(),
+            answers: answers.iter().map(|label| (*label).to_owned()).collect(),
+        };
+        status.record(&question(&["Yes K7QX", "Always K7QX", "No K7QX"]));
+        assert_eq!(
+            status.line(80),
+            "⠋ waiting for your answer (y/a/n) · 0 s · Ctrl-C stops"
+        );
+        status.record(&TerminalEvent::Activity(TurnActivity::ToolStarted {
+            call: "exec".to_owned(),
+        }));
+        assert_eq!(status.line(80), "⠋ exec · 0 s · Ctrl-C stops");
+        status.record(&question(&["Yes K7QX", "No K7QX"]));
+        assert_eq!(
+            status.line(80),
+            "⠋ waiting for your answer (y/n) · 0 s · Ctrl-C stops"
+        );
+        status.answered();
+        assert_eq!(status.line(80), "⠋ exec · 0 s · Ctrl-C stops");
     }
 
     #[test]

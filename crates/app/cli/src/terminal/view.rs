@@ -136,7 +136,8 @@ impl View {
             TerminalEvent::TurnEnd { .. } => Vec::new(),
             TerminalEvent::Progress(text)
             | TerminalEvent::ToolHint(text)
-            | TerminalEvent::News(text) => {
+            | TerminalEvent::News(text)
+            | TerminalEvent::Question { text, .. } => {
                 let mut pieces = self.end_run();
                 pieces.push(ViewPiece::Note(self.note(text)));
                 self.is_under_heading = false;

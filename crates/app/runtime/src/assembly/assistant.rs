@@ -91,6 +91,7 @@ impl Assistant {
             consolidation,
             heartbeat_keeps: heartbeat.keep_recent_messages,
             results_folder: Some(results_folder(config)),
+            media_folder: Some(config.paths().media.clone()),
             calibration_file: Some(data.join("tokens.json")),
             secrets,
             approvals: Some(approvals),

@@ -319,6 +319,10 @@ impl Terminal {
             match next {
                 Some(TerminalEvent::TurnEnd { turn, .. }) if !self.turns.end(&turn) => {}
                 Some(end @ TerminalEvent::TurnEnd { .. }) => return Some(end),
+                Some(question @ TerminalEvent::Question { .. }) => {
+                    self.turns.asked();
+                    return Some(question);
+                }
                 other => return other,
             }
         }

@@ -54,6 +54,25 @@ async fn mail_becomes_a_message_with_its_thread() {
 }
 
 #[tokio::test]
+async fn line_above_a_quotation_can_answer_a_question() {
+    let fake = MailFake::start().await.unwrap();
+    let running = Running::at(&fake, &json!({}));
+    let quoted = "Yes K7QX\r\n\r\nOn Mon, 2 Nov 2026 at 10:00, Bot <bot@x.test> wrote:\r\n> May I?\r\n-- \r\nAnn";
+    let table = [
+        (quoted, Some("Yes K7QX")),
+        ("Yes\r\n> May I?\r\n\r\nBut not that.", None),
+    ];
+    for (number, (text, own)) in (1..).zip(table) {
+        fake.push(note(ANN, &format!("{number}@friend.test"), text));
+        let message = running.assistant.message(number).await.unwrap();
+        let line = message.metadata.get("own_line").and_then(Value::as_str);
+        assert_eq!(line, own);
+        assert!(message.content.starts_with("[EMAIL-CONTEXT]"));
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn commands_arrive_without_the_mail_heading() {
     let fake = MailFake::start().await.unwrap();
     let running = Running::at(&fake, &json!({}));

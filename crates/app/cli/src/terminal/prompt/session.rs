@@ -418,6 +418,9 @@ impl PromptSession {
             Ok(()) => {
                 self.commands += usize::from(!starts_turn(text));
                 self.follow_turn();
+                if let Some(status) = self.status.as_mut().filter(|_| !is_command) {
+                    status.answered();
+                }
             }
             Err(error) => {
                 self.say(&CommandFailure::from(error).to_string());
