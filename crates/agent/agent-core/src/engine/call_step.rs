@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::hint::call_hint;
-use super::permission::Permission;
+use super::permission::{Permission, Permits};
 use super::received::ReceivedFiles;
 use super::result_file::{ResultFiles, ShortResult};
 use super::untrusted::imitates_conversation;
@@ -87,6 +87,17 @@ pub(super) struct CallStep<'a> {
 }
 
 impl CallStep<'_> {
+    fn permits(&self) -> Permits<'_> {
+        Permits {
+            approvals: self.approvals,
+            registry: self.registry,
+            facts: self.facts,
+            trace: &self.trace,
+            cancel: &self.cancel,
+            untrusted: self.untrusted,
+        }
+    }
+
     /// Returns `true` if none of the calls has side effects.
     pub(super) fn all_pure(&self, calls: &[(u32, ToolCall)]) -> bool {
         calls
@@ -106,11 +117,14 @@ impl CallStep<'_> {
     pub(super) async fn run(&self, place: u32, call: &ToolCall) -> Option<CallOutput> {
         let call = &*resolve_call(call);
         let effect = self.registry.effect(call);
-        if self.resumed && effect == Some(Effect::Irreversible) && !self.was_waiting(place).await {
+        if self.resumed
+            && effect == Some(Effect::Irreversible)
+            && !self.permits().was_waiting(place).await
+        {
             return Some(CallOutput::refused(UNKNOWN_OUTCOME.to_owned()));
         }
         let mut context = self.context(place, call);
-        match self.permission(call, &context).await {
+        match self.permits().before(call, &context).await {
             Permission::Runs(is_confirmed) => context.is_confirmed = is_confirmed,
             Permission::Refused(text) => return Some(self.refusal(call, &text)),
             Permission::Interrupted => return None,
@@ -122,7 +136,8 @@ impl CallStep<'_> {
         let mut result = self.run_once(&context, call).await;
         let has_approvals = self.approvals.is_some();
         if result.requires_user_confirmation && !context.is_confirmed && has_approvals {
-            match self.confirmation(call, &context, &result.output).await {
+            let permits = self.permits();
+            match permits.confirmed(call, &context, &result.output).await {
                 Permission::Runs(_) => {
                     context.is_confirmed = true;
                     result = self.run_once(&context, call).await;

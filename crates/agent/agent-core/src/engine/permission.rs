@@ -6,10 +6,11 @@
 use nanobot_approvals::{
     Approvals, CallBinding, Decision, Outcome, PermissionRequest, QuestionState,
 };
-use nanobot_tool::{CallReview, ToolContext};
-use nanobot_types::{ChatAddress, Origin, ToolCall};
+use nanobot_tool::{CallReview, Registry, ToolContext};
+use nanobot_types::{ChatAddress, Origin, ToolCall, TraceId};
+use tokio_util::sync::CancellationToken;
 
-use super::call_step::CallStep;
+use super::TurnFacts;
 
 /// Result of a call whose circumstances changed while a person thought about it.
 const CHANGED: &str = "Error: the circumstances of this call changed after the user was asked, so it did not run. \
@@ -25,9 +26,21 @@ pub(super) enum Permission {
     Interrupted,
 }
 
-impl CallStep<'_> {
+/// What the decisions of one call depend on.
+pub(super) struct Permits<'a> {
+    /// `None` if no one is ever asked.
+    pub(super) approvals: Option<&'a Approvals>,
+    pub(super) registry: &'a Registry,
+    pub(super) facts: &'a TurnFacts,
+    pub(super) trace: &'a TraceId,
+    pub(super) cancel: &'a CancellationToken,
+    /// Origin of the text by strangers that the turn read, if it did.
+    pub(super) untrusted: Option<&'a str>,
+}
+
+impl Permits<'_> {
     /// Decides about a call that is about to run.
-    pub(super) async fn permission(&self, call: &ToolCall, context: &ToolContext) -> Permission {
+    pub(super) async fn before(&self, call: &ToolCall, context: &ToolContext) -> Permission {
         let Some(approvals) = self.approvals else {
             return Permission::Runs(false);
         };
@@ -48,7 +61,7 @@ impl CallStep<'_> {
     }
 
     /// Asks about a call that a tool did not run, because a person has to confirm it first.
-    pub(super) async fn confirmation(
+    pub(super) async fn confirmed(
         &self,
         call: &ToolCall,
         context: &ToolContext,
@@ -86,7 +99,7 @@ impl CallStep<'_> {
         reason: &str,
     ) -> Permission {
         let facts = self.facts;
-        let binding = CallBinding::of(&self.trace, context.position, call, review);
+        let binding = CallBinding::of(self.trace, context.position, call, review);
         let address = ChatAddress {
             delivery: facts.delivery.clone(),
             chat: facts.chat,
@@ -102,7 +115,7 @@ impl CallStep<'_> {
             session: &facts.session,
             address: &address,
             sender: sender.filter(|_| facts.origin == Origin::User),
-            cancel: &self.cancel,
+            cancel: self.cancel,
         };
         match approvals.permission(request).await {
             Outcome::Refused(text) => return Permission::Refused(text),
@@ -112,7 +125,7 @@ impl CallStep<'_> {
         let now = self.registry.review(call, context).await;
         let is_same = now.is_ok_and(|now| {
             now.is_some_and(|now| {
-                CallBinding::of(&self.trace, context.position, call, &now) == binding
+                CallBinding::of(self.trace, context.position, call, &now) == binding
             })
         });
         if !is_same {
@@ -132,7 +145,7 @@ impl CallStep<'_> {
         let Some(approvals) = self.approvals else {
             return false;
         };
-        let state = approvals.interrupted(&self.trace, position).await;
+        let state = approvals.interrupted(self.trace, position).await;
         state.is_some_and(|state| state != QuestionState::Begun)
     }
 }
