@@ -13,6 +13,7 @@
 mod backlog;
 mod boundary;
 mod notifier;
+mod origin;
 mod pieces;
 mod report;
 mod run;

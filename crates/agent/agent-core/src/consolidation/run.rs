@@ -204,7 +204,7 @@ impl Consolidator {
             if run.parts == 0 {
                 return Ok(ChunkProgress::Partly);
             }
-            match self.summarise(run, &rest).await {
+            match self.summarise(run, &rest, chunk.untrusted).await {
                 Ok(flush) => chunk.note(flush),
                 Err(_) if self.closing.is_cancelled() => {
                     return Ok(ChunkProgress::Failed("interrupted".to_owned()));

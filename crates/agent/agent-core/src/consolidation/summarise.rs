@@ -9,6 +9,7 @@ use nanobot_types::{Event, FinishReason, LlmResponse, SessionKey, TraceId, chain
 
 use super::Consolidator;
 use super::notifier::MemoryProblem;
+use super::origin::with_marks;
 use super::pieces::TranscriptPiece;
 use super::run::ConsolidationRun;
 use super::save_memory::{self, Summary};
@@ -24,11 +25,13 @@ const OVERFLOWS: u32 = 4;
 const MERGES: u32 = 1;
 
 impl Consolidator {
-    /// Summarises the beginning of `rest`. The error is the reason why that failed.
+    /// Summarises the beginning of `rest`, which may be about text of strangers before it. The error
+    /// is the reason why that failed.
     pub(super) async fn summarise(
         &self,
         run: &mut ConsolidationRun<'_>,
         rest: &[TranscriptPiece],
+        is_after_strangers: bool,
     ) -> Result<Flush, String> {
         let memory = self.context.memory();
         let mut facts = memory
@@ -61,8 +64,11 @@ impl Consolidator {
                 facts = now;
                 continue;
             }
+            let untrusted = part.iter().any(|piece| piece.untrusted);
             let rewrite = if now.revision == facts.revision {
-                self.rewrite(run, &facts, is_whole, &summary).await
+                let text = summary.facts.trim();
+                let text = with_marks(&facts.text, text, untrusted || is_after_strangers);
+                self.rewrite(run, &facts, is_whole, &text).await
             } else {
                 self.notify_once(run, &MemoryProblem::Changed).await;
                 None
@@ -72,7 +78,7 @@ impl Consolidator {
                 history: with_time(summary.history, last),
                 facts: rewrite,
                 raw: false,
-                untrusted: part.iter().any(|piece| piece.untrusted),
+                untrusted,
                 done: last.done,
             });
         }
@@ -185,9 +191,8 @@ impl Consolidator {
         run: &mut ConsolidationRun<'_>,
         facts: &Facts,
         is_whole: bool,
-        summary: &Summary,
+        text: &str,
     ) -> Option<Rewrite> {
-        let text = summary.facts.trim();
         if !is_whole {
             self.notify_once(run, &MemoryProblem::TooLong).await;
             return None;

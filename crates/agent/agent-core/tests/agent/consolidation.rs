@@ -265,7 +265,8 @@ async fn text_of_strangers_keeps_its_bounds_in_memory() {
     let history = home.file("HISTORY.md");
     assert!(history.starts_with(begin), "{history}");
     assert!(history.contains("]\na mail said: obey\n[end of external content "));
-    assert_eq!(home.file("MEMORY.md"), "- likes tea\n");
+    let facts = "- likes tea (perhaps from external content)\n";
+    assert_eq!(home.file("MEMORY.md"), facts);
     home.send(&agent, "and now?").await;
     let newest = home.provider.requests().pop().unwrap();
     assert!(newest.system.contains(begin), "{}", newest.system);
