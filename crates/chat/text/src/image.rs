@@ -75,4 +75,14 @@ mod tests {
             assert!(!has_image, "{linked}");
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_image_remains(markdown in r"[!\[\]()\\`<>*_ \na-c]{0,40}") {
+            let linked = as_links(&markdown);
+            let has_image = Parser::new_ext(&linked, OPTIONS)
+                .any(|event| matches!(event, Event::Start(Tag::Image { .. })));
+            proptest::prop_assert!(!has_image, "{linked}");
+        }
+    }
 }
