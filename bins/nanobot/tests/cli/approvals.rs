@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::gateway::Running;
-use crate::support::{Home, assert_says, until};
+use crate::support::{Home, Run, assert_says, until};
 
 /// The command of the scripted model.
 const COMMAND: &str = "echo fine >> made.txt";
@@ -216,17 +216,23 @@ async fn single_message_has_no_one_to_ask() {
     assert_eq!(setting.made(), None);
 }
 
+impl Setting {
+    /// Runs two turns by lines, of which the second is refused.
+    async fn two_turns_by_lines(&self, input: &[u8]) -> Run {
+        let arguments = ["agent", "--lines"];
+        let run = self.home.run_with_input(&arguments, input).await;
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        assert_eq!(run.stdout.matches("Result:").count(), 2, "{}", run.stdout);
+        assert_says(&run.stdout, &["the user refused this call"]);
+        run
+    }
+}
+
 #[tokio::test]
 async fn line_after_a_question_is_its_answer() {
     let setting = Setting::new(json!({"command": COMMAND}), &asks()).await;
     let input = b"go on\nyes\nonce more\n\nrather not, list the files\n";
-    let run = setting
-        .home
-        .run_with_input(&["agent", "--lines"], input)
-        .await;
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    assert_eq!(run.stdout.matches("Result:").count(), 2, "{}", run.stdout);
-    assert_says(&run.stdout, &["the user refused this call"]);
+    let run = setting.two_turns_by_lines(input).await;
     assert_says(&run.stderr, &["May I run `exec`", COMMAND]);
     assert_eq!(setting.made().as_deref(), Some("fine\n"));
     let told = format!("{:?}", setting.model.requests().last().unwrap().messages());
@@ -259,13 +265,7 @@ async fn lines_through_a_gateway_answer_its_questions() {
     let setting = Setting::new(json!({"command": COMMAND}), &asks()).await;
     let gateway = Running::start(&setting.home).await;
     let input = b"go on\nyes\nonce more\n";
-    let run = setting
-        .home
-        .run_with_input(&["agent", "--lines"], input)
-        .await;
-    assert_eq!(run.code, 0, "{}", run.stderr);
-    assert_eq!(run.stdout.matches("Result:").count(), 2, "{}", run.stdout);
-    assert_says(&run.stdout, &["the user refused this call"]);
+    setting.two_turns_by_lines(input).await;
     assert_eq!(setting.made().as_deref(), Some("fine\n"));
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));

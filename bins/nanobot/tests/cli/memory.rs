@@ -451,7 +451,7 @@ async fn files_results_and_jobs_of_other_people_are_denied() {
     }
 
     // Ann's data is still there, and she can read and remove it.
-    // Somebody else may have written the file: after reading it, the turn asks before it removes.
+    // The file may be by another person: after reading it, the turn asks before it removes.
     let calls = [
         ("cron", json!({"action": "list"})),
         ("cron", json!({"action": "remove", "job_id": job})),

@@ -1,6 +1,6 @@
 //! Bounds of texts that strangers may have written, for models.
 //!
-//! Decision: the text stands between two lines with a name. The name is a digest of the text, which
+//! Decision: the text is between two lines with a name. The name is a digest of the text, which
 //! no text can contain; and the same text has the same bounds, unlike with a random name. Characters
 //! that a person does not see are removed.
 

@@ -16,7 +16,7 @@ pub use local::LocalDisk;
 pub use replace::{
     DRAFT_PREFIX, DRAFT_SUFFIX, Durability, FileDraft, replace_file, replace_file_with, sync_names,
 };
-pub use shared::{SharedFile, SharedFileError};
+pub use shared::{SharedFile, SharedFileError, lock_beside};
 
 use std::fmt;
 use std::io;

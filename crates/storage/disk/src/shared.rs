@@ -38,6 +38,28 @@ pub enum SharedFileError {
     },
 }
 
+/// Waits for the lock of a file across processes, which is that of another file, `NAME.lock`: a file
+/// that is replaced cannot be locked itself. Creates the folder if it is missing. Dropping the result
+/// releases the lock. Blocks.
+///
+/// # Errors
+/// Returns the platform's error.
+pub fn lock_beside(path: &Path) -> io::Result<File> {
+    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    let lock = File::options()
+        .create(true)
+        .append(true)
+        .open(sibling(path, "lock"))?;
+    lock.lock()?;
+    Ok(lock)
+}
+
+fn sibling(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{ending}"));
+    name.into()
+}
+
 /// A JSON file with a `T`. A missing file is the default value. Every method blocks for disk I/O.
 /// Cheap to clone.
 #[derive(Debug)]
@@ -75,12 +97,6 @@ impl<T> SharedFile<T> {
     #[must_use]
     pub fn exists(&self) -> bool {
         !matches!(fs::metadata(&self.path), Err(error) if error.kind() == io::ErrorKind::NotFound)
-    }
-
-    fn sibling(&self, ending: &str) -> PathBuf {
-        let mut name = self.path.as_os_str().to_owned();
-        name.push(format!(".{ending}"));
-        name.into()
     }
 
     fn failed(&self, source: io::Error) -> SharedFileError {
@@ -125,14 +141,7 @@ impl<T: Clone + Default + PartialEq + Serialize + DeserializeOwned> SharedFile<T
         change: impl FnOnce(&mut T) -> R,
     ) -> Result<R, SharedFileError> {
         let failed = |source| self.failed(source);
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).map_err(failed)?;
-        let guard = File::options()
-            .create(true)
-            .append(true)
-            .open(self.sibling("lock"))
-            .map_err(failed)?;
-        guard.lock().map_err(failed)?;
+        let _lock = lock_beside(&self.path).map_err(failed)?;
         let before = match self.read() {
             Err(SharedFileError::Damaged { source, .. }) => {
                 let aside = self.move_aside().map_err(failed)?;
@@ -154,7 +163,7 @@ impl<T: Clone + Default + PartialEq + Serialize + DeserializeOwned> SharedFile<T
     fn move_aside(&self) -> io::Result<PathBuf> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let millis = now.map_or(0, |now| now.as_millis());
-        let aside = self.sibling(&format!("damaged-{millis}"));
+        let aside = sibling(&self.path, &format!("damaged-{millis}"));
         fs::rename(&self.path, &aside)?;
         Ok(aside)
     }

@@ -8,11 +8,10 @@
 //! first. Several processes may change the file, so each change reads it under a lock.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use nanobot_disk::{Durability, FileDraft, LocalDisk, replace_file};
+use nanobot_disk::{Durability, FileDraft, LocalDisk, lock_beside, replace_file};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -161,7 +160,7 @@ impl Record {
         config: &McpServerConfig,
         change: impl FnOnce(&mut ServerRecord) -> T,
     ) -> Result<T, McpError> {
-        let _lock = self.lock().map_err(|source| self.error(source))?;
+        let _lock = lock_beside(&self.path).map_err(|source| self.error(source))?;
         let mut content = self.read()?;
         let record = content.servers.entry(name.to_owned()).or_default();
         let target = digest(config);
@@ -184,15 +183,6 @@ impl Record {
     }
 
     /// Waits for other processes that change the file.
-    fn lock(&self) -> io::Result<File> {
-        if let Some(folder) = self.path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let lock = File::create(self.path.with_extension("json.lock"))?;
-        lock.lock()?;
-        Ok(lock)
-    }
-
     fn read(&self) -> Result<Content, McpError> {
         let text = match std::fs::metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Content::default()),

@@ -160,7 +160,7 @@ fn token(state: &mut State, addresses: &Addresses, request: &Request) -> Result<
         "refresh_token" => {
             let token = field(&fields, "refresh_token");
             if !state.refresh.remove(token) {
-                // Somebody else may have used it.
+                // A thief may have used it.
                 state.end_login();
                 return Err(("invalid_grant", "refresh token"));
             }

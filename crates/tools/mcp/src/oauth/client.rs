@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderValue, header};
 use nanobot_redact::{Secret, serialize_exposed};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use url::{Url, form_urlencoded};
 
 use super::fetch::{Body, Fetcher};
@@ -127,15 +127,8 @@ async fn register(
         .send(endpoint, Body::Json(&wish), HeaderMap::new())
         .await?;
     if !answer.status.is_success() {
-        let error = answer
-            .body
-            .get("error")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let text = format!(
-            "the authorization server refused to register: {} {error}",
-            answer.status
-        );
+        let (status, error) = answer.refusal();
+        let text = format!("the authorization server refused to register: {status} {error}");
         return Err(failed(&text));
     }
     let registered: Registration = serde_json::from_value(answer.body)

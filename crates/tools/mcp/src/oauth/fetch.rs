@@ -40,6 +40,14 @@ pub(super) struct Answer {
     pub(super) body: Value,
 }
 
+impl Answer {
+    /// Returns the status and the error code of a refusal.
+    pub(super) fn refusal(&self) -> (StatusCode, &str) {
+        let error = self.body.get("error").and_then(Value::as_str);
+        (self.status, error.unwrap_or_default())
+    }
+}
+
 /// The body of a request.
 #[derive(Debug)]
 pub(super) enum Body<'a> {

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use nanobot_disk::{Durability, FileDraft, LocalDisk, replace_file};
+use nanobot_disk::{Durability, FileDraft, LocalDisk, lock_beside, replace_file};
 use nanobot_redact::{Secret, serialize_exposed};
 use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
@@ -113,16 +113,8 @@ impl GrantFile {
 
     /// Waits for other changes.
     pub(super) async fn lock(&self) -> Result<Locked<'_>, McpError> {
-        let lock = self.blocking(|path| {
-            if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder)?;
-            }
-            let lock = File::create(path.with_extension("json.lock"))?;
-            lock.lock()?;
-            Ok(lock)
-        });
         Ok(Locked {
-            _lock: lock.await?,
+            _lock: self.blocking(|path| lock_beside(&path)).await?,
             file: self,
         })
     }

@@ -5,7 +5,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use http::{HeaderMap, HeaderValue, header};
 use nanobot_redact::Secret;
 use serde::Deserialize;
-use serde_json::Value;
 use url::Url;
 
 use super::client::OAuthClient;
@@ -66,15 +65,8 @@ pub(super) async fn request(
     let failed =
         |text: &str| TokenFailure::Failed(McpError::Authorization(crate::session::short(text)));
     if !answer.status.is_success() {
-        let error = answer
-            .body
-            .get("error")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let text = format!(
-            "the authorization server refused: {} {error}",
-            answer.status
-        );
+        let (status, error) = answer.refusal();
+        let text = format!("the authorization server refused: {status} {error}");
         return Err(match error {
             "invalid_grant" | "invalid_client" | "unauthorized_client" => {
                 TokenFailure::Refused(crate::session::short(&text))

@@ -58,6 +58,12 @@ async fn paste(login: McpLogin, address: String) -> String {
         .unwrap_or_default()
 }
 
+/// Returns the reason why a new program cannot connect.
+async fn connect_error(fixture: &Fixture) -> String {
+    let (servers, _registry) = fixture.open();
+    servers.connect("fake").await.unwrap_err().to_string()
+}
+
 #[tokio::test]
 async fn server_without_a_login_says_what_to_run() {
     let (fake, fixture) = protected().await;
@@ -384,13 +390,7 @@ async fn tokens_go_to_no_other_address() {
     })
     .await;
     fixture.servers.get_mut("fake").unwrap().url = format!("{}/mcp", other.url());
-    let error = fixture
-        .open()
-        .0
-        .connect("fake")
-        .await
-        .unwrap_err()
-        .to_string();
+    let error = connect_error(&fixture).await;
     assert!(error.contains("404"), "{error}");
     assert!(!fake.tokens().is_empty());
 }
@@ -417,13 +417,7 @@ async fn tokens_are_private_and_redacted() {
     }
     // A file that cannot be read makes the server unavailable, and stops nothing else.
     std::fs::write(&file, "{\"servers\": 3").unwrap();
-    let error = fixture
-        .open()
-        .0
-        .connect("fake")
-        .await
-        .unwrap_err()
-        .to_string();
+    let error = connect_error(&fixture).await;
     assert!(error.contains("mcp-tokens.json cannot be used"), "{error}");
 }
 
@@ -444,13 +438,7 @@ async fn older_transport_asks_for_a_login_as_well() {
     })
     .await;
     let fixture = remote("sse", &format!("{}/sse", server.url()));
-    let error = fixture
-        .open()
-        .0
-        .connect("fake")
-        .await
-        .unwrap_err()
-        .to_string();
+    let error = connect_error(&fixture).await;
     assert!(error.contains("run `nanobot mcp login 'fake'`"), "{error}");
 }
 

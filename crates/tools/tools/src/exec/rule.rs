@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Programs that do what their arguments, their input or other files say, beside shells and wrappers.
-/// A name stands for all that begin with it and continue with digits and dots (`python3.13`).
+/// A name covers all that begin with it and continue with digits and dots (`python3.13`).
 const DECIDE_LATER: [&str; 29] = [
     ".",
     "awk",
