@@ -268,6 +268,7 @@ async fn run_with(
     let io = TurnIo {
         facts: &facts,
         system: "You are brief.".into(),
+        model: "".into(),
         tools: registry.specs(),
         context: &context,
         journal: &mut journal,

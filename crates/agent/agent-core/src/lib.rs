@@ -68,7 +68,7 @@ mod undo;
 
 pub use address::address_of;
 pub use agent::{
-    Agent, AgentParts, AgentSettings, ContextPart, ContextReport, DirectRequest,
+    Agent, AgentParts, AgentSettings, ContextPart, ContextReport, DirectRequest, ModelMenu,
     SessionReservation, TurnReport, TurnRequest, UsageReport,
 };
 pub use agent_loop::{

@@ -6,9 +6,7 @@
 /// Keys that are kept and not reported as unknown; a registered section takes precedence. `*` is
 /// any entry of a map.
 pub(crate) const NOT_READ: &[&str] = &[
-    "agents.defaults.modelPreset",
     "agents.defaults.contextBlockLimit",
-    "agents.defaults.fallbackModels",
     "agents.defaults.maxConcurrentSubagents",
     "agents.defaults.failOnToolError",
     "agents.defaults.maxToolResultChars",
@@ -31,7 +29,6 @@ pub(crate) const NOT_READ: &[&str] = &[
     "providers.*.thinkingStyle",
     "providers.*.region",
     "providers.*.profile",
-    "modelPresets",
     "transcription",
     "api",
     "gateway.restartMode",
@@ -90,16 +87,8 @@ pub(crate) const NOT_READ: &[&str] = &[
 /// Meanings of those keys of [`NOT_READ`] that no section of this program has.
 pub(crate) const MEANINGS: &[(&str, &str)] = &[
     (
-        "agents.defaults.modelPreset",
-        "Preset of `modelPresets` that the Python program starts with. Here `agents.defaults.model` names the model.",
-    ),
-    (
         "agents.defaults.contextBlockLimit",
         "Limit of the conversation in a request of the Python program, in tokens. Here the context window decides.",
-    ),
-    (
-        "agents.defaults.fallbackModels",
-        "Models that the Python program tries if the first one fails. This version uses one model.",
     ),
     (
         "agents.defaults.failOnToolError",
@@ -172,10 +161,6 @@ pub(crate) const MEANINGS: &[(&str, &str)] = &[
     (
         "providers.*.profile",
         "Profile of Amazon Bedrock in the Python program.",
-    ),
-    (
-        "modelPresets",
-        "Named models with their settings in the Python program.",
     ),
     (
         "api",

@@ -47,6 +47,23 @@ pub enum RuntimeError {
         #[source]
         source: ListError,
     },
+    /// The configuration names an unknown preset.
+    #[error("{key}: {message}")]
+    Preset {
+        /// The key that names it.
+        key: String,
+        /// The mistake, and the known presets.
+        message: String,
+    },
+    /// A model that is asked if the first one fails cannot be used.
+    #[error("{key} cannot be used")]
+    Fallback {
+        /// Its configuration key.
+        key: String,
+        /// The cause.
+        #[source]
+        source: Box<RuntimeError>,
+    },
     /// A plugged-in provider refuses its section.
     #[error("providers.{name}")]
     PluggedIn {
@@ -217,6 +234,11 @@ impl RuntimeError {
         match self {
             Self::Config(error) => Some(error.remedy()),
             Self::Provider(SelectError::NoModel { .. }) => Some(NAME_A_MODEL.to_owned()),
+            Self::Preset { .. } => Some(
+                "Write a preset into modelPresets, or name another one; `nanobot config explain modelPresets` shows their keys."
+                    .to_owned(),
+            ),
+            Self::Fallback { source, .. } => source.remedy(),
             Self::Model(_) | Self::Provider(_) | Self::PluggedIn { .. } | Self::Key { .. } => Some(
                 "`nanobot config explain agents.defaults` shows which provider is taken and why; \
                  `nanobot agent --demo` works without one."

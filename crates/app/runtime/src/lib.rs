@@ -52,6 +52,7 @@ pub use assembly::rotating_file::{LogSettings, RotatingFile};
 pub use assembly::runtime::{Runtime, RuntimeBuilder};
 pub use assembly::sandbox::sandbox_warning;
 pub use assembly::secrets::{RedactedWriter, secrets};
+pub use assembly::model_presets::{FallbackModel, ModelPreset};
 pub use assembly::settings::{AgentDefaults, LifecycleNotices, RetentionSettings};
 pub use assembly::shipped::shipped_platforms;
 pub use assembly::skills::{skills, unagreed_skills};

@@ -77,7 +77,10 @@ pub use fold::{Fold, Folded};
 pub use handover::handed_over;
 pub use meter::{CallAccount, CallPurpose, Consumption, ConsumptionByPurpose, UsageMeter};
 pub use request::{ChatRequest, Generation, ToolChoice};
-pub use router::{CallContext, Candidate, Delta, DeltaSink, ProviderRouter, RetryPolicy};
+pub use router::{
+    CallContext, Candidate, Cooldown, CooldownKind, CooldownStore, Delta, DeltaSink,
+    ProviderRouter, RetryPolicy,
+};
 pub use stream::{ChatStream, StreamEvent, complete_answer};
 
 /// A model vendor, or a service with a compatible interface.

@@ -42,7 +42,8 @@ impl Default for Generation {
 /// bytes.
 #[derive(Clone, Debug)]
 pub struct ChatRequest {
-    /// The model; a router replaces it with that of the candidate.
+    /// The model. A router replaces it with that of the candidate; if it is the name of a preset of
+    /// the router, that one is asked first.
     pub model: ModelId,
     /// The system prompt.
     pub system: Arc<str>,

@@ -2,13 +2,18 @@
 //!
 //! Decision: a call never fails. Every failure ends as an [`LlmResponse`] with
 //! [`nanobot_types::FinishReason::Error`] that names the failed candidate, the reason and what to
-//! try. A failing candidate is retried after pauses; then it gets a cooldown and the next one is
-//! asked. The first call after a cooldown is a probe, and other calls skip the candidate until the
-//! probe has succeeded. If every candidate is in cooldown, they are asked anyway. Nothing is
-//! retried after the user has seen the beginning of an answer.
+//! try. A failing candidate gets a cooldown, and the next one is asked; if none answers, all are
+//! asked again after pauses. The first call after a cooldown is a probe, and other calls skip the
+//! candidate until the probe has succeeded. If every candidate is in cooldown, they are asked
+//! anyway, except by calls that no one waits for after an error that only a person can correct.
+//! Nothing is retried after the user has seen the beginning of an answer.
 
 mod adapt;
+mod attempts;
 mod call;
+mod concurrency;
+mod cooldown;
+mod exchange;
 mod explain;
 mod health;
 
@@ -16,12 +21,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_types::{LlmResponse, ModelId, TraceId};
+use nanobot_types::{LlmResponse, ModelId, ProviderName, TraceId};
 use tokio_util::sync::CancellationToken;
 
 use self::call::RoutedCall;
+use self::concurrency::ConcurrencyLimits;
 use self::health::Health;
 use crate::{CallAccount, ChatRequest, Generation, Provider, UsageMeter};
+
+pub use self::cooldown::{Cooldown, CooldownKind, CooldownStore};
 
 /// An update from a router while a call is in progress.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +40,8 @@ pub enum Delta {
     Reasoning(String),
     /// A line for the user: the candidate that failed and what is tried next.
     Notice(String),
+    /// A line for the user: another candidate than the preferred one has answered, and the reason.
+    Fallback(String),
 }
 
 /// Receives deltas. It is called in order from one task and must not block.
@@ -82,6 +92,18 @@ pub struct Candidate {
     pub generation: Generation,
 }
 
+/// Writes `provider/model`, as users write it.
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, model) = (self.provider.name().as_str(), self.model.as_str());
+        match model.strip_prefix(name) {
+            Some(rest) if rest.starts_with('/') => f.write_str(model),
+            _ if model.is_empty() => f.write_str(name),
+            _ => write!(f, "{name}/{model}"),
+        }
+    }
+}
+
 /// Retry and timeout settings of a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
@@ -116,32 +138,128 @@ pub struct ProviderRouter {
     slots: Vec<CandidateSlot>,
     policy: RetryPolicy,
     meter: UsageMeter,
+    limits: ConcurrencyLimits,
+    cooldowns: Option<Arc<dyn CooldownStore>>,
 }
 
 #[derive(Debug)]
 struct CandidateSlot {
     candidate: Candidate,
-    health: Health,
+    /// Shared by all candidates of the same provider and model.
+    health: Arc<Health>,
+    /// Name by which a request prefers it.
+    preset: Option<String>,
+    /// `true` if it is asked without being preferred.
+    is_listed: bool,
 }
 
 impl ProviderRouter {
     /// Creates a router over these candidates, the preferred one first, none of them in cooldown.
     #[must_use]
     pub fn new(candidates: impl IntoIterator<Item = Candidate>, policy: RetryPolicy) -> Self {
-        let slots = candidates.into_iter().map(|candidate| CandidateSlot {
-            candidate,
-            health: Health::default(),
-        });
-        Self {
-            slots: slots.collect(),
+        let mut router = Self {
+            slots: Vec::new(),
             policy,
             meter: UsageMeter::default(),
+            limits: ConcurrencyLimits::default(),
+            cooldowns: None,
+        };
+        for candidate in candidates {
+            router.add(candidate, None, true);
         }
+        router
     }
 
-    /// Returns the candidates, the preferred one first.
+    /// Adds candidates that are asked only by requests that name them: such a request has the name
+    /// as its `model`. If the candidate fails, the others are asked in their order.
+    #[must_use]
+    pub fn with_presets(mut self, presets: impl IntoIterator<Item = (String, Candidate)>) -> Self {
+        for (name, candidate) in presets {
+            self.add(candidate, Some(name), false);
+        }
+        self
+    }
+
+    /// Limits the number of concurrent requests to providers; further ones wait in order of
+    /// arrival. 0 is no limit.
+    #[must_use]
+    pub fn with_limits(mut self, limits: impl IntoIterator<Item = (ProviderName, usize)>) -> Self {
+        for (provider, limit) in limits {
+            self.limits.set(provider, limit);
+        }
+        self
+    }
+
+    /// Continues the cooldowns of a store, and keeps them there. Those after a rejected key begin
+    /// anew with each process, because a restart often follows its correction.
+    #[must_use]
+    pub fn with_cooldowns(mut self, store: Arc<dyn CooldownStore>) -> Self {
+        let saved = store.load();
+        for slot in &self.slots {
+            let title = slot.candidate.to_string();
+            if let Some(cooldown) = saved.iter().find(|saved| saved.candidate == title) {
+                slot.health.restore(cooldown);
+            }
+        }
+        self.cooldowns = Some(store);
+        self
+    }
+
+    fn add(&mut self, candidate: Candidate, preset: Option<String>, is_listed: bool) {
+        let title = candidate.to_string();
+        let mut known = self.slots.iter();
+        let known = known.find(|slot| slot.candidate.to_string() == title);
+        let health = known.map(|slot| slot.health.clone()).unwrap_or_default();
+        self.slots.push(CandidateSlot {
+            candidate,
+            health,
+            preset,
+            is_listed,
+        });
+    }
+
+    /// Returns the candidates that are asked without being named, the preferred one first.
     pub fn candidates(&self) -> impl Iterator<Item = &Candidate> {
-        self.slots.iter().map(|slot| &slot.candidate)
+        let listed = self.slots.iter().filter(|slot| slot.is_listed);
+        listed.map(|slot| &slot.candidate)
+    }
+
+    /// Returns the candidates that a request can name, in their order.
+    pub fn presets(&self) -> impl Iterator<Item = (&str, &Candidate)> {
+        let named = |slot| {
+            let CandidateSlot {
+                preset, candidate, ..
+            }: &CandidateSlot = slot;
+            Some((preset.as_deref()?, candidate))
+        };
+        self.slots.iter().filter_map(named)
+    }
+
+    /// Returns the candidates of a request, in the order in which they are asked.
+    fn in_order(&self, model: &ModelId) -> impl Iterator<Item = &CandidateSlot> {
+        let is_named = |slot: &&CandidateSlot| slot.preset.as_deref() == Some(model.as_str());
+        let named = self.slots.iter().find(is_named);
+        let is_other = move |slot: &&CandidateSlot| {
+            let is_same = named.is_some_and(|named| Arc::ptr_eq(&named.health, &slot.health));
+            slot.is_listed && !is_same
+        };
+        named.into_iter().chain(self.slots.iter().filter(is_other))
+    }
+
+    fn save_cooldowns(&self) {
+        let Some(store) = &self.cooldowns else { return };
+        let mut cooldowns: Vec<Cooldown> = Vec::new();
+        for slot in &self.slots {
+            let cooldown = slot.health.cooldown(slot.candidate.to_string());
+            let is_new = |found: &Cooldown| {
+                found.kind != CooldownKind::Auth
+                    && cooldowns
+                        .iter()
+                        .all(|known| known.candidate != found.candidate)
+            };
+            cooldowns.extend(cooldown.filter(is_new));
+        }
+        store.save(cooldowns);
     }
 
     /// Returns the requests and tokens of all calls so far.
@@ -155,7 +273,7 @@ impl ProviderRouter {
     /// [`nanobot_types::FinishReason::ContextOverflow`] if a shorter conversation may help. The
     /// usage includes failed attempts. Each candidate gets the request with its own model, with its
     /// own generation parameters unless the request sets some, and without the reasoning of other
-    /// providers.
+    /// providers. A request whose `model` is the name of a preset asks that one first.
     pub async fn chat_with_failover(
         &self,
         request: ChatRequest,

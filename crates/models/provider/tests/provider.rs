@@ -5,6 +5,8 @@
     reason = "a failing test may panic"
 )]
 
+#[path = "provider/failover.rs"]
+mod failover;
 #[path = "provider/fold.rs"]
 mod fold;
 #[path = "provider/router.rs"]

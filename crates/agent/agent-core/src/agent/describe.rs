@@ -11,8 +11,15 @@ impl Agent {
     pub async fn describe(&self, session: &SessionKey) -> String {
         let usage = self.engine.meter().of_session(session).sum().tokens;
         let cached = usage::share(&usage);
+        let mut model = self.settings.model.to_string();
         let messages = match self.sessions.read(session, ReadFrom::Cursor).await {
             Ok(view) => {
+                let preferred = self.preferred_model(&view.metadata);
+                let preset = self.engine.presets();
+                let preset = preset.filter(|(name, _)| *name == preferred.as_str());
+                if let Some((name, chosen)) = preset.last() {
+                    model = format!("{chosen} ({name})");
+                }
                 let sent = view
                     .effective_records()
                     .into_iter()
@@ -29,8 +36,8 @@ impl Agent {
             Err(error) => format!("unreadable ({error})"),
         };
         format!(
-            "Model: {}\nTokens since start: {} in ({cached} % cached), {} out\nSession {session}: {messages}",
-            self.settings.model, usage.prompt_tokens, usage.completion_tokens
+            "Model: {model}\nTokens since start: {} in ({cached} % cached), {} out\nSession {session}: {messages}",
+            usage.prompt_tokens, usage.completion_tokens
         )
     }
 }

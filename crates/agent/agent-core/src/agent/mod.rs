@@ -10,6 +10,7 @@ mod describe;
 mod direct;
 mod log;
 mod memory;
+mod model;
 mod parts;
 mod rewind;
 mod skills;
@@ -36,6 +37,7 @@ use tracing::Instrument as _;
 pub use context_report::{ContextPart, ContextReport};
 pub use direct::DirectRequest;
 pub(crate) use direct::NoSteering;
+pub use model::ModelMenu;
 pub use parts::{AgentParts, AgentSettings, TurnReport, TurnRequest};
 pub(crate) use rewind::RetryInput;
 pub use rewind::SessionReservation;
@@ -50,6 +52,7 @@ use crate::prefix::{LogFacts, PrefixWatch};
 use crate::{AgentError, Signal, Subagents};
 use log::{ConversationSize, SessionLog};
 use memory::MemoryCheckTimer;
+use model::Announced;
 use turn_start::{FreshSteering, Resumed, TurnStart};
 use usage::LastTurns;
 
@@ -67,6 +70,7 @@ pub struct Agent {
     locks: KeyedLocks,
     permits: Semaphore,
     last_turns: LastTurns,
+    fallbacks: Announced,
     prefixes: PrefixWatch,
     consolidator: Arc<Consolidator>,
     subagents: Option<Arc<Subagents>>,
@@ -117,6 +121,7 @@ impl Agent {
             locks: KeyedLocks::default(),
             permits: Semaphore::new(permits),
             last_turns: LastTurns::default(),
+            fallbacks: Announced::default(),
             prefixes,
             consolidator: Arc::new(consolidator),
             subagents: None,
@@ -320,6 +325,7 @@ impl Agent {
         };
         let epoch = self.context.epoch(session, facts).await;
         let mut requests = self.prefixes.turn(session, log_facts, &view, &epoch).await;
+        let model = self.preferred_model(&view.metadata);
         // Frees a long conversation, which would otherwise be held twice during model calls.
         drop(view);
         let refresh = self.engine.registry().refresh();
@@ -337,6 +343,7 @@ impl Agent {
         let io = TurnIo {
             facts: &request.facts,
             system: epoch.prompt.text().clone(),
+            model,
             tools,
             context: &self.context,
             journal: log,
@@ -351,7 +358,8 @@ impl Agent {
             .run(messages, progress, request.trace.clone(), options, io)
             .await;
         requests.close().await;
-        let report = report?;
+        let mut report = report?;
+        self.announce_fallback(&request.facts, &mut report);
         self.last_turns.record(&request.facts.session, report.usage);
         if report.outcome == TurnOutcome::Stopped && request.interrupt.is_cancelled() {
             return Err(AgentError::Interrupted);
@@ -394,6 +402,18 @@ impl Agent {
             visible,
             stream: report.stream,
         })
+    }
+
+    /// Adds a line to the reply of the first turn that another model than the preferred one
+    /// answered.
+    fn announce_fallback(&self, facts: &TurnFacts, report: &mut EngineReport) {
+        if facts.origin != Origin::User || report.outcome != TurnOutcome::Replied {
+            return;
+        }
+        let line = self.fallbacks.once(&facts.session, report.fallback.take());
+        if let (Some(line), Some(reply)) = (line, &mut report.reply) {
+            reply.push_str(&format!("\n\n[{line}]"));
+        }
     }
 
     /// Sets the delivery of a job's message to the current location of its chat.

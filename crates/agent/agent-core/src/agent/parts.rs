@@ -63,7 +63,7 @@ impl Default for AgentSettings {
     fn default() -> Self {
         Self {
             options: TurnOptions::default(),
-            max_concurrent_turns: 32,
+            max_concurrent_turns: 256,
             model: ModelId::from(""),
             consolidation: ConsolidationSettings::default(),
             heartbeat_keeps: 8,

@@ -31,8 +31,8 @@ use async_trait::async_trait;
 use nanobot_context::ContextBuilder;
 use nanobot_session::{MessageEntry, SessionError, TurnOutcome};
 use nanobot_types::{
-    ChannelName, ChatId, ChatKind, DeliveryContext, Map, MessageId, Origin, SenderId, SessionKey,
-    StreamId, ToolCall, ToolSpec, TraceId, Usage,
+    ChannelName, ChatId, ChatKind, DeliveryContext, Map, MessageId, ModelId, Origin, SenderId,
+    SessionKey, StreamId, ToolCall, ToolSpec, TraceId, Usage,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -100,6 +100,8 @@ pub struct TurnIo<'a> {
     pub facts: &'a TurnFacts,
     /// The system prompt.
     pub system: Arc<str>,
+    /// The preset of the router that is asked first; empty for its default.
+    pub model: ModelId,
     /// The tools, in the order in which they are sent.
     pub tools: Arc<[ToolSpec]>,
     /// Renders stored messages for a request; reads their files.
@@ -140,6 +142,9 @@ pub struct EngineReport {
     pub last: Option<MessageEntry>,
     /// The stream that showed the reply while it was written.
     pub stream: Option<StreamId>,
+    /// The reason why another candidate than the preferred one gave the last answer, for people;
+    /// `None` if the preferred one did.
+    pub fallback: Option<String>,
     /// Tokens of all its model calls.
     pub usage: Usage,
     /// Number of model calls, including those before an interruption.
@@ -156,6 +161,7 @@ impl EngineReport {
             reply: Some(reply),
             last: None,
             stream: None,
+            fallback: None,
             usage: Usage::default(),
             iterations: 0,
             trace,

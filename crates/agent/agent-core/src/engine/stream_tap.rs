@@ -24,6 +24,8 @@ pub(super) struct StreamTap {
     tried_again: AtomicBool,
     /// The last request that was sent to a provider.
     sent: Mutex<Option<ChatRequest>>,
+    /// The reason why another candidate than the preferred one answered.
+    fallback: Mutex<Option<String>>,
 }
 
 /// The filters that text passes before it is shown.
@@ -45,11 +47,19 @@ impl StreamTap {
             emitted: AtomicBool::new(false),
             tried_again: AtomicBool::new(false),
             sent: Mutex::default(),
+            fallback: Mutex::default(),
         }
     }
 
     pub(super) fn take_sent(&self) -> Option<ChatRequest> {
         self.sent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    pub(super) fn take_fallback(&self) -> Option<String> {
+        self.fallback
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take()
@@ -104,6 +114,10 @@ impl DeltaSink for StreamTap {
                 self.show(seen);
             }
             Delta::Reasoning(_) => {}
+            Delta::Fallback(line) => {
+                let line = self.secrets.redact(&line).into_owned();
+                *self.fallback.lock().unwrap_or_else(PoisonError::into_inner) = Some(line);
+            }
             Delta::Notice(notice) => {
                 self.tried_again.store(true, Ordering::Relaxed);
                 self.observer

@@ -7,8 +7,8 @@ use nanobot_provider::{CallContext, ChatRequest, Generation, ToolChoice};
 use nanobot_session::{MessageEntry, SessionError, TurnOutcome};
 use nanobot_tool::resolve_call;
 use nanobot_types::{
-    AssistantMessage, ChatMessage, Content, Event, FinishReason, LlmResponse, ModelId, SessionKey,
-    StreamId, ToolCall, ToolMessage, TraceId, Transcript, TurnActivity, Usage,
+    AssistantMessage, ChatMessage, Content, Event, FinishReason, LlmResponse, SessionKey, StreamId,
+    ToolCall, ToolMessage, TraceId, Transcript, TurnActivity, Usage,
 };
 
 use super::call_step::{CallOutput, CallStep};
@@ -59,6 +59,7 @@ impl TurnEngine {
             iterations: progress.model_calls,
             guard: LoopGuard::default(),
             usage: Usage::default(),
+            fallback: None,
             untrusted: progress.untrusted.clone(),
         };
         let pending = turn.number_calls(&progress.pending);
@@ -86,6 +87,8 @@ struct Turn<'a> {
     iterations: u32,
     guard: LoopGuard,
     usage: Usage,
+    /// The reason why another candidate than the preferred one answered last.
+    fallback: Option<String>,
     /// Origin of the text by strangers that the turn read, if it did.
     untrusted: Option<String>,
 }
@@ -182,6 +185,7 @@ impl<'a> Turn<'a> {
                 .await;
         }
         self.usage += response.usage.unwrap_or_default();
+        self.fallback = tap.take_fallback();
         if !tap.tried_again() {
             self.conversation.calibrate(&response);
         }
@@ -239,8 +243,8 @@ impl<'a> Turn<'a> {
             .render(Transcript::repair(messages).transcript)
             .await;
         ChatRequest {
-            // The router's candidate sets the model and the generation defaults.
-            model: ModelId::from(""),
+            // The router's candidate sets the name and the generation defaults.
+            model: self.io.model.clone(),
             system: self.io.system.clone(),
             transcript: rendered.transcript,
             tools: self.io.tools.clone(),
@@ -440,6 +444,7 @@ impl<'a> Turn<'a> {
             reply,
             last: None,
             stream: None,
+            fallback: self.fallback.clone(),
             usage: self.usage,
             iterations: self.iterations,
             trace: self.trace.clone(),

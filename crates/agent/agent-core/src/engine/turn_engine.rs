@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nanobot_approvals::Approvals;
 use nanobot_bus::EventFeed;
 use nanobot_context::Calibrator;
-use nanobot_provider::{ProviderRouter, UsageMeter};
+use nanobot_provider::{Candidate, ProviderRouter, UsageMeter};
 use nanobot_redact::Secrets;
 use nanobot_tool::Registry;
 use nanobot_types::ModelId;
@@ -90,6 +90,11 @@ impl TurnEngine {
             .candidates()
             .next()
             .map_or_else(|| ModelId::from(""), |candidate| candidate.model.clone())
+    }
+
+    /// Returns the presets of its router by name, with their models.
+    pub(crate) fn presets(&self) -> impl Iterator<Item = (&str, &Candidate)> {
+        self.router.presets()
     }
 
     /// Returns the requests and tokens of all calls of its router.

@@ -27,6 +27,7 @@ use crate::assembly::cron::JobScheduling;
 use crate::assembly::mcp::Mcp;
 use crate::assembly::memory;
 use crate::assembly::model;
+use crate::assembly::model_presets::agent_defaults;
 use crate::assembly::path_rules::{outbox_folder, path_rules, results_folder};
 use crate::assembly::prompts::prompt_notes;
 use crate::assembly::sandbox::CommandSandbox;
@@ -71,14 +72,14 @@ impl Assistant {
         let config = runtime.config();
         let workspace = config.workspace()?;
         let created = prepare(&workspace)?;
-        let defaults: AgentDefaults = config.section("agents.defaults")?;
+        let defaults = agent_defaults(config)?;
         let tools = Tools::of(runtime, &workspace, &secrets, host)?;
         let audit = tools.audit.clone();
         let contexts = Contexts::of(runtime, &workspace, &defaults)?;
         let consolidation = budget::consolidation(config, &defaults, &model)?;
         let token_budget = consolidation.budget();
         let heartbeat: HeartbeatSettings = config.section("gateway.heartbeat")?;
-        let router = Arc::new(model::router(config, &defaults, &model));
+        let router = Arc::new(model::router(runtime, &defaults, &model)?);
         let data = &config.paths().data_dir;
         let approvals = approvals(config, &workspace, outbox.clone(), audit.clone(), &secrets)?;
         let settings = AgentSettings {

@@ -4,6 +4,7 @@ use nanobot_agent_core::ConsolidationSettings;
 use nanobot_config::Config;
 use nanobot_providers::context_window;
 
+use crate::assembly::model_presets::selected_window;
 use crate::assembly::settings::AgentDefaults;
 use crate::{ModelChoice, ModelSource, RuntimeError};
 
@@ -19,7 +20,7 @@ pub(crate) fn consolidation(
     model: &ModelChoice,
 ) -> Result<ConsolidationSettings, RuntimeError> {
     let configured = usize::try_from(defaults.context_window_tokens).unwrap_or(0);
-    let is_configured = config.is_set(WINDOW)?;
+    let is_configured = config.is_set(WINDOW)? || selected_window(config)?.is_some();
     let window = match context_window(&model.model).and_then(|window| usize::try_from(window).ok())
     {
         Some(window) if !is_configured => match model.source {

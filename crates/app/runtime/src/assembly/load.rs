@@ -18,6 +18,7 @@ use crate::assembly::channels::{LIFECYCLE_NOTICES, shared_keys};
 use crate::assembly::cron::CronConfig;
 use crate::assembly::extensions::Extensions;
 use crate::assembly::mcp;
+use crate::assembly::model_presets::ModelPreset;
 use crate::assembly::provider_sections::ProviderSection;
 use crate::assembly::rotating_file::LogSettings;
 use crate::assembly::section_schema::json_schema;
@@ -96,6 +97,9 @@ pub(super) fn schema(extensions: &Extensions) -> Result<Schema, ConfigError> {
         .names("providers", known_providers);
     let schema = with_channels(schema, extensions)?;
     let schema = section::<AgentDefaults>(schema, "agents.defaults")?;
+    let schema = schema
+        .map("modelPresets", &ModelPreset::default())?
+        .describe("modelPresets.*", json_schema::<ModelPreset>);
     let schema = section::<ToolsConfig>(schema, "tools")?;
     let schema = section::<ApprovalSettings>(schema, "tools.approvals")?;
     let schema = section::<ToolFilesConfig>(schema, "tools.toolFiles")?;

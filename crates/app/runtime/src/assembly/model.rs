@@ -15,6 +15,8 @@ use nanobot_providers::{
 };
 use nanobot_tools::WebConfig;
 
+use crate::assembly::cooldowns::CooldownFile;
+use crate::assembly::model_presets::{OtherModels, agent_defaults, other_models};
 use crate::assembly::provider_sections::{self, ChosenProvider, Sections, lists_own_models};
 use crate::assembly::settings::AgentDefaults;
 use crate::{Runtime, RuntimeError};
@@ -128,7 +130,7 @@ pub(crate) async fn choose_for_gateway(runtime: &Runtime) -> Result<ModelChoice,
 /// Describes the configured model without connecting to anything.
 pub(crate) fn describe(runtime: &Runtime) -> Result<String, RuntimeError> {
     let config = runtime.config();
-    let defaults: AgentDefaults = config.section("agents.defaults")?;
+    let defaults = agent_defaults(config)?;
     if let Some((factory, model)) = runtime.extensions().selected_provider(&defaults) {
         return Ok(format!("{model} ({})", factory.name()));
     }
@@ -153,7 +155,7 @@ pub(crate) fn describe(runtime: &Runtime) -> Result<String, RuntimeError> {
 /// nothing to check.
 pub(crate) fn check(runtime: &Runtime) -> Result<(), RuntimeError> {
     let config = runtime.config();
-    let defaults: AgentDefaults = config.section("agents.defaults")?;
+    let defaults = agent_defaults(config)?;
     if let Some((factory, model)) = runtime.extensions().selected_provider(&defaults) {
         return plugged_in(config, &**factory, model).map(drop);
     }
@@ -167,21 +169,67 @@ pub(crate) fn check(runtime: &Runtime) -> Result<(), RuntimeError> {
     // A server of the user is asked for its models only at a start.
     let model = chosen.model.unwrap_or_default();
     build(&chosen.selection, &settings, &model, clients(config)?)?;
-    Ok(())
+    other_models(runtime, &defaults).map(drop)
 }
 
-/// Returns the router for a choice. Connects to nothing.
+/// Connects the model that these settings name. Nothing is sent.
+pub(crate) fn connect(
+    runtime: &Runtime,
+    defaults: &AgentDefaults,
+) -> Result<ClientConnection, RuntimeError> {
+    let (config, extensions) = (runtime.config(), runtime.extensions());
+    if let Some((factory, model)) = extensions.selected_provider(defaults) {
+        let choice = plugged_in(config, &**factory, model)?;
+        return choice.connection.ok_or_else(|| SelectError::Nothing.into());
+    }
+    let chosen = Sections::read(config)?.choose(defaults, extensions)?;
+    let settings = Sections::settings(config, &chosen.selection)?;
+    let model = chosen.model.ok_or(SelectError::Nothing)?;
+    Ok(build(
+        &chosen.selection,
+        &settings,
+        &model,
+        clients(config)?,
+    )?)
+}
+
+/// Returns the router of an assistant: the chosen model, those that are asked if it fails, and
+/// those that a session can choose. Connects to nothing.
 pub(crate) fn router(
+    runtime: &Runtime,
+    defaults: &AgentDefaults,
+    choice: &ModelChoice,
+) -> Result<ProviderRouter, RuntimeError> {
+    let config = runtime.config();
+    let others = match choice.source {
+        ModelSource::Demo { .. } | ModelSource::Nobody { .. } => OtherModels::default(),
+        _ => other_models(runtime, defaults)?,
+    };
+    let candidates = candidate(defaults, choice)
+        .into_iter()
+        .chain(others.fallbacks);
+    Ok(ProviderRouter::new(candidates, retry_policy(config))
+        .with_presets(others.presets)
+        .with_limits(provider_sections::limits(config)?)
+        .with_cooldowns(Arc::new(CooldownFile::of(config))))
+}
+
+/// Returns a router that asks the chosen model only.
+pub(crate) fn router_of_one(
     config: &Config,
     defaults: &AgentDefaults,
     choice: &ModelChoice,
 ) -> ProviderRouter {
-    let candidates = choice.connection.iter().map(|connection| Candidate {
+    ProviderRouter::new(candidate(defaults, choice), retry_policy(config))
+}
+
+fn candidate(defaults: &AgentDefaults, choice: &ModelChoice) -> Option<Candidate> {
+    let connection = choice.connection.as_ref()?;
+    Some(Candidate {
         provider: connection.provider.clone(),
         model: connection.model.clone(),
         generation: defaults.generation(),
-    });
-    ProviderRouter::new(candidates, retry_policy(config))
+    })
 }
 
 fn retry_policy(config: &Config) -> RetryPolicy {
@@ -204,7 +252,7 @@ fn retry_policy(config: &Config) -> RetryPolicy {
 
 async fn choose_real(runtime: &Runtime) -> Result<Result<ModelChoice, SelectError>, RuntimeError> {
     let config = runtime.config();
-    let defaults: AgentDefaults = config.section("agents.defaults")?;
+    let defaults = agent_defaults(config)?;
     if let Some((factory, model)) = runtime.extensions().selected_provider(&defaults) {
         return plugged_in(config, &**factory, model).map(Ok);
     }
@@ -234,7 +282,7 @@ fn is_mistake(error: &SelectError) -> bool {
 /// Checks that `agents.defaults.provider` names a provider.
 pub(crate) fn check_provider(runtime: &Runtime) -> Result<(), RuntimeError> {
     let config = runtime.config();
-    let defaults: AgentDefaults = config.section("agents.defaults")?;
+    let defaults = agent_defaults(config)?;
     if runtime.extensions().selected_provider(&defaults).is_some() {
         return Ok(());
     }
@@ -374,7 +422,7 @@ fn demo_choice(config: &Config, why: String) -> Result<ModelChoice, RuntimeError
 /// Returns the name of the provider that would answer, and its model if it is known.
 pub(crate) fn configured_provider(runtime: &Runtime) -> Option<(String, Option<String>)> {
     let config = runtime.config();
-    let defaults: AgentDefaults = config.section("agents.defaults").ok()?;
+    let defaults = agent_defaults(config).ok()?;
     let sections = Sections::read(config).ok()?;
     let chosen = sections.choose(&defaults, runtime.extensions()).ok()?;
     Some((chosen.selection.name.to_string(), chosen.model))

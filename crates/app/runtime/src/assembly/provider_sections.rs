@@ -8,6 +8,7 @@ use nanobot_providers::{
     ApiKey, CUSTOM, ProviderKind, ProviderSettings, ProviderSpec, Section, SelectError, Selection,
     TABLE, is_base_address, preferred, select,
 };
+use nanobot_types::ProviderName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,12 +26,15 @@ pub(crate) struct ProviderSection {
     api_base: Option<String>,
     /// Additional headers of each request.
     extra_headers: Option<BTreeMap<String, String>>,
+    /// Maximum number of concurrent requests; further ones wait. Without it, or with 0, there is no
+    /// limit.
+    max_concurrent: Option<usize>,
 }
 
 impl ProviderSection {
     /// Returns the section as the schema knows it. Headers are free-form.
     pub(crate) fn template() -> serde_json::Value {
-        serde_json::json!({ "apiKey": "", "apiBase": null, "extraHeaders": {} })
+        serde_json::json!({ "apiKey": "", "apiBase": null, "extraHeaders": {}, "maxConcurrent": null })
     }
 }
 
@@ -374,6 +378,21 @@ impl Sections {
             extra_headers: section.extra_headers.unwrap_or_default(),
         })
     }
+}
+
+/// Returns the limits of concurrent requests of all providers that have one.
+pub(crate) fn limits(config: &Config) -> Result<Vec<(ProviderName, usize)>, ConfigError> {
+    let mut limits = Vec::new();
+    for section in config.names("providers")? {
+        // A section that cannot be read matters only if its provider is chosen.
+        let read = config.section::<ProviderSection>(&format!("providers.{section}"));
+        if let Ok(Some(limit)) = read.map(|read| read.max_concurrent) {
+            let spec = ProviderSpec::find(&section);
+            let name = spec.map_or(section.as_str(), |spec| spec.name);
+            limits.push((ProviderName::from(name), limit));
+        }
+    }
+    Ok(limits)
 }
 
 /// `true` for a server of the user, which has the models that the user put there.

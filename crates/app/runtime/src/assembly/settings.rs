@@ -8,6 +8,8 @@ use nanobot_session::Durability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::assembly::model_presets::FallbackModel;
+
 /// `agents.defaults`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -20,6 +22,11 @@ pub struct AgentDefaults {
     pub model: String,
     /// The provider of the model, by its name under `providers`; `auto` selects it by the model.
     pub provider: String,
+    /// Name of the preset of `modelPresets` to use in place of `model` and its settings.
+    pub model_preset: Option<String>,
+    /// Models that are asked in this order if the first one fails: names of presets, models with
+    /// their provider, or objects as in `modelPresets`.
+    pub fallback_models: Vec<FallbackModel>,
     /// Maximum tokens of one response.
     #[schemars(range(min = 1))]
     pub max_tokens: u32,
@@ -75,6 +82,8 @@ impl Default for AgentDefaults {
             workspace: "~/.nanobot/workspace".to_owned(),
             model: String::new(),
             provider: "auto".to_owned(),
+            model_preset: None,
+            fallback_models: Vec::new(),
             max_tokens: 8192,
             context_window_tokens: 65_536,
             memory_window: None,
@@ -84,7 +93,7 @@ impl Default for AgentDefaults {
             max_tool_iterations: 40,
             reasoning_effort: None,
             max_tool_result_chars: 16_000,
-            max_concurrent_turns: 32,
+            max_concurrent_turns: 256,
             max_concurrent_subagents: 4,
             max_subagent_iterations: 15,
             parallel_tools: false,

@@ -12,7 +12,7 @@ use nanobot_replay::{ReplayOptions, TurnChoice};
 use nanobot_types::{OutboundMessage, SessionKey, ToolSpec};
 
 use crate::assembly::assistant::Tools;
-use crate::assembly::settings::AgentDefaults;
+use crate::assembly::model_presets::agent_defaults;
 use crate::{Runtime, RuntimeError};
 
 /// Returns the options and tools to replay `turns` of a session with. Read-only: chooses no model
@@ -27,7 +27,7 @@ pub fn replay_options(
     turns: TurnChoice,
 ) -> Result<(ReplayOptions, Arc<[ToolSpec]>), RuntimeError> {
     let config = runtime.config();
-    let defaults: AgentDefaults = config.section("agents.defaults")?;
+    let defaults = agent_defaults(config)?;
     let spawner =
         (defaults.max_concurrent_subagents > 0).then(|| Arc::new(NullOutbox) as Arc<dyn Spawner>);
     let registry = Tools::of(

@@ -1,65 +1,63 @@
 //! One call: from the request to an answer, over all candidates.
+//!
+//! Decision: a call asks the candidates in rounds. In the first round each gets one attempt, with
+//! one quick retry for an error that may be gone at once, so that the next candidate is asked
+//! within two seconds. If none answered, a further round follows after each pause of the policy,
+//! with the candidates whose errors may pass.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use nanobot_types::{FinishReason, LlmResponse, Usage};
-use tokio::time::timeout;
 
-use super::health::HealthPermit;
-use super::{CallContext, Candidate, Delta, ProviderRouter, adapt, explain};
-use crate::limit::{AnswerLimit, Fitted};
-use crate::{ChatRequest, Fold, Folded, ProviderError, Recovery, StreamEvent};
+use super::attempts::Attempts;
+use super::{CallContext, Candidate, CandidateSlot, Delta, ProviderRouter, adapt, explain};
+use crate::{CallPurpose, ChatRequest, ProviderError, Recovery};
 
-/// Maximum number of retries after an empty answer.
-const EMPTY_RETRIES: usize = 2;
-
-/// Cooldown of a candidate after transient failures.
-const COOLDOWN: Duration = Duration::from_secs(60);
+/// Pause before the quick retry of a candidate that others could replace.
+const QUICK_PAUSE: Duration = Duration::from_millis(500);
 
 /// State of one call. It outlives the future that works on it, so that the usage is not lost when
 /// the turn is stopped.
 pub(super) struct RoutedCall<'a> {
-    router: &'a ProviderRouter,
-    request: ChatRequest,
-    context: &'a CallContext,
-    usage: Option<Usage>,
+    pub(super) router: &'a ProviderRouter,
+    pub(super) request: ChatRequest,
+    pub(super) context: &'a CallContext,
+    pub(super) usage: Option<Usage>,
     /// Text of the answer in progress.
-    partial: String,
+    pub(super) partial: String,
     /// Set once the user has seen text of the answer.
-    shown: bool,
+    pub(super) shown: bool,
 }
 
-/// Next step after a failed attempt.
-enum RetryStep {
-    Again { pause: Duration },
-    WithoutImages,
-    GiveUp(GiveUpReason),
+/// A candidate, and how often it failed in this call.
+struct Asked<'a> {
+    slot: &'a CandidateSlot,
+    attempts: Attempts,
 }
 
-/// Reason to give up a candidate.
-enum GiveUpReason {
-    Next {
-        cooldown: Duration,
-    },
-    /// The user has seen text, so the answer ends here.
-    BrokenOff,
-}
+impl Asked<'_> {
+    /// `true` if it may be asked now. `anyway` ignores its cooldown.
+    fn is_open(&self, anyway: bool) -> bool {
+        let is_due = self.attempts.wait().is_some_and(|wait| wait.is_zero());
+        is_due && (anyway || self.slot.health.is_available())
+    }
 
-impl RetryStep {
-    fn next(cooldown: Duration) -> Self {
-        Self::GiveUp(GiveUpReason::Next { cooldown })
+    /// `true` if it was not asked because only a person can end its trouble.
+    fn is_paused(&self) -> bool {
+        let health = self.slot.health.error();
+        let needs_person =
+            health.is_some_and(|(_, wait, kind)| !wait.is_zero() && kind.needs_person());
+        self.attempts.error.is_none() && needs_person
     }
 }
 
-/// Counts of failed attempts with one candidate, by kind.
-#[derive(Default)]
-struct FailedAttempts {
-    failed: usize,
-    empty: usize,
-    stalled: usize,
-    images_dropped: bool,
+/// Result of asking one candidate.
+enum Outcome {
+    Answered(LlmResponse),
+    /// The user has seen text, so the answer ends here.
+    BrokenOff(ProviderError),
+    GaveUp,
 }
 
 impl<'a> RoutedCall<'a> {
@@ -87,88 +85,106 @@ impl<'a> RoutedCall<'a> {
     }
 
     pub(super) async fn run(&mut self) -> LlmResponse {
-        let slots = &self.router.slots;
-        let mut failed: Vec<(&Candidate, ProviderError)> = Vec::new();
-        for anyway in [false, true] {
-            for (index, slot) in slots.iter().enumerate() {
-                let admission = if anyway {
-                    Some(slot.health.admit_anyway())
-                } else {
-                    slot.health.admit()
-                };
-                let Some(admission) = admission else { continue };
-                let mut others = slots
-                    .iter()
-                    .skip(index + 1)
-                    .filter(|other| anyway || other.health.is_available());
-                let next = others.next().map(|other| &other.candidate);
-                match self.ask(&slot.candidate, admission, next).await {
-                    Ok(response) => return response,
-                    Err(error) => failed.push((&slot.candidate, error)),
-                }
+        let mut asked: Vec<Asked<'_>> = self
+            .router
+            .in_order(&self.request.model)
+            .map(|slot| Asked {
+                slot,
+                attempts: Attempts::default(),
+            })
+            .collect();
+        // A candidate in cooldown is asked in the first round only if all of them are.
+        let all_cool_down = !asked.iter().any(|asked| asked.is_open(false));
+        let is_background = self.context.account.purpose != CallPurpose::Turn;
+        let mut anyway = all_cool_down;
+        for asked in asked.iter_mut().filter(|asked| asked.is_paused()) {
+            asked.attempts.is_over = is_background || !all_cool_down;
+        }
+        let mut pauses = self.router.policy.pauses.iter();
+        loop {
+            if let Some(response) = self.round(&mut asked, anyway).await {
+                return response;
             }
-            // They are asked anyway only if all of them were in cooldown.
-            if !failed.is_empty() {
+            let waits = asked.iter().filter_map(|asked| asked.attempts.wait());
+            let (Some(wait), Some(pause)) = (waits.min(), pauses.next()) else {
                 break;
-            }
+            };
+            let pause = jittered(wait.max(*pause));
+            self.announce_round(&asked, pause);
+            tokio::time::sleep(pause).await;
+            anyway = true;
         }
-        let too_long = failed
-            .iter()
-            .any(|(_, error)| error.recovery() == Recovery::Compact);
-        let finish_reason = if too_long {
-            FinishReason::ContextOverflow
-        } else {
-            FinishReason::Error
-        };
-        LlmResponse {
-            finish_reason,
-            usage: self.usage,
-            ..LlmResponse::error(explain::failures(&failed))
-        }
+        self.failed_response(&asked)
     }
 
-    /// Asks one candidate, updates its health, and announces the next candidate if it fails.
-    async fn ask(
-        &mut self,
-        candidate: &Candidate,
-        admission: HealthPermit<'_>,
-        next: Option<&Candidate>,
-    ) -> Result<LlmResponse, ProviderError> {
-        let (error, end) = match self.candidate(candidate, next.is_some()).await {
-            Ok(response) => {
-                admission.succeeded();
-                return Ok(self.answered(response, candidate));
+    /// Asks each open candidate until one answers.
+    async fn round(&mut self, asked: &mut [Asked<'_>], anyway: bool) -> Option<LlmResponse> {
+        for index in 0..asked.len() {
+            let (before, rest) = asked.split_at_mut(index);
+            let [current, later @ ..] = rest else { break };
+            if !current.is_open(anyway) {
+                continue;
             }
-            Err(given_up) => given_up,
-        };
-        match end {
-            GiveUpReason::BrokenOff => return Ok(self.broken_off_response(candidate, &error)),
-            GiveUpReason::Next { cooldown } if cooldown.is_zero() => {}
-            GiveUpReason::Next { cooldown } => admission.start_cooldown(cooldown),
+            let slot = current.slot;
+            let permit = match anyway {
+                true => slot.health.admit_anyway(),
+                false => match slot.health.admit() {
+                    Some(permit) => permit,
+                    None => continue,
+                },
+            };
+            let candidate = &slot.candidate;
+            let next = later.iter().find(|other| other.is_open(anyway));
+            let outcome = self
+                .candidate(candidate, &mut current.attempts, next.is_some())
+                .await;
+            match outcome {
+                Outcome::Answered(response) => {
+                    if permit.succeeded() {
+                        self.router.save_cooldowns();
+                    }
+                    if let Some(preferred) = before.first() {
+                        self.announce_fallback(preferred, candidate);
+                    }
+                    return Some(self.answered(response, candidate));
+                }
+                Outcome::BrokenOff(error) => {
+                    return Some(self.broken_off_response(candidate, &error));
+                }
+                Outcome::GaveUp => {}
+            }
+            let Some(error) = &current.attempts.error else {
+                continue;
+            };
+            let text = explain::without_advice(error);
+            if let Some((cooldown, kind)) = current.attempts.cooldown() {
+                permit.start_cooldown(cooldown, kind, text.clone());
+                self.router.save_cooldowns();
+            }
+            if let Some(next) = next {
+                let (failed, next) = (candidate.to_string(), next.slot.candidate.to_string());
+                self.notice(format!("{failed}: {text}; asking {next} instead"));
+            }
         }
-        if let Some(next) = next {
-            let (failed, text) = (explain::title(candidate), explain::without_advice(&error));
-            self.notice(format!(
-                "{failed}: {text}; asking {} instead",
-                explain::title(next)
-            ));
-        }
-        Err(error)
+        None
     }
 
-    /// Asks one candidate until it answers or is given up.
+    /// Asks one candidate until it answers or is given up for this round.
     async fn candidate(
         &mut self,
         candidate: &Candidate,
+        attempts: &mut Attempts,
         has_next: bool,
-    ) -> Result<LlmResponse, (ProviderError, GiveUpReason)> {
+    ) -> Outcome {
         let mut request = adapt::for_candidate(&self.request, candidate);
-        let mut tries = FailedAttempts::default();
+        if attempts.images_dropped {
+            request.transcript = adapt::without_images(request.transcript);
+        }
         loop {
             let (error, is_empty) = match self.exchange(candidate, request.clone()).await {
-                Ok(response) if !is_empty(&response) => return Ok(response),
+                Ok(response) if !is_empty(&response) => return Outcome::Answered(response),
                 Ok(response) => match explain::explain_empty(candidate, &response.finish_reason) {
-                    Some(text) => return Ok(LlmResponse::error(text)),
+                    Some(text) => return Outcome::Answered(LlmResponse::error(text)),
                     None => (
                         ProviderError::Malformed("the answer was empty".to_owned()),
                         true,
@@ -176,178 +192,65 @@ impl<'a> RoutedCall<'a> {
                 },
                 Err(error) => (error, false),
             };
-            let title = explain::title(candidate);
-            let text = explain::without_advice(&error);
+            let (title, text) = (candidate.to_string(), explain::without_advice(&error));
             tracing::warn!(trace = %self.context.trace, candidate = title, error = text, "model call failed");
-            let has_images = !tries.images_dropped && adapt::has_images(&request.transcript);
-            let limit = self.limit(&error, is_empty, &mut tries, has_next);
-            match self.step(&error, limit, has_next, has_images) {
-                RetryStep::Again { pause } => {
-                    self.notice(format!(
-                        "{title}: {text}; trying again in {} s",
-                        pause.as_secs_f32().ceil()
-                    ));
-                    tokio::time::sleep(pause).await;
-                }
-                RetryStep::WithoutImages => {
-                    self.notice(format!("{title}: {text}; asking again without images"));
-                    request.transcript = adapt::without_images(request.transcript);
-                    tries.images_dropped = true;
-                }
-                RetryStep::GiveUp(end) => return Err((error, end)),
+            if self.shown {
+                return Outcome::BrokenOff(error);
             }
-        }
-    }
-
-    /// Makes one attempt: one request, one stream.
-    async fn exchange(
-        &mut self,
-        candidate: &Candidate,
-        request: ChatRequest,
-    ) -> Result<LlmResponse, ProviderError> {
-        if let Some(sink) = &self.context.deltas {
-            sink.sending(&request);
-        }
-        let (meter, account) = (&self.router.meter, &self.context.account);
-        meter.count_request(account);
-        let policy = &self.router.policy;
-        let (idle, total) = (policy.idle, policy.total);
-        let mut fold = Fold::answering(&request.transcript);
-        let ended = timeout(total, self.receive(candidate, request, idle, &mut fold)).await;
-        if let Some(usage) = fold.usage() {
-            *self.usage.get_or_insert_default() += usage;
-            meter.count_tokens(account, usage);
-        }
-        fold.text().clone_into(&mut self.partial);
-        match ended {
-            Err(_elapsed) if !fold.is_finished() => return Err(ProviderError::Stalled(total)),
-            Ok(Err(error)) if !fold.is_finished() => return Err(error),
-            _ => {}
-        }
-        match fold.finish() {
-            Folded::Whole(response) => Ok(response),
-            Folded::Cut { .. } => Err(ProviderError::Malformed(
-                "the answer broke off before its end".to_owned(),
-            )),
-        }
-    }
-
-    async fn receive(
-        &mut self,
-        candidate: &Candidate,
-        request: ChatRequest,
-        idle: Duration,
-        fold: &mut Fold,
-    ) -> Result<(), ProviderError> {
-        let stalled = |_elapsed| ProviderError::Stalled(idle);
-        let mut limit = AnswerLimit::of_tokens(request.generation.max_tokens);
-        let mut stream = timeout(idle, candidate.provider.stream(request))
-            .await
-            .map_err(stalled)??;
-        while let Some(event) = timeout(idle, stream.next()).await.map_err(stalled)? {
-            let (event, is_over) = match limit.take(event?) {
-                Fitted::Whole(event) => (Some(event), false),
-                Fitted::Last(rest) => (rest, true),
-            };
-            if let Some(event) = event {
-                self.show(&event);
-                fold.push(event);
-            }
-            if is_over {
-                let title = explain::title(candidate);
-                tracing::warn!(trace = %self.context.trace, candidate = title, "a model did not stop and was cut off");
-                fold.push(StreamEvent::Finished(FinishReason::Runaway));
-                break;
-            }
-        }
-        // Dropping the stream closes its connection.
-        Ok(())
-    }
-
-    fn show(&mut self, event: &StreamEvent) {
-        let Some(sink) = &self.context.deltas else {
-            return;
-        };
-        match event {
-            // Only a keep-alive.
-            StreamEvent::Text(text) | StreamEvent::Reasoning(text) if text.is_empty() => {}
-            StreamEvent::Text(text) => {
-                self.shown |= !text.trim().is_empty();
-                sink.delta(Delta::Text(text.clone()));
-            }
-            StreamEvent::Reasoning(text) => sink.delta(Delta::Reasoning(text.clone())),
-            _ => {}
-        }
-    }
-
-    fn notice(&self, line: String) {
-        if let Some(sink) = &self.context.deltas {
-            sink.delta(Delta::Notice(line));
-        }
-    }
-
-    fn step(
-        &self,
-        error: &ProviderError,
-        limit: (&mut usize, usize),
-        has_next: bool,
-        has_images: bool,
-    ) -> RetryStep {
-        if self.shown {
-            return RetryStep::GiveUp(GiveUpReason::BrokenOff);
-        }
-        match error.recovery() {
-            Recovery::RetrySame { after } => self.retry_step(after, limit, has_next),
-            Recovery::NextCandidate { cooldown } => RetryStep::next(cooldown),
+            let may_lack_images =
+                !attempts.images_dropped && adapt::has_images(&request.transcript);
             // Vendors word this refusal in many ways, so every refusal of a request with images
             // counts.
-            Recovery::DropImages | Recovery::GiveUp if has_images => RetryStep::WithoutImages,
-            // Another vendor may accept what one refuses. The refusal says nothing about the
-            // vendor's health.
-            Recovery::Compact | Recovery::DropImages | Recovery::GiveUp => {
-                RetryStep::next(Duration::ZERO)
+            if may_lack_images
+                && matches!(error.recovery(), Recovery::DropImages | Recovery::GiveUp)
+            {
+                self.notice(format!("{title}: {text}; asking again without images"));
+                request.transcript = adapt::without_images(request.transcript);
+                attempts.images_dropped = true;
+                continue;
             }
+            attempts.failed(error, is_empty, &self.router.policy);
+            if !(has_next && attempts.may_pass_at_once()) {
+                return Outcome::GaveUp;
+            }
+            tokio::time::sleep(jittered(QUICK_PAUSE)).await;
         }
     }
 
-    /// Returns the counter of failed attempts of this kind, and the maximum number of retries.
-    fn limit<'t>(
-        &self,
-        error: &ProviderError,
-        is_empty: bool,
-        tries: &'t mut FailedAttempts,
-        has_next: bool,
-    ) -> (&'t mut usize, usize) {
-        match error {
-            ProviderError::Stalled(_) => (&mut tries.stalled, usize::from(!has_next)),
-            _ if is_empty => (&mut tries.empty, EMPTY_RETRIES),
-            _ => (&mut tries.failed, self.router.policy.pauses.len()),
-        }
+    /// Announces that the candidates are asked again after a pause.
+    fn announce_round(&self, asked: &[Asked<'_>], pause: Duration) {
+        let seconds = pause.as_secs_f32().ceil();
+        let failed: Vec<_> = asked
+            .iter()
+            .filter_map(|asked| Some((&asked.slot.candidate, asked.attempts.error.as_ref()?)))
+            .collect();
+        self.notice(match failed.as_slice() {
+            [(candidate, error)] => format!(
+                "{}: {}; trying again in {seconds} s",
+                candidate.to_string(),
+                explain::without_advice(error)
+            ),
+            _ => format!("no model answered; trying again in {seconds} s"),
+        });
     }
 
-    fn retry_step(
-        &self,
-        after: Option<Duration>,
-        (count, most): (&mut usize, usize),
-        has_next: bool,
-    ) -> RetryStep {
-        let policy = &self.router.policy;
-        // If there is another candidate, do not wait for a vendor that asks for more than our own
-        // pauses.
-        let own_longest = policy.pauses.iter().max().copied().unwrap_or_default();
-        let longest = if has_next {
-            own_longest.min(policy.longest_pause)
-        } else {
-            policy.longest_pause
+    /// Announces that another candidate than the preferred one answered, and the reason.
+    fn announce_fallback(&self, preferred: &Asked<'_>, candidate: &Candidate) {
+        let error = match &preferred.attempts.error {
+            Some(error) => Some(explain::without_advice(error)),
+            None => preferred.slot.health.error().map(|(error, ..)| error),
         };
-        let requested = after.unwrap_or_default();
-        if *count >= most || requested > longest {
-            return RetryStep::next(after.unwrap_or(COOLDOWN));
+        if let (Some(sink), Some(error)) = (&self.context.deltas, error) {
+            let (failed, answered) = (preferred.slot.candidate.to_string(), candidate.to_string());
+            sink.delta(Delta::Fallback(format!(
+                "{answered} answered, because {failed} could not: {error}"
+            )));
         }
-        let own = policy.pauses.get(*count).copied().unwrap_or(own_longest);
-        *count += 1;
-        RetryStep::Again {
-            pause: jittered(own.max(requested)),
+    }
+
+    pub(super) fn notice(&self, line: String) {
+        if let Some(sink) = &self.context.deltas {
+            sink.delta(Delta::Notice(line));
         }
     }
 
@@ -367,6 +270,33 @@ impl<'a> RoutedCall<'a> {
             self.partial.trim_end()
         );
         self.answered(LlmResponse::error(text), candidate)
+    }
+
+    fn failed_response(&self, asked: &[Asked<'_>]) -> LlmResponse {
+        let is_too_long = |asked: &Asked<'_>| {
+            let error = asked.attempts.error.as_ref();
+            error.is_some_and(|error| error.recovery() == Recovery::Compact)
+        };
+        let finish_reason = match asked.iter().any(is_too_long) {
+            true => FinishReason::ContextOverflow,
+            false => FinishReason::Error,
+        };
+        let lines = asked.iter().filter_map(|asked| {
+            let candidate = &asked.slot.candidate;
+            match &asked.attempts.error {
+                Some(error) => Some(explain::failure(candidate, error)),
+                None => asked
+                    .slot
+                    .health
+                    .error()
+                    .map(|(error, wait, _)| explain::pause(candidate, &error, wait)),
+            }
+        });
+        LlmResponse {
+            finish_reason,
+            usage: self.usage,
+            ..LlmResponse::error(explain::failures(lines.collect()))
+        }
     }
 }
 

@@ -14,20 +14,10 @@ const MESSAGE_LIMIT: usize = 300;
 pub(super) const NO_CANDIDATE: &str = "No model is configured. Set agents.defaults.model and the apiKey of its \
      provider under providers in the configuration, or run `nanobot onboard`.";
 
-/// Returns `provider/model`, as users write it.
-pub(super) fn title(candidate: &Candidate) -> String {
-    let (name, model) = (candidate.provider.name().as_str(), candidate.model.as_str());
-    match model.strip_prefix(name) {
-        Some(rest) if rest.starts_with('/') => model.to_owned(),
-        _ if model.is_empty() => name.to_owned(),
-        _ => format!("{name}/{model}"),
-    }
-}
-
 /// Describes the failure of one candidate and what to try.
 pub(super) fn failure(candidate: &Candidate, error: &ProviderError) -> String {
     let advice = advice(candidate.provider.name(), error);
-    format!("{}: {}. {advice}", title(candidate), without_advice(error))
+    format!("{candidate}: {}. {advice}", without_advice(error))
 }
 
 /// Returns the explanation of an empty answer, if the vendor gave a reason that a retry would not
@@ -43,21 +33,25 @@ pub(super) fn explain_empty(candidate: &Candidate, reason: &FinishReason) -> Opt
         }
         _ => return None,
     };
-    Some(format!("{}: {why}", title(candidate)))
+    Some(format!("{candidate}: {why}"))
 }
 
-/// Describes the failures of several candidates.
-pub(super) fn failures(failed: &[(&Candidate, ProviderError)]) -> String {
-    match failed {
-        [] => NO_CANDIDATE.to_owned(),
-        [(candidate, error)] => failure(candidate, error),
-        several => {
-            let lines: Vec<String> = several
-                .iter()
-                .map(|(candidate, error)| format!("- {}", failure(candidate, error)))
-                .collect();
-            format!("No model answered.\n{}", lines.join("\n"))
-        }
+/// Describes a candidate that was not asked because of an earlier error.
+pub(super) fn pause(candidate: &Candidate, error: &str, wait: Duration) -> String {
+    format!(
+        "{}: not asked for another {}, because it failed before: {error}. A message in a chat asks \
+         it again at once.",
+        candidate,
+        format_duration(wait)
+    )
+}
+
+/// Joins the descriptions of the failures of all candidates.
+pub(super) fn failures(mut lines: Vec<String>) -> String {
+    match lines.len() {
+        0 => NO_CANDIDATE.to_owned(),
+        1 => lines.remove(0),
+        _ => format!("No model answered.\n- {}", lines.join("\n- ")),
     }
 }
 

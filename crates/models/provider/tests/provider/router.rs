@@ -162,9 +162,10 @@ async fn fails_over_to_the_next_candidate_with_a_notice() {
             vec![ProviderError::ContextOverflow("8k".into())],
             0,
         ),
-        ("down", vec![down(); 4], 7),
+        ("too many requests", vec![busy(None)], 0),
+        ("down twice", vec![down(); 2], 500),
     ];
-    for (case, errors, seconds) in table {
+    for (case, errors, milliseconds) in table {
         let count = errors.len();
         let a = Scripted::new("a", errors.into_iter().map(refuse));
         let b = Scripted::new("b", [text("from b")]);
@@ -179,7 +180,7 @@ async fn fails_over_to_the_next_candidate_with_a_notice() {
             "{case}"
         );
         assert!(
-            about(begun.elapsed(), Duration::from_secs(seconds)),
+            about(begun.elapsed(), Duration::from_millis(milliseconds)),
             "{case}: {:?}",
             begun.elapsed()
         );

@@ -8,6 +8,7 @@
 mod agents;
 mod basics;
 mod context;
+mod model;
 mod nearest;
 mod pending;
 mod reports;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nanobot_types::{CommandInfo, InboundMessage, Origin};
 
 use super::nearest::nearest;
-use super::{Command, agents, basics, pending, reports, skill, undo};
+use super::{Command, agents, basics, model, pending, reports, skill, undo};
 
 /// Two commands have the same name.
 #[derive(Debug, thiserror::Error)]
@@ -25,13 +25,14 @@ impl CommandTable {
     /// Returns the built-in commands.
     #[must_use]
     pub fn built_in() -> Self {
-        let commands: [Arc<dyn Command>; 17] = [
+        let commands: [Arc<dyn Command>; 18] = [
             Arc::new(basics::New),
             Arc::new(undo::Undo),
             Arc::new(undo::Redo),
             Arc::new(undo::Retry),
             Arc::new(basics::Stop),
             Arc::new(basics::Status),
+            Arc::new(model::ModelCommand),
             Arc::new(reports::UsageCommand),
             Arc::new(reports::Context),
             Arc::new(reports::Compact),

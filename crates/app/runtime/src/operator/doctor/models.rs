@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{FindingLevel, FindingList};
 use crate::assembly::model::{self, ModelChoice, ModelSource};
+use crate::assembly::model_presets::{agent_defaults, other_models};
 use crate::assembly::provider_sections::without_vendor;
 use crate::assembly::settings::AgentDefaults;
 use crate::error::chain;
@@ -17,9 +18,9 @@ use crate::{Runtime, RuntimeError};
 
 pub(super) async fn examine(list: &mut FindingList, runtime: &Runtime) {
     let config = runtime.config();
-    let defaults: AgentDefaults = match config.section("agents.defaults") {
+    let defaults = match agent_defaults(config) {
         Ok(defaults) => defaults,
-        Err(error) => return list.fault("model.usable", chain(&error), error.remedy()),
+        Err(error) => return list.fault("model.usable", chain(&error), error.remedy().unwrap_or_default()),
     };
     for section in without_vendor(runtime) {
         list.warn(
@@ -59,6 +60,10 @@ pub(super) async fn examine(list: &mut FindingList, runtime: &Runtime) {
         }
         _ => list.good("model.usable", format!("{choice} is set up")),
     }
+    if let Err(error) = other_models(runtime, &defaults) {
+        let remedy = "Correct agents.defaults.fallbackModels, or the section of that provider.";
+        list.fault("model.fallbacks", chain(&error), remedy);
+    }
     if list.doctor.probe {
         probe(list, config, &defaults, &choice).await;
     }
@@ -87,7 +92,7 @@ async fn probe(
 pub(crate) async fn probe_model(runtime: &Runtime) -> Result<String, RuntimeError> {
     let config = runtime.config();
     let choice = model::choose_for_gateway(runtime).await?;
-    let defaults: AgentDefaults = config.section("agents.defaults")?;
+    let defaults = agent_defaults(config)?;
     Ok(match query_model(config, &defaults, &choice).await {
         Ok(()) => "it answers".to_owned(),
         Err(why) => format!("it does not answer: {why}"),
@@ -117,7 +122,7 @@ async fn query_model(
         cancel: CancellationToken::new(),
         account: CallAccount::default(),
     };
-    let response = model::router(config, defaults, choice)
+    let response = model::router_of_one(config, defaults, choice)
         .chat_with_failover(request, &context)
         .await;
     match response.finish_reason {

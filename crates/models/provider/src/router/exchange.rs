@@ -1,0 +1,103 @@
+//! One attempt: one request, one stream.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use nanobot_types::{FinishReason, LlmResponse};
+use tokio::time::timeout;
+
+use super::call::RoutedCall;
+use super::{Candidate, Delta};
+use crate::limit::{AnswerLimit, Fitted};
+use crate::{ChatRequest, Fold, Folded, ProviderError, StreamEvent};
+
+impl RoutedCall<'_> {
+    /// Makes one attempt. Waits first if the provider has as many requests as it may have.
+    pub(super) async fn exchange(
+        &mut self,
+        candidate: &Candidate,
+        request: ChatRequest,
+    ) -> Result<LlmResponse, ProviderError> {
+        let router = self.router;
+        let name = candidate.provider.name();
+        let waiting = || {
+            let title = candidate.to_string();
+            self.notice(format!(
+                "{title}: all its places are taken; waiting for the next one"
+            ));
+        };
+        let _place = router.limits.admit(name, waiting).await;
+        if let Some(sink) = &self.context.deltas {
+            sink.sending(&request);
+        }
+        let (meter, account) = (&router.meter, &self.context.account);
+        meter.count_request(account);
+        let (idle, total) = (router.policy.idle, router.policy.total);
+        let mut fold = Fold::answering(&request.transcript);
+        let ended = timeout(total, self.receive(candidate, request, idle, &mut fold)).await;
+        if let Some(usage) = fold.usage() {
+            *self.usage.get_or_insert_default() += usage;
+            meter.count_tokens(account, usage);
+        }
+        fold.text().clone_into(&mut self.partial);
+        match ended {
+            Err(_elapsed) if !fold.is_finished() => return Err(ProviderError::Stalled(total)),
+            Ok(Err(error)) if !fold.is_finished() => return Err(error),
+            _ => {}
+        }
+        match fold.finish() {
+            Folded::Whole(response) => Ok(response),
+            Folded::Cut { .. } => Err(ProviderError::Malformed(
+                "the answer broke off before its end".to_owned(),
+            )),
+        }
+    }
+
+    async fn receive(
+        &mut self,
+        candidate: &Candidate,
+        request: ChatRequest,
+        idle: Duration,
+        fold: &mut Fold,
+    ) -> Result<(), ProviderError> {
+        let stalled = |_elapsed| ProviderError::Stalled(idle);
+        let mut limit = AnswerLimit::of_tokens(request.generation.max_tokens);
+        let mut stream = timeout(idle, candidate.provider.stream(request))
+            .await
+            .map_err(stalled)??;
+        while let Some(event) = timeout(idle, stream.next()).await.map_err(stalled)? {
+            let (event, is_over) = match limit.take(event?) {
+                Fitted::Whole(event) => (Some(event), false),
+                Fitted::Last(rest) => (rest, true),
+            };
+            if let Some(event) = event {
+                self.show(&event);
+                fold.push(event);
+            }
+            if is_over {
+                let title = candidate.to_string();
+                tracing::warn!(trace = %self.context.trace, candidate = title, "a model did not stop and was cut off");
+                fold.push(StreamEvent::Finished(FinishReason::Runaway));
+                break;
+            }
+        }
+        // Dropping the stream closes its connection.
+        Ok(())
+    }
+
+    fn show(&mut self, event: &StreamEvent) {
+        let Some(sink) = &self.context.deltas else {
+            return;
+        };
+        match event {
+            // Only a keep-alive.
+            StreamEvent::Text(text) | StreamEvent::Reasoning(text) if text.is_empty() => {}
+            StreamEvent::Text(text) => {
+                self.shown |= !text.trim().is_empty();
+                sink.delta(Delta::Text(text.clone()));
+            }
+            StreamEvent::Reasoning(text) => sink.delta(Delta::Reasoning(text.clone())),
+            _ => {}
+        }
+    }
+}
