@@ -28,6 +28,7 @@ mod doctor;
 mod documentation;
 #[cfg(unix)]
 mod documents;
+mod failover;
 mod faults;
 #[cfg(unix)]
 mod gateway;

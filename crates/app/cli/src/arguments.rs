@@ -11,8 +11,9 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use crate::commands::{
     AgentArguments, ApprovalsCommand, AuditArguments, ChannelsCommand, CompletionsArguments,
     ConfigCommand, CronCommand, DoctorArguments, GatewayArguments, InboxArguments, ManualArguments,
-    McpCommand, MemoryCommand, OnboardArguments, PairingCommand, REPLAY_ABOUT, ReplayArguments,
-    SessionsCommand, SkillsCommand, StatusArguments, ToolsCommand, UPDATE_ABOUT, UpdateArguments,
+    McpCommand, MemoryCommand, ModelsCommand, OnboardArguments, PairingCommand, REPLAY_ABOUT,
+    ReplayArguments, SessionsCommand, SkillsCommand, StatusArguments, ToolsCommand, UPDATE_ABOUT,
+    UpdateArguments,
 };
 
 const AFTER_HELP: &str = "\
@@ -84,6 +85,9 @@ pub(crate) enum Command {
     /// Search memory and conversations; review and restore versions of memory
     #[command(subcommand)]
     Memory(MemoryCommand),
+    /// List the configured models; explain which provider serves one
+    #[command(subcommand)]
+    Models(ModelsCommand),
     /// List MCP servers and their tools, test one, log in to one, approve changed tools
     #[command(subcommand)]
     Mcp(McpCommand),

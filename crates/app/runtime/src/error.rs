@@ -313,6 +313,8 @@ impl RuntimeError {
             Self::Config(_)
             | Self::Model(_)
             | Self::Provider(_)
+            | Self::Preset { .. }
+            | Self::Fallback { .. }
             | Self::PluggedIn { .. }
             | Self::Key { .. }
             | Self::Proxy(_)

@@ -43,6 +43,7 @@ pub use assembly::first_run::FirstRun;
 pub use assembly::load::{LoadOptions, install_tls};
 pub use assembly::memory::{memory_store, search_index};
 pub use assembly::model::{ModelChoice, ModelSource};
+pub use assembly::model_presets::{FallbackModel, ModelPreset};
 pub use assembly::older_tasks::OlderTasks;
 pub use assembly::paths::{gateway_log, session_store};
 pub use assembly::process::{enter, harden_process, tighten};
@@ -52,7 +53,6 @@ pub use assembly::rotating_file::{LogSettings, RotatingFile};
 pub use assembly::runtime::{Runtime, RuntimeBuilder};
 pub use assembly::sandbox::sandbox_warning;
 pub use assembly::secrets::{RedactedWriter, secrets};
-pub use assembly::model_presets::{FallbackModel, ModelPreset};
 pub use assembly::settings::{AgentDefaults, LifecycleNotices, RetentionSettings};
 pub use assembly::shipped::shipped_platforms;
 pub use assembly::skills::{skills, unagreed_skills};
@@ -71,6 +71,7 @@ pub use operator::conversations::{
 pub use operator::doctor;
 pub use operator::inbox::Inbox;
 pub use operator::mcp::{McpHome, McpReport, McpTest, McpToolReport};
+pub use operator::models::{ConfiguredModel, ModelRoute, configured_models, model_route};
 pub use operator::onboard::{
     OnboardMode, OnboardPlan, OnboardReport, has_open_profile, onboard, plan_onboarding,
 };

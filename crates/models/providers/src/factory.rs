@@ -183,6 +183,17 @@ pub(crate) fn base(
     Ok(url)
 }
 
+/// Returns the address that requests to a provider begin with: the configured one, or its default.
+///
+/// # Errors
+/// Returns [`BuildError`] if there is none, or the configured one is invalid.
+pub fn base_address(
+    selection: &Selection,
+    settings: &ProviderSettings,
+) -> Result<String, BuildError> {
+    base(&selection.name, selection.spec, settings).map(String::from)
+}
+
 /// `true` if a text is an `http` or `https` address, as `providers.<name>.apiBase` needs.
 #[must_use]
 pub fn is_base_address(text: &str) -> bool {

@@ -32,13 +32,15 @@ pub use cache_view::render;
 pub use client::{HttpClients, ProxyError};
 pub use demo::Demo;
 pub use discover::{LOCAL_SERVERS, LocalServer, discover_all, discover_local, discover_within};
-pub use factory::{BuildError, ClientConnection, ProviderSettings, build, is_base_address};
+pub use factory::{
+    BuildError, ClientConnection, ProviderSettings, base_address, build, is_base_address,
+};
 pub use key::{ApiKey, KeyError};
 pub use list::{ListError, assistant_model, list_models};
 pub use render::RenderedMessages;
 pub use speech::{Speech, SpeechError, SpeechSettings, SpeechTimeouts};
 pub use table::{
-    CUSTOM, DEMO, ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, Section,
-    SelectError, Selection, TABLE, WireProtocol, context_window, preferred, select, suggestion,
-    usable_names, wire_model,
+    CUSTOM, DEMO, ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, Route, Section,
+    SelectError, SelectRule, Selection, TABLE, WireProtocol, context_window, preferred, route,
+    select, suggestion, usable_names, wire_model,
 };

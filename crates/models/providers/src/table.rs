@@ -4,12 +4,16 @@
 //! Order matters: earlier rows win among equals. A custom provider uses the row [`CUSTOM`].
 
 mod entries;
+mod route;
 mod select;
 mod window;
 mod wire_model;
 
 pub use entries::{CUSTOM, DEMO, TABLE};
-pub use select::{Section, SelectError, Selection, preferred, select, suggestion, usable_names};
+pub use route::{Route, SelectRule};
+pub use select::{
+    Section, SelectError, Selection, preferred, route, select, suggestion, usable_names,
+};
 pub use window::context_window;
 pub use wire_model::wire_model;
 

@@ -57,7 +57,7 @@ pub enum FallbackModel {
 }
 
 impl ModelPreset {
-    fn of_model(model: &str) -> Self {
+    pub(crate) fn of_model(model: &str) -> Self {
         Self {
             model: model.to_owned(),
             ..Self::default()
@@ -65,7 +65,7 @@ impl ModelPreset {
     }
 
     /// Returns the settings of an agent that uses this model.
-    fn applied_to(&self, defaults: &AgentDefaults) -> AgentDefaults {
+    pub(crate) fn applied_to(&self, defaults: &AgentDefaults) -> AgentDefaults {
         AgentDefaults {
             model: self.model.clone(),
             provider: self.provider.clone().unwrap_or_else(|| "auto".to_owned()),
@@ -131,7 +131,7 @@ fn unknown(key: &str, name: &str, known: &BTreeMap<String, ModelPreset>) -> Runt
 }
 
 /// Returns the presets by name.
-fn presets(config: &Config) -> Result<BTreeMap<String, ModelPreset>, ConfigError> {
+pub(crate) fn presets(config: &Config) -> Result<BTreeMap<String, ModelPreset>, ConfigError> {
     let names = config.names(PRESETS)?.into_iter();
     let named = names.filter(|name| name != DEFAULT).map(|name| {
         let preset = config.section(&format!("{PRESETS}.\"{name}\""))?;
@@ -170,25 +170,36 @@ pub(crate) fn other_models(
             }
         }
     }
-    for (index, fallback) in defaults.fallback_models.iter().enumerate() {
-        let key = format!("{FALLBACKS}[{index}]");
-        let preset = match fallback {
-            FallbackModel::Inline(preset) => preset.clone(),
-            FallbackModel::Named(name) => match presets.get(name) {
-                Some(preset) => preset.clone(),
-                None if name.contains('/') => ModelPreset::of_model(name),
-                None => return Err(unknown(&key, name, &presets)),
-            },
-        };
-        let candidate = candidate(runtime, &preset, defaults);
-        others
-            .fallbacks
-            .push(candidate.map_err(|source| RuntimeError::Fallback {
-                key,
-                source: Box::new(source),
-            })?);
+    for (index, preset) in fallbacks(runtime.config(), defaults)?.iter().enumerate() {
+        let candidate = candidate(runtime, preset, defaults);
+        let named = candidate.map_err(|source| RuntimeError::Fallback {
+            key: format!("{FALLBACKS}[{index}]"),
+            source: Box::new(source),
+        });
+        others.fallbacks.push(named?);
     }
     Ok(others)
+}
+
+/// Returns the settings of the models that are asked if the first one fails, in their order.
+///
+/// # Errors
+/// Returns [`RuntimeError::Preset`] if one names an unknown preset.
+pub(crate) fn fallbacks(
+    config: &Config,
+    defaults: &AgentDefaults,
+) -> Result<Vec<ModelPreset>, RuntimeError> {
+    let presets = presets(config)?;
+    let fallbacks = defaults.fallback_models.iter().enumerate();
+    let settings = fallbacks.map(|(index, fallback)| match fallback {
+        FallbackModel::Inline(preset) => Ok(preset.clone()),
+        FallbackModel::Named(name) => match presets.get(name) {
+            Some(preset) => Ok(preset.clone()),
+            None if name.contains('/') => Ok(ModelPreset::of_model(name)),
+            None => Err(unknown(&format!("{FALLBACKS}[{index}]"), name, &presets)),
+        },
+    });
+    settings.collect()
 }
 
 fn candidate(

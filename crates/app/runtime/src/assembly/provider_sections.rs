@@ -5,8 +5,8 @@ use std::fmt;
 
 use nanobot_config::{Config, ConfigError};
 use nanobot_providers::{
-    ApiKey, CUSTOM, ProviderKind, ProviderSettings, ProviderSpec, Section, SelectError, Selection,
-    TABLE, is_base_address, preferred, select,
+    ApiKey, CUSTOM, ProviderKind, ProviderSettings, ProviderSpec, Route, Section, SelectError,
+    Selection, TABLE, is_base_address, preferred, route, select,
 };
 use nanobot_types::ProviderName;
 use schemars::JsonSchema;
@@ -139,7 +139,7 @@ pub(crate) fn settings_of(
 }
 
 /// The sections under `providers`, and the API keys in the vendors' own environment variables.
-pub(super) struct Sections {
+pub(crate) struct Sections {
     entries: Vec<SectionEntry>,
 }
 
@@ -184,7 +184,7 @@ impl fmt::Display for ChosenProvider {
 impl Sections {
     /// Reads all sections. One that cannot be read counts as empty: only the chosen one has to be
     /// valid.
-    pub(super) fn read(config: &Config) -> Result<Self, ConfigError> {
+    pub(crate) fn read(config: &Config) -> Result<Self, ConfigError> {
         let mut entries = Vec::new();
         for name in config.names("providers")? {
             let read = config.section::<ProviderSection>(&format!("providers.{name}"));
@@ -251,6 +251,16 @@ impl Sections {
             }
             _ => chosen,
         }
+    }
+
+    /// Returns the provider that serves the named model, and the rule that selects it.
+    pub(crate) fn route(
+        &self,
+        defaults: &AgentDefaults,
+        extensions: &Extensions,
+    ) -> Result<Route, SelectError> {
+        let sections = self.shipped(extensions, None, false);
+        route(&defaults.model, &defaults.provider, &sections)
     }
 
     /// Returns the names of sections with a key for which nothing is known that takes it: there is
@@ -348,7 +358,7 @@ impl Sections {
     }
 
     /// Returns the settings of the chosen provider.
-    pub(super) fn settings(
+    pub(crate) fn settings(
         config: &Config,
         selection: &Selection,
     ) -> Result<ProviderSettings, RuntimeError> {

@@ -9,6 +9,7 @@ pub(crate) mod conversations;
 pub mod doctor;
 pub(crate) mod inbox;
 pub(crate) mod mcp;
+pub(crate) mod models;
 pub(crate) mod onboard;
 pub(crate) mod remote;
 pub(crate) mod replay;

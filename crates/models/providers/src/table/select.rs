@@ -6,7 +6,10 @@
 
 use nanobot_types::ProviderName;
 
-use super::{CUSTOM, ProviderKind, ProviderSpec, TABLE, WireProtocol, folded, is_same_name};
+use super::{
+    CUSTOM, ProviderKind, ProviderSpec, Route, SelectRule, TABLE, WireProtocol, folded,
+    is_same_name,
+};
 use crate::{ApiKey, ProviderSettings};
 
 /// Providers that are preferred if several have a key and no model is named.
@@ -169,20 +172,28 @@ pub fn select(
     provider: &str,
     sections: &[Section<'_>],
 ) -> Result<Selection, SelectError> {
+    route(model, provider, sections).map(|route| route.selection)
+}
+
+/// Selects like [`select`], and returns the rule that did.
+///
+/// # Errors
+/// Returns the errors of [`select`].
+pub fn route(model: &str, provider: &str, sections: &[Section<'_>]) -> Result<Route, SelectError> {
     let choice = Selector { sections };
+    let by = |rule| move |selection| Route { selection, rule };
     if !provider.is_empty() && provider != "auto" {
-        return choice
-            .named(provider)
-            .ok_or_else(|| SelectError::UnknownProvider {
-                name: provider.to_owned(),
-            });
+        let named = choice.named(provider).map(by(SelectRule::Named));
+        return named.ok_or_else(|| SelectError::UnknownProvider {
+            name: provider.to_owned(),
+        });
     }
     let model = model.to_lowercase();
-    choice
-        .by_prefix(&model)
+    let prefixed = choice.by_prefix(&model).map(by(SelectRule::Prefix));
+    prefixed
         .or_else(|| choice.by_keyword(&model))
-        .or_else(|| choice.by_local_address())
-        .or_else(|| choice.by_any_key())
+        .or_else(|| choice.by_local_address().map(by(SelectRule::LocalAddress)))
+        .or_else(|| choice.by_any_key().map(by(SelectRule::AnyKey)))
         .ok_or_else(|| SelectError::NotConfigured {
             example: example(&model),
             model,
@@ -251,8 +262,8 @@ impl<'a> Selector<'a> {
         usable.then(|| self.selection(spec))
     }
 
-    fn by_keyword(&self, model: &str) -> Option<Selection> {
-        let mut best: Option<(usize, &'static ProviderSpec)> = None;
+    fn by_keyword(&self, model: &str) -> Option<Route> {
+        let mut best: Option<(&'static str, &'static ProviderSpec)> = None;
         for spec in TABLE {
             let usable = match spec.kind {
                 ProviderKind::SignIn => true,
@@ -266,14 +277,17 @@ impl<'a> Selector<'a> {
                 .keywords
                 .iter()
                 .filter(|word| usable && has_word(model, word));
-            let Some(longest) = words.map(|word| word.len()).max() else {
+            let Some(longest) = words.max_by_key(|word| word.len()) else {
                 continue;
             };
-            if best.is_none_or(|(length, _)| longest > length) {
+            if best.is_none_or(|(word, _)| longest.len() > word.len()) {
                 best = Some((longest, spec));
             }
         }
-        best.map(|(_, spec)| self.selection(spec))
+        best.map(|(word, spec)| Route {
+            selection: self.selection(spec),
+            rule: SelectRule::Keyword(word),
+        })
     }
 
     fn by_local_address(&self) -> Option<Selection> {
@@ -380,6 +394,27 @@ mod tests {
             name,
             api_base: Some(base),
             ..Section::default()
+        }
+    }
+
+    #[test]
+    fn route_has_the_rule_that_selected_it() {
+        let (openai, vllm) = (keyed("openai"), at("vllm", "http://box:8000"));
+        let own = at("lab", "https://lab.example/v1");
+        let table: &[(&str, &str, &[Section<'_>], SelectRule)] = &[
+            ("m", "openai", &[openai], SelectRule::Named),
+            ("openai/gpt-4.1", "auto", &[openai], SelectRule::Prefix),
+            ("lab/m", "auto", &[openai, own], SelectRule::Prefix),
+            ("gpt-4.1", "auto", &[openai], SelectRule::Keyword("gpt")),
+            ("m", "auto", &[openai, vllm], SelectRule::LocalAddress),
+            ("m", "auto", &[openai], SelectRule::AnyKey),
+        ];
+        for (model, provider, sections, rule) in table {
+            assert_eq!(
+                &route(model, provider, sections).unwrap().rule,
+                rule,
+                "{model}"
+            );
         }
     }
 

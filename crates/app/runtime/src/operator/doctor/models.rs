@@ -20,7 +20,13 @@ pub(super) async fn examine(list: &mut FindingList, runtime: &Runtime) {
     let config = runtime.config();
     let defaults = match agent_defaults(config) {
         Ok(defaults) => defaults,
-        Err(error) => return list.fault("model.usable", chain(&error), error.remedy().unwrap_or_default()),
+        Err(error) => {
+            return list.fault(
+                "model.usable",
+                chain(&error),
+                error.remedy().unwrap_or_default(),
+            );
+        }
     };
     for section in without_vendor(runtime) {
         list.warn(
