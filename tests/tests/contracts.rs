@@ -708,6 +708,7 @@ fn slash_commands_are_complete() {
         "context",
         "help",
         "memory",
+        "model",
         "new",
         "pairing",
         "pending",

@@ -51,6 +51,7 @@ fn show(signal: Signal) {
         Signal::Delta { text, .. } => println!("delta: {text}"),
         Signal::Notice(notice) => println!("notice: {notice}"),
         Signal::StreamEnd { .. }
+        | Signal::Withdrawn { .. }
         | Signal::Thought { .. }
         | Signal::ToolHint(_)
         | Signal::Activity(_) => {}

@@ -82,10 +82,7 @@ impl Provider for Model {
             .unwrap()
             .pop_front()
             .unwrap_or(Answer::Text { thinks: false });
-        let answered = matches!(
-            answer,
-            Answer::Text { .. } | Answer::Calls { .. } | Answer::BreaksOff
-        );
+        let answered = matches!(answer, Answer::Text { .. } | Answer::Calls { .. });
         self.script.asked.lock().unwrap().push(ReceivedRequest {
             provider: self.name.clone(),
             request,

@@ -19,6 +19,11 @@ pub enum Signal {
         /// `true` if tools run now and another stream follows.
         resuming: bool,
     },
+    /// The text of a stream is void: the answer broke off, and another stream follows.
+    Withdrawn {
+        /// The stream.
+        stream: StreamId,
+    },
     /// Visible text that the model wrote together with tool calls.
     Thought {
         /// The whole text.

@@ -6,7 +6,8 @@
 //! asked again after pauses. The first call after a cooldown is a probe, and other calls skip the
 //! candidate until the probe has succeeded. If every candidate is in cooldown, they are asked
 //! anyway, except by calls that no one waits for after an error that only a person can correct.
-//! Nothing is retried after the user has seen the beginning of an answer.
+//! An answer that breaks off after the user has seen its beginning is withdrawn and asked for again,
+//! at most three times.
 
 mod adapt;
 mod attempts;
@@ -36,6 +37,9 @@ pub use self::cooldown::{Cooldown, CooldownKind, CooldownStore};
 pub enum Delta {
     /// Visible text.
     Text(String),
+    /// The text since the call began, or since the last restart, is void: the answer broke off, and
+    /// is asked for again.
+    Restart,
     /// Reasoning.
     Reasoning(String),
     /// A line for the user: the candidate that failed and what is tried next.

@@ -9,6 +9,8 @@
 mod failover;
 #[path = "provider/fold.rs"]
 mod fold;
+#[path = "provider/outages.rs"]
+mod outages;
 #[path = "provider/router.rs"]
 mod router;
 #[path = "provider/script.rs"]

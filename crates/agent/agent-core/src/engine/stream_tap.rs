@@ -4,7 +4,7 @@
 //! held back while a thinking tag or a secret may begin there.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nanobot_provider::{ChatRequest, Delta, DeltaSink};
 use nanobot_redact::{SecretStream, Secrets};
@@ -16,10 +16,10 @@ use crate::{Observer, Signal};
 /// Shows visible text to the observer as it streams.
 pub(super) struct StreamTap {
     observer: Arc<dyn Observer>,
+    /// Id of the first stream; later ones have a number after it.
     stream: StreamId,
     shown: Mutex<Shown>,
     secrets: Secrets,
-    emitted: AtomicBool,
     /// `true` if the router retried, so the reported usage covers more than one request.
     tried_again: AtomicBool,
     /// The last request that was sent to a provider.
@@ -32,6 +32,21 @@ pub(super) struct StreamTap {
 struct Shown {
     visible: VisibleStream,
     hidden: SecretStream,
+    /// Number of streams that were withdrawn.
+    withdrawn: usize,
+    /// `true` if the current stream has text.
+    emitted: bool,
+}
+
+impl Shown {
+    fn new(secrets: &Secrets, withdrawn: usize) -> Self {
+        Self {
+            visible: VisibleStream::default(),
+            hidden: secrets.stream(),
+            withdrawn,
+            emitted: false,
+        }
+    }
 }
 
 impl StreamTap {
@@ -39,12 +54,8 @@ impl StreamTap {
         Self {
             observer,
             stream,
-            shown: Mutex::new(Shown {
-                visible: VisibleStream::default(),
-                hidden: secrets.stream(),
-            }),
+            shown: Mutex::new(Shown::new(secrets, 0)),
             secrets: secrets.clone(),
-            emitted: AtomicBool::new(false),
             tried_again: AtomicBool::new(false),
             sent: Mutex::default(),
             fallback: Mutex::default(),
@@ -69,32 +80,60 @@ impl StreamTap {
         self.tried_again.load(Ordering::Relaxed)
     }
 
-    fn show(&self, text: String) {
-        if !text.is_empty() {
-            self.emitted.store(true, Ordering::Relaxed);
-            self.observer.signal(Signal::Delta {
-                stream: self.stream.clone(),
-                text,
-            });
+    fn lock(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the id of the current stream.
+    fn current(&self, shown: &Shown) -> StreamId {
+        match shown.withdrawn {
+            0 => self.stream.clone(),
+            count => StreamId::from(format!("{}.{count}", self.stream)),
         }
     }
 
-    /// Ends the stream. Returns `true` if anything was shown.
-    pub(super) fn finish(&self, resuming: bool) -> bool {
-        let rest = {
-            let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-            let Shown { visible, hidden } = &mut *shown;
-            hidden.push(&visible.finish()) + &hidden.finish()
+    /// Shows what `take` takes out of the filters.
+    fn show(&self, take: impl FnOnce(&mut Shown) -> String) {
+        let (stream, text) = {
+            let mut shown = self.lock();
+            let text = take(&mut shown);
+            shown.emitted |= !text.is_empty();
+            (self.current(&shown), text)
         };
-        self.show(rest);
-        let emitted = self.emitted.load(Ordering::Relaxed);
-        if emitted {
-            self.observer.signal(Signal::StreamEnd {
-                stream: self.stream.clone(),
-                resuming,
-            });
+        if !text.is_empty() {
+            self.observer.signal(Signal::Delta { stream, text });
         }
-        emitted
+    }
+
+    /// Voids the current stream and begins another one.
+    fn restart(&self) {
+        let withdrawn = {
+            let mut shown = self.lock();
+            let stream = shown.emitted.then(|| self.current(&shown));
+            let count = shown.withdrawn + usize::from(shown.emitted);
+            *shown = Shown::new(&self.secrets, count);
+            stream
+        };
+        if let Some(stream) = withdrawn {
+            self.observer.signal(Signal::Withdrawn { stream });
+        }
+    }
+
+    /// Ends the stream. Returns its id if anything was shown.
+    pub(super) fn finish(&self, resuming: bool) -> Option<StreamId> {
+        self.show(
+            |Shown {
+                 visible, hidden, ..
+             }| hidden.push(&visible.finish()) + &hidden.finish(),
+        );
+        let stream = {
+            let shown = self.lock();
+            shown.emitted.then(|| self.current(&shown))
+        };
+        if let Some(stream) = stream.clone() {
+            self.observer.signal(Signal::StreamEnd { stream, resuming });
+        }
+        stream
     }
 }
 
@@ -106,13 +145,13 @@ impl DeltaSink for StreamTap {
     fn delta(&self, delta: Delta) {
         match delta {
             Delta::Text(piece) => {
-                let seen = {
-                    let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-                    let Shown { visible, hidden } = &mut *shown;
-                    hidden.push(&visible.push(&piece))
-                };
-                self.show(seen);
+                self.show(
+                    |Shown {
+                         visible, hidden, ..
+                     }| hidden.push(&visible.push(&piece)),
+                );
             }
+            Delta::Restart => self.restart(),
             Delta::Reasoning(_) => {}
             Delta::Fallback(line) => {
                 let line = self.secrets.redact(&line).into_owned();
@@ -148,6 +187,39 @@ mod tests {
         tap.finish(false);
         drop(tap);
         seen.lock().unwrap().clone()
+    }
+
+    #[test]
+    fn restart_withdraws_a_stream_that_was_shown() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = seen.clone();
+        let observer = move |signal| sink.lock().unwrap().push(signal);
+        let tap = StreamTap::new(Arc::new(observer), "s".into(), &Secrets::default());
+        let text = |text: &str| tap.delta(Delta::Text(text.to_owned()));
+        text("<think>nothing to see");
+        tap.delta(Delta::Restart);
+        text("half");
+        tap.delta(Delta::Restart);
+        text("whole");
+        assert_eq!(tap.finish(false), Some("s.1".into()));
+        let signals = std::mem::take(&mut *seen.lock().unwrap());
+        let (first, second) = (StreamId::from("s"), StreamId::from("s.1"));
+        let delta = |stream: &StreamId, text: &str| Signal::Delta {
+            stream: stream.clone(),
+            text: text.to_owned(),
+        };
+        assert_eq!(
+            signals,
+            [
+                delta(&first, "half"),
+                Signal::Withdrawn { stream: first },
+                delta(&second, "whole"),
+                Signal::StreamEnd {
+                    stream: second,
+                    resuming: false
+                },
+            ]
+        );
     }
 
     #[test]

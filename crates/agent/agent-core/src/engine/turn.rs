@@ -133,7 +133,7 @@ impl<'a> Turn<'a> {
         self.iterations += 1;
         let stream = StreamId::from(format!("{}#{}", self.trace, self.iterations));
         self.io.journal.step_started(TurnStep::Model);
-        let (mut response, streamed) = self.call_model(&stream).await;
+        let (mut response, stream) = self.call_model(stream).await;
         self.io.journal.step_started(TurnStep::Answer);
         if self.io.cancel.is_cancelled() {
             return Ok(Some(self.end(TurnOutcome::Stopped, None)));
@@ -150,18 +150,17 @@ impl<'a> Turn<'a> {
                 let text = "The model's vendor withheld the answer (content filter). Rephrase the request.";
                 Ok(Some(self.end(TurnOutcome::Failed, Some(text.to_owned()))))
             }
-            _ if !response.tool_calls.is_empty() => {
-                self.run_answer(response, streamed.then_some(stream)).await
-            }
-            _ => Ok(Some(self.finish(&response, streamed.then_some(stream)))),
+            _ if !response.tool_calls.is_empty() => self.run_answer(response, stream).await,
+            _ => Ok(Some(self.finish(&response, stream))),
         }
     }
 
     /// Calls the model, and once more with a shorter conversation if the request does not fit.
-    async fn call_model(&mut self, stream: &StreamId) -> (LlmResponse, bool) {
+    /// Returns the stream that showed the answer, if one did.
+    async fn call_model(&mut self, stream: StreamId) -> (LlmResponse, Option<StreamId>) {
         let tap = Arc::new(StreamTap::new(
             self.io.observer.clone(),
-            stream.clone(),
+            stream,
             &self.engine.secrets,
         ));
         let context = CallContext {

@@ -323,18 +323,22 @@ async fn failing_model_keeps_a_backlog_and_asks_again() {
     home.send(&agent, "hello").await;
     let waiting = home.view().await.cursor.0;
     decide(&home, &agent, true).await;
-    // One attempt with a forced tool choice, and one without.
-    assert_eq!(home.summaries().len(), 2);
+    // The rejected key is not tried again without the forced tool choice.
+    assert_eq!(home.summaries().len(), 1);
     home.send(&agent, "are you there?").await;
     agent.turn_published(&SESSION.into(), home.notices.clone());
     agent.background_idle().await;
-    assert_eq!(home.summaries().len(), 2, "it pauses after a failure");
+    assert_eq!(home.summaries().len(), 1, "it pauses after a failure");
 
     tokio::time::pause();
     tokio::time::sleep(std::time::Duration::from_hours(1)).await;
     tokio::time::resume();
     agent.background_idle().await;
-    assert_eq!(home.summaries().len(), 6, "three attempts");
+    assert_eq!(
+        home.summaries().len(),
+        2,
+        "three attempts; the answered message ended the cooldown of the first one only"
+    );
     assert_eq!(home.file("HISTORY.md"), "");
     let notices = home.notices();
     let last = notices.last().unwrap();

@@ -93,6 +93,7 @@ async fn tools_run_and_their_steps_are_recorded_in_order() {
         .iter()
         .map(|signal| match signal {
             Signal::Delta { text, .. } => text.clone(),
+            Signal::Withdrawn { .. } => "[withdrawn]".to_owned(),
             Signal::StreamEnd { resuming, .. } => format!("[end resuming={resuming}]"),
             Signal::ToolHint(hint) => format!("[hint {hint}]"),
             Signal::Thought { text, stream } => {

@@ -295,6 +295,7 @@ impl LocalQuestion {
             on_event(match signal {
                 Signal::Delta { text, .. } => TerminalEvent::Delta(text),
                 Signal::StreamEnd { resuming, .. } => TerminalEvent::StreamEnd { resuming },
+                Signal::Withdrawn { .. } => TerminalEvent::StreamEnd { resuming: true },
                 Signal::Thought { text, .. } | Signal::Notice(text) => {
                     TerminalEvent::Progress(text)
                 }

@@ -14,6 +14,9 @@ use super::attempts::Attempts;
 use super::{CallContext, Candidate, CandidateSlot, Delta, ProviderRouter, adapt, explain};
 use crate::{CallPurpose, ChatRequest, ProviderError, Recovery};
 
+/// Maximum number of answers per call that are asked for again after the user has seen text of them.
+const MAX_RESTARTS: usize = 3;
+
 /// Pause before the quick retry of a candidate that others could replace.
 const QUICK_PAUSE: Duration = Duration::from_millis(500);
 
@@ -24,10 +27,11 @@ pub(super) struct RoutedCall<'a> {
     pub(super) request: ChatRequest,
     pub(super) context: &'a CallContext,
     pub(super) usage: Option<Usage>,
-    /// Text of the answer in progress.
+    /// Text of the last answer that the user has seen the beginning of.
     pub(super) partial: String,
-    /// Set once the user has seen text of the answer.
+    /// Set once the user has seen text of the answer in progress.
     pub(super) shown: bool,
+    restarts: usize,
 }
 
 /// A candidate, and how often it failed in this call.
@@ -55,7 +59,7 @@ impl Asked<'_> {
 /// Result of asking one candidate.
 enum Outcome {
     Answered(LlmResponse),
-    /// The user has seen text, so the answer ends here.
+    /// The user has seen text too often, so the answer ends here.
     BrokenOff(ProviderError),
     GaveUp,
 }
@@ -73,6 +77,7 @@ impl<'a> RoutedCall<'a> {
             usage: None,
             partial: String::new(),
             shown: false,
+            restarts: 0,
         }
     }
 
@@ -194,8 +199,14 @@ impl<'a> RoutedCall<'a> {
             };
             let (title, text) = (candidate.to_string(), explain::without_advice(&error));
             tracing::warn!(trace = %self.context.trace, candidate = title, error = text, "model call failed");
-            if self.shown {
-                return Outcome::BrokenOff(error);
+            if std::mem::take(&mut self.shown) {
+                if self.restarts >= MAX_RESTARTS {
+                    return Outcome::BrokenOff(error);
+                }
+                self.restarts += 1;
+                if let Some(sink) = &self.context.deltas {
+                    sink.delta(Delta::Restart);
+                }
             }
             let may_lack_images =
                 !attempts.images_dropped && adapt::has_images(&request.transcript);
@@ -264,12 +275,17 @@ impl<'a> RoutedCall<'a> {
     }
 
     fn broken_off_response(&self, candidate: &Candidate, error: &ProviderError) -> LlmResponse {
-        let why = explain::failure(candidate, error);
-        let text = format!(
-            "{}\n\n[The answer broke off. {why}]",
-            self.partial.trim_end()
-        );
+        let text = self.after_partial(explain::failure(candidate, error));
         self.answered(LlmResponse::error(text), candidate)
+    }
+
+    /// Returns the explanation of a failure, after the text that the user has seen and that was
+    /// withdrawn.
+    fn after_partial(&self, why: String) -> String {
+        match self.partial.trim_end() {
+            "" => why,
+            partial => format!("{partial}\n\n[The answer broke off. {why}]"),
+        }
     }
 
     fn failed_response(&self, asked: &[Asked<'_>]) -> LlmResponse {
@@ -295,7 +311,7 @@ impl<'a> RoutedCall<'a> {
         LlmResponse {
             finish_reason,
             usage: self.usage,
-            ..LlmResponse::error(explain::failures(lines.collect()))
+            ..LlmResponse::error(self.after_partial(explain::failures(lines.collect())))
         }
     }
 }

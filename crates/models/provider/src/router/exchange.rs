@@ -39,7 +39,9 @@ impl RoutedCall<'_> {
             *self.usage.get_or_insert_default() += usage;
             meter.count_tokens(account, usage);
         }
-        fold.text().clone_into(&mut self.partial);
+        if self.shown {
+            fold.text().clone_into(&mut self.partial);
+        }
         match ended {
             Err(_elapsed) if !fold.is_finished() => return Err(ProviderError::Stalled(total)),
             Ok(Err(error)) if !fold.is_finished() => return Err(error),

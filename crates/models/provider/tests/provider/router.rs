@@ -252,32 +252,42 @@ async fn router_without_candidates() -> LlmResponse {
     router(&[]).chat_with_failover(hello(), &unwatched()).await
 }
 
+fn broken() -> Play {
+    Play::Events(vec![
+        Ok(StreamEvent::Text("half an ".into())),
+        Err(ProviderError::Network("reset".into())),
+    ])
+}
+
 #[tokio::test(start_paused = true)]
-async fn no_retry_after_text_was_streamed() {
-    let broken = || {
-        Play::Events(vec![
-            Ok(StreamEvent::Text("half an ".into())),
-            Err(ProviderError::Network("reset".into())),
-        ])
-    };
-    let a = Scripted::new("a", [broken()]);
-    let b = Scripted::new("b", []);
+async fn answer_that_breaks_off_is_withdrawn_and_asked_for_again() {
+    let a = Scripted::new("a", [broken(), broken()]);
+    let b = Scripted::new("b", [text("whole")]);
     let (context, shown) = watched();
     let response = router(&[&a, &b])
         .chat_with_failover(hello(), &context)
         .await;
-    assert_eq!(response.finish_reason, FinishReason::Error);
-    assert!(
-        content(&response)
-            .starts_with("half an\n\n[The answer broke off. a/m: connection failed: reset.")
+    assert_eq!(
+        (content(&response), shown.text().as_str()),
+        ("whole", "half an |half an |whole")
     );
-    assert_eq!(shown.text(), "half an ");
+}
 
-    let a = Scripted::new("a", [broken(), text("whole")]);
-    let response = router(&[&a])
-        .chat_with_failover(hello(), &unwatched())
-        .await;
-    assert_eq!(content(&response), "whole", "first try was not shown");
+#[tokio::test(start_paused = true)]
+async fn answer_that_breaks_off_four_times_is_kept_in_part() {
+    let a = Scripted::new("a", [broken(), broken(), broken(), broken()]);
+    let (context, shown) = watched();
+    let response = router(&[&a]).chat_with_failover(hello(), &context).await;
+    assert_eq!(response.finish_reason, FinishReason::Error);
+    let expected = "half an\n\n[The answer broke off. a/m: connection failed: reset.";
+    assert!(content(&response).starts_with(expected), "{response:?}");
+    assert_eq!(shown.text(), "half an |half an |half an |half an ");
+
+    let a = Scripted::new("a", [broken(), refuse(ProviderError::Auth("bad".into()))]);
+    let (context, _) = watched();
+    let response = router(&[&a]).chat_with_failover(hello(), &context).await;
+    let expected = "half an\n\n[The answer broke off. a/m: not authorised: bad.";
+    assert!(content(&response).starts_with(expected), "{response:?}");
 }
 
 #[tokio::test(start_paused = true)]

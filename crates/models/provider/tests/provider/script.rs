@@ -125,12 +125,10 @@ impl Shown {
         let deltas = self.0.lock().unwrap();
         deltas
             .iter()
-            .map(|delta| {
-                if let Delta::Text(text) = delta {
-                    text.as_str()
-                } else {
-                    ""
-                }
+            .map(|delta| match delta {
+                Delta::Text(text) => text.as_str(),
+                Delta::Restart => "|",
+                _ => "",
             })
             .collect()
     }

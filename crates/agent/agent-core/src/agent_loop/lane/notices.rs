@@ -89,6 +89,7 @@ impl Observer for BusObserver {
             Signal::StreamEnd { stream, resuming } => {
                 (OutboundKind::StreamEnd { stream, resuming }, String::new())
             }
+            Signal::Withdrawn { stream } => (OutboundKind::Withdrawn { stream }, String::new()),
             Signal::Thought { text, stream } => {
                 repeated = stream;
                 (OutboundKind::Progress, text)
