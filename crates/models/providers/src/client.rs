@@ -47,6 +47,13 @@ impl fmt::Debug for HttpClients {
 #[error("web.proxy is not a valid proxy address (http://host:port or socks5://host:port): {0}")]
 pub struct ProxyError(String);
 
+impl ProxyError {
+    /// Returns the problem, without the address.
+    pub(crate) fn reason(&self) -> &str {
+        &self.0
+    }
+}
+
 impl HttpClients {
     /// Creates clients that use this proxy, or no proxy if it is empty. With `None` they use the
     /// proxy from the environment.

@@ -1,7 +1,5 @@
 //! Builds providers from their configuration.
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
@@ -14,35 +12,11 @@ use crate::demo::Demo;
 use crate::fault::ErrorClassifier;
 use crate::openai::OpenAi;
 use crate::refusal::UnsupportedParams;
+use crate::responses::Responses;
 use crate::{
-    ApiKey, CUSTOM, HttpClients, ProviderKind, ProviderSpec, Selection, WireProtocol, wire_model,
+    CUSTOM, HttpClients, ProviderKind, ProviderSettings, ProviderSpec, Selection, WireProtocol,
+    wire_model,
 };
-
-/// Configuration of a provider.
-#[derive(Clone, Default)]
-pub struct ProviderSettings {
-    /// The API key.
-    pub api_key: Option<ApiKey>,
-    /// The base address, if it is not the default.
-    pub api_base: Option<String>,
-    /// HTTP headers sent with each request.
-    pub extra_headers: BTreeMap<String, String>,
-}
-
-/// Omits the headers, which may contain keys.
-impl fmt::Debug for ProviderSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            api_key,
-            api_base,
-            extra_headers: _,
-        } = self;
-        f.debug_struct("ProviderSettings")
-            .field("api_key", api_key)
-            .field("api_base", api_base)
-            .finish_non_exhaustive()
-    }
-}
 
 /// A provider, and the model name in its spelling.
 #[derive(Clone, Debug)]
@@ -90,6 +64,32 @@ pub enum BuildError {
         /// The header's name.
         header: String,
     },
+    /// The proxy is invalid.
+    #[error(
+        "providers.{section}.proxy is not a valid proxy address (http://host:port or socks5://host:port): {reason}"
+    )]
+    BadProxy {
+        /// The configuration section.
+        section: String,
+        /// The problem, without the address, which may contain a password.
+        reason: String,
+    },
+    /// An additional field of the body would replace a part of the conversation.
+    #[error("providers.{section}.extraBody.{field} cannot be set: nanobot fills this field itself")]
+    OwnField {
+        /// The configuration section.
+        section: String,
+        /// The field.
+        field: String,
+    },
+    /// The vendor does not have the configured API.
+    #[error("{label} does not have the API that providers.{section}.apiType names; remove the key")]
+    ApiType {
+        /// The vendor's display name.
+        label: &'static str,
+        /// The configuration section.
+        section: String,
+    },
     /// The vendor's protocol is not supported yet.
     #[error("{label}: {why}")]
     Unsupported {
@@ -111,7 +111,10 @@ pub fn build(
     http: Arc<HttpClients>,
 ) -> Result<ClientConnection, BuildError> {
     let Selection { name, spec } = selection;
-    let provider: Arc<dyn Provider> = match spec.wire {
+    let model = wire_model(spec, model);
+    let http = settings.http(name, &http)?;
+    let extra_body = settings.body(name)?;
+    let provider: Arc<dyn Provider> = match settings.wire(name, spec, model)? {
         WireProtocol::Demo => Arc::new(Demo::new(name.clone())),
         WireProtocol::Unsupported(why) => {
             return Err(BuildError::Unsupported {
@@ -123,23 +126,35 @@ pub fn build(
             name: name.clone(),
             url: messages_url(base(name, spec, settings)?),
             headers: headers(name, spec, settings)?,
+            extra_body,
             faults: faults(spec, settings),
             http,
             refusals: UnsupportedParams::default(),
         }),
-        WireProtocol::OpenAi | WireProtocol::Azure => Arc::new(OpenAi {
+        WireProtocol::Responses => Arc::new(Responses {
             name: name.clone(),
-            spec,
-            base: base(name, spec, settings)?,
+            spec: settings.adapted(spec),
+            url: endpoint_url(base(name, spec, settings)?, "responses"),
             headers: headers(name, spec, settings)?,
+            extra_body,
             faults: faults(spec, settings),
             http,
-            refusals: UnsupportedParams::default(),
+            refusals: Arc::default(),
+        }),
+        WireProtocol::OpenAi | WireProtocol::Azure => Arc::new(OpenAi {
+            name: name.clone(),
+            spec: settings.adapted(spec),
+            base: base(name, spec, settings)?,
+            headers: headers(name, spec, settings)?,
+            extra_body,
+            faults: faults(spec, settings),
+            http,
+            refusals: Arc::default(),
         }),
     };
     Ok(ClientConnection {
         provider,
-        model: wire_model(spec, model).into(),
+        model: model.into(),
     })
 }
 
@@ -150,8 +165,8 @@ pub(crate) fn faults(spec: &'static ProviderSpec, settings: &ProviderSettings) -
     }
 }
 
-/// Returns the configured or default base address, without the endpoint paths that users often
-/// paste along with it.
+/// Returns the configured or default base address with the configured query, without the endpoint
+/// paths that users often paste along with it.
 pub(crate) fn base(
     name: &ProviderName,
     spec: &ProviderSpec,
@@ -180,6 +195,7 @@ pub(crate) fn base(
     if spec.kind == ProviderKind::Local && url.path() == "/" {
         url.set_path("/v1");
     }
+    settings.add_query(&mut url);
     Ok(url)
 }
 
@@ -192,7 +208,7 @@ pub fn is_base_address(text: &str) -> bool {
 /// Parses an address without the path of a single method.
 fn parse_base(text: &str) -> Option<Url> {
     let mut trimmed = text.trim_end_matches('/');
-    for ending in ["/chat/completions", "/api/chat", "/messages"] {
+    for ending in ["/chat/completions", "/responses", "/api/chat", "/messages"] {
         trimmed = trimmed
             .strip_suffix(ending)
             .unwrap_or(trimmed)
@@ -213,6 +229,13 @@ fn messages_url(mut base: Url) -> Url {
     base
 }
 
+/// Returns the address of a method of the API.
+pub(crate) fn endpoint_url(mut base: Url, method: &str) -> Url {
+    let path = format!("{}/{method}", base.path().trim_end_matches('/'));
+    base.set_path(&path);
+    base
+}
+
 pub(crate) fn headers(
     name: &ProviderName,
     spec: &ProviderSpec,
@@ -229,7 +252,10 @@ pub(crate) fn headers(
                 WireProtocol::Azure => {
                     (HeaderName::from_static("api-key"), key.expose().to_owned())
                 }
-                WireProtocol::OpenAi | WireProtocol::Demo | WireProtocol::Unsupported(_) => {
+                WireProtocol::OpenAi
+                | WireProtocol::Responses
+                | WireProtocol::Demo
+                | WireProtocol::Unsupported(_) => {
                     (AUTHORIZATION, format!("Bearer {}", key.expose()))
                 }
             };
@@ -270,7 +296,7 @@ pub(crate) fn headers(
 }
 
 /// Returns the configuration key of a provider's section.
-fn section_key(name: &ProviderName) -> String {
+pub(crate) fn section_key(name: &ProviderName) -> String {
     let mut words = name.as_str().split('_');
     let first = words.next().unwrap_or_default().to_owned();
     words.fold(first, |mut key, word| {
@@ -283,7 +309,10 @@ fn section_key(name: &ProviderName) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::ApiKey;
 
     fn spec(name: &str) -> &'static ProviderSpec {
         ProviderSpec::find(name).unwrap()

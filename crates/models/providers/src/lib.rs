@@ -3,7 +3,7 @@
 //! From a configuration to a response: [`select`] finds the vendor for a model among the configured
 //! sections, [`build`] makes a [`nanobot_provider::Provider`] of it, and a
 //! [`nanobot_provider::ProviderRouter`] sends the requests. Each vendor is a row of [`TABLE`];
-//! three clients implement the protocols. Nothing is connected, and no certificate loaded, before
+//! four clients implement the protocols. Nothing is connected, and no certificate loaded, before
 //! the first request.
 //!
 //! A program that uses this crate must first install a default rustls crypto provider
@@ -16,6 +16,7 @@ mod cache_view;
 mod client;
 mod demo;
 mod discover;
+mod event_stream;
 mod factory;
 mod fault;
 #[doc(hidden)]
@@ -25,6 +26,8 @@ mod list;
 mod openai;
 mod refusal;
 mod render;
+mod responses;
+mod settings;
 mod speech;
 mod table;
 
@@ -32,10 +35,11 @@ pub use cache_view::render;
 pub use client::{HttpClients, ProxyError};
 pub use demo::Demo;
 pub use discover::{LOCAL_SERVERS, LocalServer, discover_all, discover_local, discover_within};
-pub use factory::{BuildError, ClientConnection, ProviderSettings, build, is_base_address};
+pub use factory::{BuildError, ClientConnection, build, is_base_address};
 pub use key::{ApiKey, KeyError};
 pub use list::{ListError, assistant_model, list_models};
 pub use render::RenderedMessages;
+pub use settings::{ApiType, ProviderSettings};
 pub use speech::{Speech, SpeechError, SpeechSettings, SpeechTimeouts};
 pub use table::{
     CUSTOM, DEMO, ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, Section,

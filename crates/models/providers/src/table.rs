@@ -20,6 +20,8 @@ pub enum WireProtocol {
     OpenAi,
     /// OpenAI's `/chat/completions` under the address of a deployment, with the key in `api-key`.
     Azure,
+    /// OpenAI's `/responses`.
+    Responses,
     /// Anthropic's `/v1/messages`.
     Anthropic,
     /// No protocol: responses are generated in-process.
@@ -92,6 +94,10 @@ pub struct Quirks {
     pub thinking: ReasoningParam,
     /// Temperatures that models insist on, by a part of their names.
     pub temperatures: &'static [(&'static str, f64)],
+    /// `true` if neither a limit nor a temperature may be sent to `/responses`.
+    pub fixed_generation: bool,
+    /// The verbosity to ask for with `/responses`.
+    pub verbosity: Option<&'static str>,
 }
 
 impl Quirks {
@@ -104,6 +110,8 @@ impl Quirks {
         completion_limit: false,
         thinking: ReasoningParam::Effort,
         temperatures: &[],
+        fixed_generation: false,
+        verbosity: None,
     };
 }
 
@@ -134,6 +142,8 @@ pub struct ProviderSpec {
     pub default_model: Option<&'static str>,
     /// `true` if its list of models needs no key, so that the list does not check one.
     pub public_list: bool,
+    /// Words, between hyphens, in the names of models that only `/responses` serves.
+    pub responses_models: &'static [&'static str],
     /// Differences of its API.
     pub quirks: Quirks,
     /// Advice for a rejected key; may be empty.
@@ -148,10 +158,19 @@ impl ProviderSpec {
             || self.wire == WireProtocol::Demo
     }
 
+    /// Returns `true` if a model, in the vendor's spelling, is served by `/responses` only.
+    #[must_use]
+    pub fn needs_responses(&self, model: &str) -> bool {
+        let model = format!("-{}-", model.to_lowercase());
+        let is_in_name = |words: &&&str| model.contains(&format!("-{words}-"));
+        self.responses_models.iter().any(|words| is_in_name(&words))
+    }
+
     /// Returns `true` if its API has a list of models.
     #[must_use]
     pub fn lists_models(&self) -> bool {
-        matches!(self.wire, WireProtocol::OpenAi | WireProtocol::Anthropic)
+        self.kind != ProviderKind::SignIn
+            && matches!(self.wire, WireProtocol::OpenAi | WireProtocol::Anthropic)
     }
 
     /// Finds a row by name, written in `snake_case`, `kebab-case` or `camelCase`.

@@ -18,6 +18,10 @@ mod discover;
 mod openai;
 #[path = "providers/prefix.rs"]
 mod prefix;
+#[path = "providers/responses.rs"]
+mod responses;
+#[path = "providers/settings.rs"]
+mod settings;
 #[path = "providers/speech.rs"]
 mod speech;
 #[path = "providers/support.rs"]

@@ -5,11 +5,12 @@ use std::fmt;
 
 use nanobot_config::{Config, ConfigError};
 use nanobot_providers::{
-    ApiKey, CUSTOM, ProviderKind, ProviderSettings, ProviderSpec, Section, SelectError, Selection,
-    TABLE, is_base_address, preferred, select,
+    ApiKey, ApiType, CUSTOM, ProviderKind, ProviderSettings, ProviderSpec, ReasoningParam, Section,
+    SelectError, Selection, TABLE, is_base_address, preferred, select,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::assembly::extensions::Extensions;
 use crate::assembly::settings::AgentDefaults;
@@ -25,12 +26,82 @@ pub(crate) struct ProviderSection {
     api_base: Option<String>,
     /// Additional headers of each request.
     extra_headers: Option<BTreeMap<String, String>>,
+    /// Additional query parameters of each request.
+    extra_query: Option<BTreeMap<String, String>>,
+    /// Additional fields of each request body. They replace fields of the same name, except those of
+    /// the conversation: `model`, `messages`, `input`, `system`, `instructions`, `tools` and `stream`.
+    extra_body: Option<BTreeMap<String, Value>>,
+    /// API of an OpenAI-compatible provider: `chat_completions`, `responses`, or `auto`, which is Chat
+    /// Completions except for models of OpenAI that only Responses serves.
+    api_type: ApiKind,
+    /// Proxy of this provider, instead of `tools.web.proxy` and the proxy variables. Empty for none.
+    proxy: Option<String>,
+    /// Parameter that controls reasoning, for Chat Completions: `thinking_type`, `enable_thinking` or
+    /// `reasoning_split`. Without it, that of the vendor.
+    thinking_style: Option<ThinkingStyle>,
+    /// Name that `nanobot status` shows.
+    display_name: Option<String>,
+}
+
+/// API of an OpenAI-compatible provider.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ApiKind {
+    /// Chosen by the model.
+    #[default]
+    Auto,
+    /// Chat Completions.
+    ChatCompletions,
+    /// Responses.
+    Responses,
+}
+
+impl From<ApiKind> for ApiType {
+    fn from(kind: ApiKind) -> Self {
+        match kind {
+            ApiKind::Auto => Self::Auto,
+            ApiKind::ChatCompletions => Self::ChatCompletions,
+            ApiKind::Responses => Self::Responses,
+        }
+    }
+}
+
+/// Parameter that controls reasoning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ThinkingStyle {
+    /// `thinking: {type}`.
+    ThinkingType,
+    /// `enable_thinking`.
+    EnableThinking,
+    /// `reasoning_split`.
+    ReasoningSplit,
+}
+
+impl From<ThinkingStyle> for ReasoningParam {
+    fn from(style: ThinkingStyle) -> Self {
+        match style {
+            ThinkingStyle::ThinkingType => Self::Type,
+            ThinkingStyle::EnableThinking => Self::Flag,
+            ThinkingStyle::ReasoningSplit => Self::Split,
+        }
+    }
 }
 
 impl ProviderSection {
-    /// Returns the section as the schema knows it. Headers are free-form.
-    pub(crate) fn template() -> serde_json::Value {
-        serde_json::json!({ "apiKey": "", "apiBase": null, "extraHeaders": {} })
+    /// Returns the section as the schema knows it. Headers, query and body are free-form.
+    pub(crate) fn template() -> Value {
+        json!({
+            "apiKey": "",
+            "apiBase": null,
+            "extraHeaders": {},
+            "extraQuery": {},
+            "extraBody": {},
+            "apiType": "auto",
+            "proxy": null,
+            "thinkingStyle": null,
+            "displayName": null,
+        })
     }
 }
 
@@ -90,12 +161,12 @@ fn check_base(config: &Config, name: &str, section: &ProviderSection) -> Result<
 pub(crate) fn providers(config: &Config) -> Result<Vec<ProviderStatus>, RuntimeError> {
     let sections = Sections::read(config)?;
     let shown = sections.entries.iter().filter_map(|entry| {
-        let label = ProviderSpec::find(&entry.name).map_or(entry.name.as_str(), |spec| spec.label);
+        let label = entry.label();
         let key = entry.key.as_ref().map(|_| "key set".to_owned());
         let address = entry.base.clone();
         let parts: Vec<String> = key.into_iter().chain(address).collect();
         (!parts.is_empty()).then(|| ProviderStatus {
-            label: label.to_owned(),
+            label,
             state: parts.join(", "),
         })
     });
@@ -143,10 +214,22 @@ struct SectionEntry {
     name: String,
     key: Option<ApiKey>,
     base: Option<String>,
+    display_name: Option<String>,
     /// `true` if the section cannot be read, for example because a variable is not set.
     is_broken: bool,
     /// `true` if the configuration has nothing of it, only the environment.
     is_from_environment: bool,
+}
+
+impl SectionEntry {
+    /// Returns the configured label, or that of the vendor.
+    fn label(&self) -> String {
+        let vendor = || ProviderSpec::find(&self.name).map(|spec| spec.label.to_owned());
+        let configured = self.display_name.clone();
+        configured
+            .or_else(vendor)
+            .unwrap_or_else(|| self.name.clone())
+    }
 }
 
 /// A provider, and the model to ask it for.
@@ -196,6 +279,7 @@ impl Sections {
                 key: key.or_else(|| environment_key(config, &name)),
                 name,
                 base,
+                display_name: section.display_name.filter(|name| !name.trim().is_empty()),
                 is_broken,
             });
         }
@@ -213,6 +297,7 @@ impl Sections {
                     name: spec.name.to_owned(),
                     key: Some(key),
                     base: None,
+                    display_name: None,
                     is_broken: false,
                     is_from_environment: true,
                 });
@@ -372,6 +457,11 @@ impl Sections {
                 .or_else(|| environment_key(config, selection.name.as_str())),
             api_base: section.api_base,
             extra_headers: section.extra_headers.unwrap_or_default(),
+            extra_query: section.extra_query.unwrap_or_default(),
+            extra_body: section.extra_body.unwrap_or_default().into_iter().collect(),
+            api_type: section.api_type.into(),
+            proxy: section.proxy,
+            thinking: section.thinking_style.map(ReasoningParam::from),
         })
     }
 }

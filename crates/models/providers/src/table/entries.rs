@@ -18,6 +18,7 @@ const VENDOR: ProviderSpec = ProviderSpec {
     model: STRIP,
     default_model: None,
     public_list: false,
+    responses_models: &[],
     quirks: Quirks::NONE,
     key_hint: "",
 };
@@ -175,6 +176,7 @@ pub const TABLE: &[ProviderSpec] = &[
         default_model: Some("gpt-4.1"),
         environment: &["OPENAI_API_KEY"],
         base: Some("https://api.openai.com/v1"),
+        responses_models: &["codex", "pro", "deep-research", "computer-use"],
         quirks: Quirks {
             reasoning_back: None,
             cache_key: true,
