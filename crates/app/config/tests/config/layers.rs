@@ -399,7 +399,7 @@ fn explanation_lists_every_layer_without_secrets() {
     );
     assert_eq!(
         config.show()["providers"],
-        json!({"openai": {"apiBase": null, "apiKey": "***", "extraBody": null, "extraHeaders": null, "extraQuery": null}})
+        json!({"openai": {"apiBase": null, "apiKey": "***", "extraHeaders": null}})
     );
 }
 
