@@ -99,6 +99,7 @@ fn dispatch(
         Command::Sessions(command) => commands::sessions(program, command),
         Command::Skills(command) => commands::skills(program, &command),
         Command::Mcp(command) => commands::mcp(program, command),
+        Command::Provider(command) => commands::provider(program, command),
         Command::Tools(command) => commands::tools(program, command),
         Command::Memory(command) => commands::memory(program, command),
         Command::Cron(command) => commands::cron(program, command),

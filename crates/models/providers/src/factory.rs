@@ -13,6 +13,8 @@ use crate::fault::ErrorClassifier;
 use crate::openai::OpenAi;
 use crate::refusal::UnsupportedParams;
 use crate::responses::Responses;
+use crate::settings::ExtraBody;
+use crate::sign_in::{Access, SignedIn, Wire};
 use crate::{
     CUSTOM, HttpClients, ProviderKind, ProviderSettings, ProviderSpec, Selection, WireProtocol,
     wire_model,
@@ -82,6 +84,12 @@ pub enum BuildError {
         /// The field.
         field: String,
     },
+    /// The address of the login server is invalid.
+    #[error("providers.{section}.loginBase is not an https address")]
+    BadLoginBase {
+        /// The configuration section.
+        section: String,
+    },
     /// The vendor does not have the configured API.
     #[error("{label} does not have the API that providers.{section}.apiType names; remove the key")]
     ApiType {
@@ -112,8 +120,12 @@ pub fn build(
 ) -> Result<ClientConnection, BuildError> {
     let Selection { name, spec } = selection;
     let model = wire_model(spec, model);
-    let http = settings.http(name, &http)?;
-    let extra_body = settings.body(name)?;
+    let parts = Parts {
+        selection,
+        settings,
+        http: settings.http(name, http)?,
+        extra_body: settings.body(name)?,
+    };
     let provider: Arc<dyn Provider> = match settings.wire(name, spec, model)? {
         WireProtocol::Demo => Arc::new(Demo::new(name.clone())),
         WireProtocol::Unsupported(why) => {
@@ -122,40 +134,92 @@ pub fn build(
                 why,
             });
         }
-        WireProtocol::Anthropic => Arc::new(Anthropic {
-            name: name.clone(),
-            url: messages_url(base(name, spec, settings)?),
-            headers: headers(name, spec, settings)?,
-            extra_body,
-            faults: faults(spec, settings),
-            http,
-            refusals: UnsupportedParams::default(),
-        }),
-        WireProtocol::Responses => Arc::new(Responses {
-            name: name.clone(),
-            spec: settings.adapted(spec),
-            url: endpoint_url(base(name, spec, settings)?, "responses"),
-            headers: headers(name, spec, settings)?,
-            extra_body,
-            faults: faults(spec, settings),
-            http,
-            refusals: Arc::default(),
-        }),
-        WireProtocol::OpenAi | WireProtocol::Azure => Arc::new(OpenAi {
-            name: name.clone(),
-            spec: settings.adapted(spec),
-            base: base(name, spec, settings)?,
-            headers: headers(name, spec, settings)?,
-            extra_body,
-            faults: faults(spec, settings),
-            http,
-            refusals: Arc::default(),
-        }),
+        wire if spec.sign_in.is_some() => Arc::new(parts.signed_in(wire)?),
+        WireProtocol::Anthropic => Arc::new(parts.anthropic()?),
+        WireProtocol::Responses => Arc::new(parts.responses()?),
+        WireProtocol::OpenAi | WireProtocol::Azure => Arc::new(parts.openai()?),
     };
     Ok(ClientConnection {
         provider,
         model: model.into(),
     })
+}
+
+/// The parts of a client.
+struct Parts<'a> {
+    selection: &'a Selection,
+    settings: &'a ProviderSettings,
+    http: Arc<HttpClients>,
+    extra_body: ExtraBody,
+}
+
+impl Parts<'_> {
+    /// Builds a client whose headers come with the token of a login. A key has no meaning there.
+    fn signed_in(self, wire: WireProtocol) -> Result<SignedIn, BuildError> {
+        let name = self.selection.name.clone();
+        let access = Access::of(self.selection, self.settings, Arc::clone(&self.http))?;
+        let settings = ProviderSettings {
+            api_key: None,
+            ..self.settings.clone()
+        };
+        let base = settings.api_base.as_deref().unwrap_or_default();
+        let has_own_base = !base.trim().is_empty();
+        let parts = Parts {
+            settings: &settings,
+            ..self
+        };
+        let wire = match wire {
+            WireProtocol::Responses => Wire::Responses(parts.responses()?),
+            _ => Wire::OpenAi(parts.openai()?),
+        };
+        Ok(SignedIn {
+            name,
+            access,
+            wire,
+            has_own_base,
+        })
+    }
+
+    fn anthropic(self) -> Result<Anthropic, BuildError> {
+        let (Selection { name, spec }, settings) = (self.selection, self.settings);
+        Ok(Anthropic {
+            name: name.clone(),
+            url: messages_url(base(name, spec, settings)?),
+            headers: headers(name, spec, settings)?,
+            extra_body: self.extra_body,
+            faults: faults(spec, settings),
+            http: self.http,
+            refusals: UnsupportedParams::default(),
+        })
+    }
+
+    fn responses(self) -> Result<Responses, BuildError> {
+        let (Selection { name, spec }, settings) = (self.selection, self.settings);
+        Ok(Responses {
+            name: name.clone(),
+            spec: settings.adapted(spec),
+            url: endpoint_url(base(name, spec, settings)?, "responses"),
+            headers: headers(name, spec, settings)?,
+            extra_body: self.extra_body,
+            faults: faults(spec, settings),
+            http: self.http,
+            refusals: Arc::default(),
+        })
+    }
+
+    fn openai(self) -> Result<OpenAi, BuildError> {
+        let (Selection { name, spec }, settings) = (self.selection, self.settings);
+        Ok(OpenAi {
+            name: name.clone(),
+            spec: settings.adapted(spec),
+            base: base(name, spec, settings)?,
+            headers: headers(name, spec, settings)?,
+            extra_body: self.extra_body,
+            faults: faults(spec, settings),
+            http: self.http,
+            refusals: Arc::default(),
+        })
+    }
 }
 
 pub(crate) fn faults(spec: &'static ProviderSpec, settings: &ProviderSettings) -> ErrorClassifier {
@@ -418,7 +482,8 @@ mod tests {
                 "providers.openai.apiBase",
             ),
             ("openai", header, "providers.openai.extraHeaders.a b"),
-            ("openai_codex", key.clone(), "not supported yet"),
+            ("openai_codex", key.clone(), "needs a folder"),
+            ("xai_grok", key.clone(), "not supported yet"),
             ("bedrock", key, "not supported yet"),
         ];
         for (name, settings, expected) in table {

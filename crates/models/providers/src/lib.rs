@@ -28,6 +28,7 @@ mod refusal;
 mod render;
 mod responses;
 mod settings;
+mod sign_in;
 mod speech;
 mod table;
 
@@ -40,6 +41,9 @@ pub use key::{ApiKey, KeyError};
 pub use list::{ListError, assistant_model, list_models};
 pub use render::RenderedMessages;
 pub use settings::{ApiType, ProviderSettings};
+pub use sign_in::{
+    PendingLogin, SignIn, SignInError, begin_login, known_tokens, logged_in, logout,
+};
 pub use speech::{Speech, SpeechError, SpeechSettings, SpeechTimeouts};
 pub use table::{
     CUSTOM, DEMO, ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, Section,

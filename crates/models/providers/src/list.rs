@@ -125,7 +125,10 @@ async fn list(
     http: &Arc<HttpClients>,
 ) -> Result<Vec<String>, ListError> {
     let Selection { name, spec } = selection;
-    let http = settings.http(name, http)?;
+    if spec.sign_in.is_some() {
+        return Err(ListError::Unlisted);
+    }
+    let http = settings.http(name, Arc::clone(http))?;
     let base = base(name, spec, settings)?;
     let url = match spec.wire {
         WireProtocol::OpenAi => endpoint_url(base, "models"),

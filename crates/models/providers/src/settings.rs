@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use nanobot_types::{Map, ProviderName};
@@ -56,6 +57,10 @@ pub struct ProviderSettings {
     /// The parameter that controls reasoning, if it is not the one of the table row. Only Chat
     /// Completions has a choice.
     pub thinking: Option<ReasoningParam>,
+    /// The folder with the tokens of logins. A provider with a login needs one.
+    pub token_folder: Option<PathBuf>,
+    /// The address of the login server, if it is not the vendor's.
+    pub login_base: Option<String>,
 }
 
 /// Omits headers, query, body and proxy, which may contain keys.
@@ -75,10 +80,10 @@ impl ProviderSettings {
     pub(crate) fn http(
         &self,
         name: &ProviderName,
-        shared: &Arc<HttpClients>,
+        shared: Arc<HttpClients>,
     ) -> Result<Arc<HttpClients>, BuildError> {
         let Some(proxy) = &self.proxy else {
-            return Ok(Arc::clone(shared));
+            return Ok(shared);
         };
         let own = HttpClients::new(Some(proxy)).map_err(|error| BuildError::BadProxy {
             section: section_key(name),

@@ -3,6 +3,8 @@
 //! Decision: a vendor is a row of data, and code asks for a row's property, never for its name.
 //! Order matters: earlier rows win among equals. A custom provider uses the row [`CUSTOM`].
 
+use crate::SignIn;
+
 mod entries;
 mod select;
 mod window;
@@ -136,6 +138,8 @@ pub struct ProviderSpec {
     pub kind: ProviderKind,
     /// The protocol that it speaks.
     pub wire: WireProtocol,
+    /// Its login; `None` if it has a key or neither.
+    pub sign_in: Option<SignIn>,
     /// Rule for model names.
     pub model: ModelRule,
     /// The model to use if the configuration names none; `None` if the vendor has no such model.
@@ -169,7 +173,7 @@ impl ProviderSpec {
     /// Returns `true` if its API has a list of models.
     #[must_use]
     pub fn lists_models(&self) -> bool {
-        self.kind != ProviderKind::SignIn
+        self.sign_in.is_none()
             && matches!(self.wire, WireProtocol::OpenAi | WireProtocol::Anthropic)
     }
 

@@ -22,6 +22,8 @@ mod prefix;
 mod responses;
 #[path = "providers/settings.rs"]
 mod settings;
+#[path = "providers/sign_in.rs"]
+mod sign_in;
 #[path = "providers/speech.rs"]
 mod speech;
 #[path = "providers/support.rs"]

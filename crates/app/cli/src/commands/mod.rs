@@ -16,6 +16,7 @@ mod mcp;
 mod memory;
 mod onboard;
 mod pairing;
+mod provider;
 mod replay;
 mod sessions;
 mod skills;
@@ -39,6 +40,7 @@ pub(crate) use mcp::{McpCommand, mcp};
 pub(crate) use memory::{MemoryCommand, memory};
 pub(crate) use onboard::{OnboardArguments, onboard};
 pub(crate) use pairing::{PairingCommand, pairing};
+pub(crate) use provider::{ProviderCommand, provider};
 pub(crate) use replay::{REPLAY_ABOUT, ReplayArguments, replay};
 pub(crate) use sessions::{
     ExportFormat, SessionsCommand, edit_failed as session_edit_failure, export_to, sessions,

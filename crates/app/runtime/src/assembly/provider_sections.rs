@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::PathBuf;
 
 use nanobot_config::{Config, ConfigError};
 use nanobot_providers::{
@@ -41,6 +42,9 @@ pub(crate) struct ProviderSection {
     thinking_style: Option<ThinkingStyle>,
     /// Name that `nanobot status` shows.
     display_name: Option<String>,
+    /// Base URL of the login server of `openai_codex` and `github_copilot`; without it, the vendor's
+    /// own. All requests of a login go to it.
+    login_base: Option<String>,
 }
 
 /// API of an OpenAI-compatible provider.
@@ -101,6 +105,7 @@ impl ProviderSection {
             "proxy": null,
             "thinkingStyle": null,
             "displayName": null,
+            "loginBase": null,
         })
     }
 }
@@ -157,20 +162,62 @@ fn check_base(config: &Config, name: &str, section: &ProviderSection) -> Result<
     })
 }
 
+/// A provider with its key, address or login.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderAccess {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Its display name.
+    pub label: String,
+    /// The configured parts, or the missing login.
+    pub state: String,
+    /// `true` if something is configured, or there is a login.
+    pub is_set: bool,
+}
+
 /// Returns the providers that have something configured, for `status`.
 pub(crate) fn providers(config: &Config) -> Result<Vec<ProviderStatus>, RuntimeError> {
+    let shown = accesses(config)?.into_iter().filter(|access| access.is_set);
+    let shown = shown.map(|ProviderAccess { label, state, .. }| ProviderStatus { label, state });
+    Ok(shown.collect())
+}
+
+/// Returns the providers that have something configured, and those with a login.
+pub(crate) fn accesses(config: &Config) -> Result<Vec<ProviderAccess>, RuntimeError> {
+    let logged_in = nanobot_providers::logged_in(&token_folder(config));
     let sections = Sections::read(config)?;
-    let shown = sections.entries.iter().filter_map(|entry| {
-        let label = entry.label();
+    let is_key = |entry: &&SectionEntry| {
+        ProviderSpec::find(&entry.name).is_none_or(|spec| spec.sign_in.is_none())
+    };
+    let keyed = sections.entries.iter().filter(is_key).filter_map(|entry| {
         let key = entry.key.as_ref().map(|_| "key set".to_owned());
-        let address = entry.base.clone();
-        let parts: Vec<String> = key.into_iter().chain(address).collect();
-        (!parts.is_empty()).then(|| ProviderStatus {
-            label,
+        let parts: Vec<String> = key.into_iter().chain(entry.base.clone()).collect();
+        (!parts.is_empty()).then(|| ProviderAccess {
+            name: entry.name.clone(),
+            label: entry.label(),
             state: parts.join(", "),
+            is_set: true,
         })
     });
-    Ok(shown.collect())
+    let signed = TABLE.iter().filter(|spec| spec.sign_in.is_some());
+    let signed = signed.map(|spec| {
+        let is_set = logged_in.contains(&spec.name);
+        let mut entries = sections.entries.iter();
+        let entry = entries.find(|entry| ProviderSpec::find(&entry.name) == Some(spec));
+        ProviderAccess {
+            name: spec.name.to_owned(),
+            label: entry.map_or_else(|| spec.label.to_owned(), SectionEntry::label),
+            state: if is_set { "logged in" } else { "not logged in" }.to_owned(),
+            is_set,
+        }
+    });
+    Ok(keyed.chain(signed).collect())
+}
+
+/// Returns the folder with the tokens of logins.
+pub(crate) fn token_folder(config: &Config) -> PathBuf {
+    config.paths().data_dir.join("provider-logins")
 }
 
 /// Returns the names of sections whose key nothing takes, for `doctor`.
@@ -462,6 +509,8 @@ impl Sections {
             api_type: section.api_type.into(),
             proxy: section.proxy,
             thinking: section.thinking_style.map(ReasoningParam::from),
+            token_folder: Some(token_folder(config)),
+            login_base: section.login_base,
         })
     }
 }

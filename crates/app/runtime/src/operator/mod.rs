@@ -10,6 +10,7 @@ pub mod doctor;
 pub(crate) mod inbox;
 pub(crate) mod mcp;
 pub(crate) mod onboard;
+pub(crate) mod provider_login;
 pub(crate) mod remote;
 pub(crate) mod replay;
 pub(crate) mod session_editor;

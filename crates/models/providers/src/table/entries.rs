@@ -1,5 +1,7 @@
 //! The rows of the vendor table.
 
+use crate::SignIn;
+
 use super::{ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, WireProtocol};
 
 const STRIP: ModelRule = ModelRule::StripOwn(&[]);
@@ -15,6 +17,7 @@ const VENDOR: ProviderSpec = ProviderSpec {
     base_marker: "",
     kind: ProviderKind::Vendor,
     wire: WireProtocol::OpenAi,
+    sign_in: None,
     model: STRIP,
     default_model: None,
     public_list: false,
@@ -189,12 +192,17 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "openai_codex",
         label: "OpenAI Codex",
         keywords: &["openai-codex"],
-        base: Some("https://chatgpt.com/backend-api"),
+        base: Some("https://chatgpt.com/backend-api/codex"),
         base_marker: "codex",
         kind: ProviderKind::SignIn,
-        wire: WireProtocol::Unsupported(
-            "signing in to ChatGPT is not supported yet; use an API key of OpenAI",
-        ),
+        wire: WireProtocol::Responses,
+        sign_in: Some(SignIn::Codex),
+        quirks: Quirks {
+            cache_key: true,
+            fixed_generation: true,
+            verbosity: Some("medium"),
+            ..Quirks::NONE
+        },
         ..VENDOR
     },
     ProviderSpec {
@@ -203,9 +211,12 @@ pub const TABLE: &[ProviderSpec] = &[
         keywords: &["github_copilot", "copilot"],
         base: Some("https://api.githubcopilot.com"),
         kind: ProviderKind::SignIn,
-        wire: WireProtocol::Unsupported(
-            "signing in to GitHub Copilot is not supported yet; use another provider",
-        ),
+        sign_in: Some(SignIn::Copilot),
+        responses_models: &["codex"],
+        quirks: Quirks {
+            reasoning_back: None,
+            ..Quirks::NONE
+        },
         ..VENDOR
     },
     ProviderSpec {
