@@ -20,6 +20,8 @@ mod openai;
 mod prefix;
 #[path = "providers/responses.rs"]
 mod responses;
+#[path = "providers/rows.rs"]
+mod rows;
 #[path = "providers/settings.rs"]
 mod settings;
 #[path = "providers/sign_in.rs"]
