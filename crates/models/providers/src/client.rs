@@ -122,6 +122,13 @@ fn is_local(url: &Url) -> bool {
     url.scheme() == "http" && matches!(host, "localhost" | "127.0.0.1" | "[::1]")
 }
 
+/// Returns the address of a method of the API.
+pub(crate) fn endpoint_url(mut base: Url, method: &str) -> Url {
+    let path = format!("{}/{method}", base.path().trim_end_matches('/'));
+    base.set_path(&path);
+    base
+}
+
 /// Describes an error of a request to `url` for the user, without path, query or key.
 pub(crate) fn network_error(url: &Url, error: reqwest::Error) -> ProviderError {
     let origin = url.origin().ascii_serialization();

@@ -12,6 +12,7 @@
 
 mod anthropic;
 mod body;
+mod build_error;
 mod cache_view;
 mod client;
 mod demo;
@@ -32,21 +33,20 @@ mod sign_in;
 mod speech;
 mod table;
 
+pub use build_error::BuildError;
 pub use cache_view::render;
 pub use client::{HttpClients, ProxyError};
 pub use demo::Demo;
 pub use discover::{LOCAL_SERVERS, LocalServer, discover_all, discover_local, discover_within};
-pub use factory::{BuildError, ClientConnection, build, is_base_address};
+pub use factory::{ClientConnection, build, is_base_address};
 pub use key::{ApiKey, KeyError};
 pub use list::{ListError, assistant_model, list_models};
 pub use render::RenderedMessages;
 pub use settings::{ApiType, ProviderSettings};
-pub use sign_in::{
-    PendingLogin, SignIn, SignInError, begin_login, known_tokens, logged_in, logout,
-};
+pub use sign_in::{PendingLogin, SignInError, begin_login, known_tokens, logged_in, logout};
 pub use speech::{Speech, SpeechError, SpeechSettings, SpeechTimeouts};
 pub use table::{
     CUSTOM, DEMO, ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, Section,
-    SelectError, Selection, TABLE, WireProtocol, context_window, preferred, select, suggestion,
-    usable_names, wire_model,
+    SelectError, Selection, SignIn, TABLE, WireProtocol, context_window, preferred, select,
+    suggestion, usable_names, wire_model,
 };

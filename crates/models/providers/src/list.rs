@@ -7,8 +7,8 @@ use nanobot_provider::ProviderError;
 use nanobot_types::json;
 use serde_json::Value;
 
-use crate::client::network_error;
-use crate::factory::{base, endpoint_url, faults, headers};
+use crate::client::{endpoint_url, network_error};
+use crate::factory::{base, faults, headers};
 use crate::{BuildError, HttpClients, ProviderSettings, Selection, WireProtocol, body};
 
 /// Time limit for one list.

@@ -9,7 +9,7 @@ use nanobot_types::{Map, ProviderName};
 use reqwest::Url;
 use serde_json::Value;
 
-use crate::factory::section_key;
+use crate::build_error::section_key;
 use crate::{ApiKey, BuildError, HttpClients, ProviderSpec, Quirks, ReasoningParam, WireProtocol};
 
 /// Fields of a request body that `extraBody` may not replace: the conversation, its tools and the

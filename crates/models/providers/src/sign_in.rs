@@ -23,16 +23,7 @@ pub(crate) use self::access::Access;
 pub use self::login::{PendingLogin, begin_login, logout};
 pub(crate) use self::provider::{SignedIn, Wire};
 use self::store::{Grant, TokenFile};
-use crate::{ApiKey, ProviderSpec, TABLE};
-
-/// The kind of login that a vendor has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SignIn {
-    /// ChatGPT: OAuth with an authorization code and PKCE.
-    Codex,
-    /// GitHub: a device code, and a token that is exchanged for one of Copilot.
-    Copilot,
-}
+use crate::{ApiKey, ProviderSpec, SignIn, TABLE};
 
 /// Reason why a login failed.
 #[derive(Debug, thiserror::Error)]

@@ -3,8 +3,6 @@
 //! Decision: a vendor is a row of data, and code asks for a row's property, never for its name.
 //! Order matters: earlier rows win among equals. A custom provider uses the row [`CUSTOM`].
 
-use crate::SignIn;
-
 mod entries;
 mod select;
 mod window;
@@ -47,6 +45,15 @@ pub enum ProviderKind {
     SignIn,
     /// Turns speech into text with a key, and has no chat model.
     Speech,
+}
+
+/// The kind of login that a vendor has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignIn {
+    /// ChatGPT: OAuth with an authorization code and PKCE.
+    Codex,
+    /// GitHub: a device code, and a token that is exchanged for one of Copilot.
+    Copilot,
 }
 
 /// Rule that turns a configured model name into the one sent to the vendor.

@@ -6,12 +6,11 @@ use nanobot_provider::ProviderError;
 use nanobot_redact::Secret;
 use reqwest::Url;
 
-use super::fetch::Answer;
-use super::login::server;
+use super::fetch::RenewError;
 use super::store::{Grant, TokenFile};
-use super::{SignIn, SignInError, advice, codex, copilot};
-use crate::factory::section_key;
-use crate::{BuildError, HttpClients, ProviderSettings, ProviderSpec, Selection};
+use super::{SignInError, advice, codex, copilot};
+use crate::build_error::section_key;
+use crate::{BuildError, HttpClients, ProviderSettings, ProviderSpec, Selection, SignIn};
 
 /// Access to one provider.
 #[derive(Clone, Debug)]
@@ -22,42 +21,6 @@ pub(crate) struct Access {
     pub(super) server: Url,
     pub(super) file: TokenFile,
     pub(super) http: Arc<HttpClients>,
-}
-
-/// Reason why a login server gave no tokens.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum RenewError {
-    /// It refuses the code or token for good.
-    #[error("the login server refused: {0}")]
-    Refused(String),
-    /// The request failed; a later one may succeed.
-    #[error(transparent)]
-    Failed(ProviderError),
-}
-
-impl RenewError {
-    /// Classifies a refusal: the server may be busy, or the code or token is not valid.
-    pub(super) fn of_refusal(answer: &Answer) -> Self {
-        let status = answer.status.as_u16();
-        match status {
-            408 | 429 | 500.. => Self::Failed(ProviderError::Server {
-                status,
-                message: format!("the login server: {}", answer.refusal()),
-            }),
-            _ => Self::Refused(answer.refusal()),
-        }
-    }
-
-    pub(super) fn unusable(text: &str) -> Self {
-        let text = format!("the answer of the login server: {text}");
-        Self::Failed(ProviderError::Malformed(text))
-    }
-}
-
-impl From<RenewError> for SignInError {
-    fn from(error: RenewError) -> Self {
-        Self::Failed(error.to_string())
-    }
 }
 
 impl Access {
@@ -151,7 +114,36 @@ impl Access {
     }
 }
 
-/// Returns an address below a server.
-pub(super) fn address(server: &Url, path: &str) -> Url {
-    crate::factory::endpoint_url(server.clone(), path)
+/// Parses the address of a login server.
+fn server(sign_in: SignIn, configured: Option<&str>) -> Option<Url> {
+    let configured = configured.map(str::trim).filter(|text| !text.is_empty());
+    let text = configured.unwrap_or(match sign_in {
+        SignIn::Codex => codex::SERVER,
+        SignIn::Copilot => copilot::SERVER,
+    });
+    let url = Url::parse(text.trim_end_matches('/')).ok()?;
+    let is_here = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
+    (url.scheme() == "https" || (url.scheme() == "http" && is_here)).then_some(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_sent_to_confidential_login_servers_only() {
+        for (text, is_accepted) in [
+            ("", true),
+            ("https://login.example.org", true),
+            ("http://127.0.0.1:1", true),
+            ("http://login.example.org", false),
+            ("login", false),
+        ] {
+            assert_eq!(
+                server(SignIn::Codex, Some(text)).is_some(),
+                is_accepted,
+                "{text}"
+            );
+        }
+    }
 }

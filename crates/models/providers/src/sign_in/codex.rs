@@ -9,8 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::access::{RenewError, address};
-use super::fetch::{Answer, post};
+use super::fetch::{Answer, RenewError, address, post};
 use super::store::Grant;
 use super::{header, is_token};
 use crate::HttpClients;

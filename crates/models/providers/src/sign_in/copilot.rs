@@ -9,8 +9,7 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::access::{RenewError, address};
-use super::fetch::{Answer, get, post};
+use super::fetch::{Answer, RenewError, address, get, post};
 use super::store::{Grant, now};
 use super::{header, is_token};
 use crate::HttpClients;

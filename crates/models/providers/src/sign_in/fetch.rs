@@ -9,8 +9,9 @@ use reqwest::{RequestBuilder, Url};
 use serde_json::Value;
 use url::form_urlencoded;
 
+use super::SignInError;
 use crate::HttpClients;
-use crate::client::network_error;
+use crate::client::{endpoint_url, network_error};
 
 /// Maximum size of an answer, in bytes.
 const MAX_ANSWER: usize = 256 << 10;
@@ -53,6 +54,47 @@ impl Answer {
         let printable = text.trim_end().chars().filter(|c| !c.is_control());
         printable.take(MAX_TEXT).collect()
     }
+}
+
+/// Reason why a login server gave no tokens.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum RenewError {
+    /// It refuses the code or token for good.
+    #[error("the login server refused: {0}")]
+    Refused(String),
+    /// The request failed; a later one may succeed.
+    #[error(transparent)]
+    Failed(ProviderError),
+}
+
+impl RenewError {
+    /// Classifies a refusal: the server may be busy, or the code or token is not valid.
+    pub(super) fn of_refusal(answer: &Answer) -> Self {
+        let status = answer.status.as_u16();
+        match status {
+            408 | 429 | 500.. => Self::Failed(ProviderError::Server {
+                status,
+                message: format!("the login server: {}", answer.refusal()),
+            }),
+            _ => Self::Refused(answer.refusal()),
+        }
+    }
+
+    pub(super) fn unusable(text: &str) -> Self {
+        let text = format!("the answer of the login server: {text}");
+        Self::Failed(ProviderError::Malformed(text))
+    }
+}
+
+impl From<RenewError> for SignInError {
+    fn from(error: RenewError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// Returns an address below a server.
+pub(super) fn address(server: &Url, path: &str) -> Url {
+    endpoint_url(server.clone(), path)
 }
 
 /// Posts a form.

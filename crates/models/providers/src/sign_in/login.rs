@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_redact::Secret;
-use reqwest::Url;
 use tokio::time::Instant;
 use url::form_urlencoded;
 use uuid::Uuid;
@@ -12,8 +11,8 @@ use uuid::Uuid;
 use super::callback::Callback;
 use super::copilot::DeviceCode;
 use super::store::Grant;
-use super::{Access, SignIn, SignInError, codex, copilot};
-use crate::{HttpClients, ProviderSettings, Selection};
+use super::{Access, SignInError, codex, copilot};
+use crate::{HttpClients, ProviderSettings, Selection, SignIn};
 
 /// Time from the beginning of a login in the browser to its end.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -242,18 +241,6 @@ fn failed(text: &str) -> SignInError {
     SignInError::Failed(text.to_owned())
 }
 
-/// Parses the address of a login server.
-pub(super) fn server(sign_in: SignIn, configured: Option<&str>) -> Option<Url> {
-    let configured = configured.map(str::trim).filter(|text| !text.is_empty());
-    let text = configured.unwrap_or(match sign_in {
-        SignIn::Codex => codex::SERVER,
-        SignIn::Copilot => copilot::SERVER,
-    });
-    let url = Url::parse(text.trim_end_matches('/')).ok()?;
-    let is_here = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-    (url.scheme() == "https" || (url.scheme() == "http" && is_here)).then_some(url)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,23 +278,6 @@ mod tests {
                 Ok(expected) => assert_eq!(found.unwrap().expose(), expected, "{line}"),
                 Err(text) => assert!(found.unwrap_err().to_string().contains(text), "{line}"),
             }
-        }
-    }
-
-    #[test]
-    fn tokens_are_sent_to_confidential_login_servers_only() {
-        for (text, is_accepted) in [
-            ("", true),
-            ("https://login.example.org", true),
-            ("http://127.0.0.1:1", true),
-            ("http://login.example.org", false),
-            ("login", false),
-        ] {
-            assert_eq!(
-                server(SignIn::Codex, Some(text)).is_some(),
-                is_accepted,
-                "{text}"
-            );
         }
     }
 }

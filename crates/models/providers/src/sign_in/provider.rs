@@ -8,12 +8,12 @@ use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError};
 use nanobot_types::{ChatMessage, Content, ContentBlock, ProviderName};
 use reqwest::Url;
 
+use super::Access;
 use super::store::Grant;
-use super::{Access, SignIn};
-use crate::ApiKey;
-use crate::factory::endpoint_url;
+use crate::client::endpoint_url;
 use crate::openai::OpenAi;
 use crate::responses::Responses;
+use crate::{ApiKey, SignIn};
 
 /// The client of a protocol. It has the headers of the configuration only.
 #[derive(Clone, Debug)]

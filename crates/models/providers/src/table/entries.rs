@@ -1,8 +1,6 @@
 //! The rows of the vendor table.
 
-use crate::SignIn;
-
-use super::{ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, WireProtocol};
+use super::{ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, SignIn, WireProtocol};
 
 const STRIP: ModelRule = ModelRule::StripOwn(&[]);
 

@@ -432,7 +432,7 @@ fn items_count_where_no_deltas_came() {
 }
 
 #[tokio::test]
-async fn ends_and_errors_are_told_apart() {
+async fn ends_and_errors_are_distinguished() {
     let incomplete = |reason: &str| {
         frames(&[
             json!({ "type": "response.output_text.delta", "output_index": 0, "delta": "half" }),
