@@ -23,6 +23,7 @@ use nanobot_extract::{ExtractRequest, ExtractResponse, MailText, PageRequest, Te
 use nanobot_guard::{Resolver, UrlGuard};
 use nanobot_memory::{Reason, Version, VersionText};
 use nanobot_provider::{Fold, StreamEvent};
+use nanobot_providers::fuzz::AnswerForm;
 use nanobot_tool::{Registry, Tool, ToolContext};
 use nanobot_types::{Effect, FinishReason, ToolCall, ToolResult, ToolSource, ToolSpec};
 use serde_json::Value;
@@ -33,6 +34,7 @@ type Target = (&'static str, fn(&[u8]));
 const TARGETS: &[Target] = &[
     ("answer_anthropic", answer_anthropic),
     ("answer_openai", answer_openai),
+    ("answer_responses", answer_responses),
     ("arguments", arguments),
     ("command", command),
     ("config", config),
@@ -78,11 +80,15 @@ fn text(data: &[u8], run: impl FnOnce(&str)) {
 }
 
 fn answer_anthropic(data: &[u8]) {
-    answer(data, true);
+    answer(data, AnswerForm::Anthropic);
 }
 
 fn answer_openai(data: &[u8]) {
-    answer(data, false);
+    answer(data, AnswerForm::OpenAi);
+}
+
+fn answer_responses(data: &[u8]) {
+    answer(data, AnswerForm::Responses);
 }
 
 fn command(data: &[u8]) {
@@ -132,11 +138,11 @@ fn websocket(data: &[u8]) {
 }
 
 /// Checks that any chunking of an answer gives the same result. The first byte is the chunk size.
-fn answer(data: &[u8], is_anthropic: bool) {
+fn answer(data: &[u8], form: AnswerForm) {
     let Some((cut, body)) = data.split_first() else {
         return;
     };
-    let read = |chunks| nanobot_providers::fuzz::answer(chunks, is_anthropic);
+    let read = |chunks| nanobot_providers::fuzz::answer(chunks, form);
     let whole = read(vec![body.to_vec()]);
     let size = usize::from(*cut).max(1);
     let pieces = read(body.chunks(size).map(<[u8]>::to_vec).collect());

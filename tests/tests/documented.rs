@@ -38,7 +38,8 @@ fn provider_row(spec: &ProviderSpec) -> String {
         ProviderKind::Vendor => "vendor",
         ProviderKind::Gateway => "gateway",
         ProviderKind::Local => "local",
-        ProviderKind::Direct | ProviderKind::SignIn | ProviderKind::Speech => "your address",
+        ProviderKind::SignIn => "[login](#logins)",
+        ProviderKind::Direct | ProviderKind::Speech => "your address",
     };
     format!(
         "| `{}` | {} | {kind} | {} | {} | {} |",

@@ -90,6 +90,25 @@ fn anthropic_answers_within_bounds() {
 }
 
 #[test]
+fn responses_answers_within_bounds() {
+    let inputs = values(
+        "1data: {\"type\":\"response.output_item.done\",\"item\":@}\n\n",
+        4 << 20,
+    );
+    let items = filled(
+        "1data: {\"object\":\"response\",\"output\":[",
+        "{\"type\":\"message\"},",
+        "{}]}\n\n",
+        1 << 18,
+    );
+    within_bounds(
+        "responses_answers_within_bounds",
+        "answer_responses",
+        inputs.chain(once(items)),
+    );
+}
+
+#[test]
 fn call_arguments_within_bounds() {
     let quoted = filled("{'a': ['\"', ", "[],", "]}", 4 << 20);
     within_bounds(

@@ -411,7 +411,7 @@ struct Blocks<'a> {
 fn elements(request: &ModelRequest) -> Vec<String> {
     let prompt = request.prompt();
     match request.api {
-        ModelApi::OpenAi => prompt,
+        ModelApi::OpenAi | ModelApi::Responses => prompt,
         ModelApi::Anthropic => prompt.into_iter().flat_map(blocks).collect(),
     }
 }

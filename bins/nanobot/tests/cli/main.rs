@@ -53,6 +53,7 @@ mod pairing;
 mod pipes;
 #[cfg(unix)]
 mod prompt;
+mod provider_login;
 #[cfg(unix)]
 mod quarantine;
 #[cfg(unix)]

@@ -11,9 +11,9 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use crate::commands::{
     AgentArguments, ApprovalsCommand, AuditArguments, ChannelsCommand, CompletionsArguments,
     ConfigCommand, CronCommand, DoctorArguments, GatewayArguments, InboxArguments, ManualArguments,
-    McpCommand, MemoryCommand, ModelsCommand, OnboardArguments, PairingCommand, REPLAY_ABOUT,
-    ReplayArguments, SessionsCommand, SkillsCommand, StatusArguments, ToolsCommand, UPDATE_ABOUT,
-    UpdateArguments,
+    McpCommand, MemoryCommand, ModelsCommand, OnboardArguments, PairingCommand, ProviderCommand,
+    REPLAY_ABOUT, ReplayArguments, SessionsCommand, SkillsCommand, StatusArguments, ToolsCommand,
+    UPDATE_ABOUT, UpdateArguments,
 };
 
 const AFTER_HELP: &str = "\
@@ -91,6 +91,9 @@ pub(crate) enum Command {
     /// List MCP servers and their tools, test one, log in to one, approve changed tools
     #[command(subcommand)]
     Mcp(McpCommand),
+    /// Log in to a provider without keys, log out, and show keys and logins
+    #[command(subcommand)]
+    Provider(ProviderCommand),
     /// List, check and run the tools in files of the workspace
     #[command(subcommand)]
     Tools(ToolsCommand),

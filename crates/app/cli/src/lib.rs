@@ -100,6 +100,7 @@ fn dispatch(
         Command::Skills(command) => commands::skills(program, &command),
         Command::Mcp(command) => commands::mcp(program, command),
         Command::Models(command) => commands::models(program, command),
+        Command::Provider(command) => commands::provider(program, command),
         Command::Tools(command) => commands::tools(program, command),
         Command::Memory(command) => commands::memory(program, command),
         Command::Cron(command) => commands::cron(program, command),

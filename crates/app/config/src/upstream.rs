@@ -21,12 +21,6 @@ pub(crate) const NOT_READ: &[&str] = &[
     "agents.defaults.idleCompactCheckIntervalSeconds",
     "agents.defaults.consolidationRatio",
     "agents.defaults.dream",
-    "providers.*.displayName",
-    "providers.*.apiType",
-    "providers.*.extraBody",
-    "providers.*.extraQuery",
-    "providers.*.proxy",
-    "providers.*.thinkingStyle",
     "providers.*.region",
     "providers.*.profile",
     "transcription",
@@ -129,30 +123,6 @@ pub(crate) const MEANINGS: &[(&str, &str)] = &[
     (
         "agents.defaults.dream",
         "Periodic revision of the memory by the Python program.",
-    ),
-    (
-        "providers.*.displayName",
-        "Name of the provider in the Python program's interface.",
-    ),
-    (
-        "providers.*.apiType",
-        "Selects between two interfaces of OpenAI in the Python program. Here it is always Chat Completions.",
-    ),
-    (
-        "providers.*.extraBody",
-        "Additional fields of every request in the Python program.",
-    ),
-    (
-        "providers.*.extraQuery",
-        "Additional query parameters of every request in the Python program.",
-    ),
-    (
-        "providers.*.proxy",
-        "Proxy of this provider in the Python program. Here the proxy variables of the environment apply.",
-    ),
-    (
-        "providers.*.thinkingStyle",
-        "Form in which the Python program requests reasoning.",
     ),
     (
         "providers.*.region",

@@ -12,7 +12,7 @@ use nanobot_config::ConfigError;
 use nanobot_context::ContextError;
 use nanobot_control::ControlError;
 use nanobot_provider::ProviderConfigError;
-use nanobot_providers::{BuildError, KeyError, ListError, ProxyError, SelectError};
+use nanobot_providers::{BuildError, KeyError, ListError, ProxyError, SelectError, SignInError};
 use nanobot_server::ServerError;
 use nanobot_session::SessionError;
 use nanobot_state::StateError;
@@ -85,6 +85,14 @@ pub enum RuntimeError {
     /// An MCP server cannot be used.
     #[error("tools.mcpServers: {0}")]
     Mcp(String),
+    /// A login at a provider failed.
+    #[error("{provider}")]
+    SignIn {
+        /// The provider's display name.
+        provider: String,
+        /// The cause.
+        source: SignInError,
+    },
     /// There is no such tool in a file.
     #[error("there is no tool {name:?} in a file")]
     UnknownToolFile {
@@ -289,6 +297,15 @@ impl RuntimeError {
             }
             Self::Pairing(_) | Self::Approvals(_) => Some("Look at that file, and at its permissions.".to_owned()),
             Self::Mcp(_) => Some("`nanobot mcp list` shows the servers and their last failures.".to_owned()),
+            Self::SignIn { source: SignInError::None(_), .. } => {
+                Some("`nanobot provider status` shows the providers with a login.".to_owned())
+            }
+            Self::SignIn { source: SignInError::Failed(_), .. } => {
+                Some("Start the login again; `nanobot provider status` shows the logins.".to_owned())
+            }
+            Self::SignIn { source: SignInError::Store { .. }, .. } => {
+                Some("Check the permissions and the free space of that folder.".to_owned())
+            }
             Self::UnknownToolFile { .. } => {
                 Some("`nanobot tools list` shows the tools, and why others are not loaded.".to_owned())
             }

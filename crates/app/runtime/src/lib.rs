@@ -48,7 +48,7 @@ pub use assembly::older_tasks::OlderTasks;
 pub use assembly::paths::{gateway_log, session_store};
 pub use assembly::process::{enter, harden_process, tighten};
 pub use assembly::prompts::last_miss;
-pub use assembly::provider_sections::shell_variables;
+pub use assembly::provider_sections::{ProviderAccess, shell_variables};
 pub use assembly::rotating_file::{LogSettings, RotatingFile};
 pub use assembly::runtime::{Runtime, RuntimeBuilder};
 pub use assembly::sandbox::sandbox_warning;
@@ -75,6 +75,7 @@ pub use operator::models::{ConfiguredModel, ModelRoute, configured_models, model
 pub use operator::onboard::{
     OnboardMode, OnboardPlan, OnboardReport, has_open_profile, onboard, plan_onboarding,
 };
+pub use operator::provider_login::{ProviderLogin, ProviderLogins};
 pub use operator::remote::RemoteGateway;
 pub use operator::replay::replay_options;
 pub use operator::session_editor::session_editor;

@@ -36,6 +36,7 @@ pub mod markup;
 pub mod mcp_server;
 pub mod model_server;
 pub mod provider;
+pub mod sign_in_server;
 pub mod speech;
 
 pub use assistant::{Assistant, ChannelRun};
@@ -56,6 +57,7 @@ pub use provider::ScriptedProvider;
 pub use proxy::Proxy;
 pub use proxy_route::check_proxy_routes;
 pub use reply::{Reply, ScriptedCall};
+pub use sign_in_server::SignInServer;
 pub use speech::SpeechFake;
 pub use summary::summarize;
 pub use sync::{WAIT_LIMIT, Watched};

@@ -1,5 +1,5 @@
-//! A scripted model over HTTP: OpenAI's `/chat/completions` and Anthropic's `/messages`, JSON and
-//! SSE.
+//! A scripted model over HTTP: OpenAI's `/chat/completions` and `/responses`, and Anthropic's
+//! `/messages`, JSON and SSE.
 //!
 //! It is as strict as the vendors (see [`ModelServer::violations`]): a request that they would
 //! refuse is answered with status 400 in their error shape and recorded, without using up a reply.
@@ -9,6 +9,7 @@ mod anthropic;
 mod frames;
 mod openai;
 mod request;
+mod responses;
 mod strict;
 
 use std::sync::Arc;
@@ -161,6 +162,8 @@ impl ModelServerState {
         let path = request.path();
         let api = if path.ends_with("/chat/completions") {
             ModelApi::OpenAi
+        } else if path.ends_with("/responses") {
+            ModelApi::Responses
         } else if path.ends_with("/messages") {
             ModelApi::Anthropic
         } else {
@@ -289,6 +292,10 @@ fn plain_failure(status: u16, text: &str) -> ScriptedFailure {
 fn render(api: ModelApi, echo: &Echo, answer: &ScriptedAnswer) -> Response {
     match (api, echo.stream) {
         (ModelApi::OpenAi, true) => openai::frames(echo, answer).respond(answer),
+        (ModelApi::Responses, true) => responses::frames(echo, answer).respond(answer),
+        (ModelApi::Responses, false) => {
+            frames::respond_whole(answer, &responses::message(echo, answer), openai::error)
+        }
         (ModelApi::Anthropic, true) => anthropic::frames(echo, answer).respond(answer),
         (ModelApi::OpenAi, false) => {
             frames::respond_whole(answer, &openai::message(echo, answer), openai::error)
@@ -307,7 +314,9 @@ fn failure(api: ModelApi, number: usize, failure: &ScriptedFailure) -> Response 
         }
         FailureBody::Message { text, code } => {
             let body = match api {
-                ModelApi::OpenAi => openai::status_error(status, code.as_deref(), text),
+                ModelApi::OpenAi | ModelApi::Responses => {
+                    openai::status_error(status, code.as_deref(), text)
+                }
                 ModelApi::Anthropic => anthropic::status_error(status, code.as_deref(), text),
             };
             Response::json(status, &body)

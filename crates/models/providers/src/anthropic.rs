@@ -9,23 +9,21 @@
 pub(crate) mod events;
 mod request;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use eventsource_stream::{Event, EventStreamError, Eventsource as _};
-use futures_util::{Stream, StreamExt as _};
 use http::HeaderMap;
-use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError, StreamEvent};
-use nanobot_types::{ProviderName, json};
+use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError};
+use nanobot_types::ProviderName;
 use reqwest::Url;
 use serde_json::Value;
 
 use self::events::EventReader;
-use crate::client::network_error;
+use crate::HttpClients;
+use crate::event_stream::Endpoint;
 use crate::fault::ErrorClassifier;
 use crate::refusal::UnsupportedParams;
-use crate::{HttpClients, body};
+use crate::settings::ExtraBody;
 
 pub(crate) use self::request::render;
 
@@ -39,6 +37,7 @@ pub(crate) struct Anthropic {
     /// URL of the `messages` endpoint.
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
+    pub(crate) extra_body: ExtraBody,
     pub(crate) faults: ErrorClassifier,
     pub(crate) http: Arc<HttpClients>,
     pub(crate) refusals: UnsupportedParams,
@@ -54,6 +53,7 @@ impl Provider for Anthropic {
         let mut refused = self.refusals.params();
         loop {
             let body = request::body(&self.name, &request, &refused);
+            let body = self.extra_body.added_to(body);
             match self.exchange(&body).await {
                 Ok(stream) => {
                     self.refusals.remember(refused);
@@ -71,87 +71,13 @@ impl Provider for Anthropic {
 
 impl Anthropic {
     async fn exchange(&self, body: &Value) -> Result<ChatStream, ProviderError> {
-        let http = self.http.client_for(&self.url)?;
-        let request = http
-            .post(self.url.clone())
-            .headers(self.headers.clone())
-            .json(body);
-        let response = request
-            .send()
-            .await
-            .map_err(|error| network_error(&self.url, error))?;
-        let status = response.status();
-        if !status.is_success() {
-            let headers = response.headers().clone();
-            let body = body::error_body(response).await;
-            return Err(self.faults.of_status(status.as_u16(), &headers, &body));
-        }
-        let frames = body::lines(response).await?.eventsource();
-        let state = EventStreamState {
-            frames,
-            reader: EventReader::new(self.faults.clone()),
-            ready: VecDeque::new(),
-            ended: false,
+        let endpoint = Endpoint {
+            url: &self.url,
+            headers: &self.headers,
+            faults: &self.faults,
+            http: &self.http,
         };
-        Ok(futures_util::stream::unfold(state, |mut state| async move {
-            state.next().await.map(|item| (item, state))
-        })
-        .boxed())
-    }
-}
-
-struct EventStreamState<S> {
-    frames: S,
-    reader: EventReader,
-    ready: VecDeque<StreamEvent>,
-    ended: bool,
-}
-
-impl<S: Stream<Item = Result<Event, EventStreamError<ProviderError>>> + Unpin> EventStreamState<S> {
-    async fn next(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
-        loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Some(Ok(event));
-            }
-            if self.ended {
-                return None;
-            }
-            let read = match self.frames.next().await {
-                Some(frame) => frame
-                    .map_err(unwrap_transport)
-                    .and_then(|frame| self.read(&frame)),
-                None => {
-                    self.ended = true;
-                    self.reader.end().map(|event| event.into_iter().collect())
-                }
-            };
-            match read {
-                Ok(events) if events.is_empty() => {
-                    return (!self.ended).then(|| Ok(StreamEvent::Text(String::new())));
-                }
-                Ok(events) => self.ready.extend(events),
-                Err(error) => {
-                    self.ended = true;
-                    return Some(Err(error));
-                }
-            }
-        }
-    }
-
-    fn read(&mut self, frame: &Event) -> Result<Vec<StreamEvent>, ProviderError> {
-        if frame.data.trim() == "[DONE]" {
-            return Ok(Vec::new());
-        }
-        let event = json::from_str(&frame.data).map_err(|error| {
-            ProviderError::Malformed(format!("a piece of the answer is not JSON: {error}"))
-        })?;
-        self.reader.read(&event)
-    }
-}
-
-fn unwrap_transport(error: EventStreamError<ProviderError>) -> ProviderError {
-    match error {
-        EventStreamError::Transport(error) => error,
-        other => ProviderError::Malformed(format!("the answer is not an event stream: {other}")),
+        let reader = EventReader::new(self.faults.clone());
+        endpoint.exchange(body, reader).await
     }
 }

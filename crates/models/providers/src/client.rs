@@ -47,6 +47,13 @@ impl fmt::Debug for HttpClients {
 #[error("web.proxy is not a valid proxy address (http://host:port or socks5://host:port): {0}")]
 pub struct ProxyError(String);
 
+impl ProxyError {
+    /// Returns the problem, without the address.
+    pub(crate) fn reason(&self) -> &str {
+        &self.0
+    }
+}
+
 impl HttpClients {
     /// Creates clients that use this proxy, or no proxy if it is empty. With `None` they use the
     /// proxy from the environment.
@@ -113,6 +120,13 @@ fn built(
 fn is_local(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     url.scheme() == "http" && matches!(host, "localhost" | "127.0.0.1" | "[::1]")
+}
+
+/// Returns the address of a method of the API.
+pub(crate) fn endpoint_url(mut base: Url, method: &str) -> Url {
+    let path = format!("{}/{method}", base.path().trim_end_matches('/'));
+    base.set_path(&path);
+    base
 }
 
 /// Describes an error of a request to `url` for the user, without path, query or key.

@@ -1,7 +1,5 @@
 //! Builds providers from their configuration.
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
@@ -10,39 +8,19 @@ use nanobot_types::{ModelId, ProviderName};
 use reqwest::Url;
 
 use crate::anthropic::{self, Anthropic};
+use crate::build_error::section_key;
+use crate::client::endpoint_url;
 use crate::demo::Demo;
 use crate::fault::ErrorClassifier;
 use crate::openai::OpenAi;
 use crate::refusal::UnsupportedParams;
+use crate::responses::Responses;
+use crate::settings::ExtraBody;
+use crate::sign_in::{Access, SignedIn, Wire};
 use crate::{
-    ApiKey, CUSTOM, HttpClients, ProviderKind, ProviderSpec, Selection, WireProtocol, wire_model,
+    BuildError, CUSTOM, HttpClients, ProviderKind, ProviderSettings, ProviderSpec, Selection,
+    WireProtocol, wire_model,
 };
-
-/// Configuration of a provider.
-#[derive(Clone, Default)]
-pub struct ProviderSettings {
-    /// The API key.
-    pub api_key: Option<ApiKey>,
-    /// The base address, if it is not the default.
-    pub api_base: Option<String>,
-    /// HTTP headers sent with each request.
-    pub extra_headers: BTreeMap<String, String>,
-}
-
-/// Omits the headers, which may contain keys.
-impl fmt::Debug for ProviderSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            api_key,
-            api_base,
-            extra_headers: _,
-        } = self;
-        f.debug_struct("ProviderSettings")
-            .field("api_key", api_key)
-            .field("api_base", api_base)
-            .finish_non_exhaustive()
-    }
-}
 
 /// A provider, and the model name in its spelling.
 #[derive(Clone, Debug)]
@@ -51,53 +29,6 @@ pub struct ClientConnection {
     pub provider: Arc<dyn Provider>,
     /// The model name to put into requests.
     pub model: ModelId,
-}
-
-/// Reason why a provider cannot be built. Each message names the configuration key to correct.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BuildError {
-    /// The API key is missing.
-    #[error("{label} needs a key: set providers.{section}.apiKey in the configuration")]
-    NoKey {
-        /// The vendor's display name.
-        label: &'static str,
-        /// The configuration section.
-        section: String,
-    },
-    /// The base address is missing.
-    #[error(
-        "the address of {label} is not known: set providers.{section}.apiBase in the configuration"
-    )]
-    NoBase {
-        /// The vendor's display name.
-        label: &'static str,
-        /// The configuration section.
-        section: String,
-    },
-    /// The base address is invalid.
-    #[error("providers.{section}.apiBase is not an http or https address: {base:?}")]
-    BadBase {
-        /// The configuration section.
-        section: String,
-        /// The configured value.
-        base: String,
-    },
-    /// A header is invalid.
-    #[error("providers.{section}.extraHeaders.{header} is not a header field that can be sent")]
-    BadHeader {
-        /// The configuration section.
-        section: String,
-        /// The header's name.
-        header: String,
-    },
-    /// The vendor's protocol is not supported yet.
-    #[error("{label}: {why}")]
-    Unsupported {
-        /// The vendor's display name.
-        label: &'static str,
-        /// The missing feature, and what to do instead.
-        why: &'static str,
-    },
 }
 
 /// Builds the provider of a selection for a model, given by its name in the configuration.
@@ -111,7 +42,14 @@ pub fn build(
     http: Arc<HttpClients>,
 ) -> Result<ClientConnection, BuildError> {
     let Selection { name, spec } = selection;
-    let provider: Arc<dyn Provider> = match spec.wire {
+    let model = wire_model(spec, model);
+    let parts = Parts {
+        selection,
+        settings,
+        http: settings.http(name, http)?,
+        extra_body: settings.body(name)?,
+    };
+    let provider: Arc<dyn Provider> = match settings.wire(name, spec, model)? {
         WireProtocol::Demo => Arc::new(Demo::new(name.clone())),
         WireProtocol::Unsupported(why) => {
             return Err(BuildError::Unsupported {
@@ -119,28 +57,92 @@ pub fn build(
                 why,
             });
         }
-        WireProtocol::Anthropic => Arc::new(Anthropic {
-            name: name.clone(),
-            url: messages_url(base(name, spec, settings)?),
-            headers: headers(name, spec, settings)?,
-            faults: faults(spec, settings),
-            http,
-            refusals: UnsupportedParams::default(),
-        }),
-        WireProtocol::OpenAi | WireProtocol::Azure => Arc::new(OpenAi {
-            name: name.clone(),
-            spec,
-            base: base(name, spec, settings)?,
-            headers: headers(name, spec, settings)?,
-            faults: faults(spec, settings),
-            http,
-            refusals: UnsupportedParams::default(),
-        }),
+        wire if spec.sign_in.is_some() => Arc::new(parts.signed_in(wire)?),
+        WireProtocol::Anthropic => Arc::new(parts.anthropic()?),
+        WireProtocol::Responses => Arc::new(parts.responses()?),
+        WireProtocol::OpenAi | WireProtocol::Azure => Arc::new(parts.openai()?),
     };
     Ok(ClientConnection {
         provider,
-        model: wire_model(spec, model).into(),
+        model: model.into(),
     })
+}
+
+/// The parts of a client.
+struct Parts<'a> {
+    selection: &'a Selection,
+    settings: &'a ProviderSettings,
+    http: Arc<HttpClients>,
+    extra_body: ExtraBody,
+}
+
+impl Parts<'_> {
+    /// Builds a client whose headers come with the token of a login. A key has no meaning there.
+    fn signed_in(self, wire: WireProtocol) -> Result<SignedIn, BuildError> {
+        let name = self.selection.name.clone();
+        let access = Access::of(self.selection, self.settings, Arc::clone(&self.http))?;
+        let settings = ProviderSettings {
+            api_key: None,
+            ..self.settings.clone()
+        };
+        let base = settings.api_base.as_deref().unwrap_or_default();
+        let has_own_base = !base.trim().is_empty();
+        let parts = Parts {
+            settings: &settings,
+            ..self
+        };
+        let wire = match wire {
+            WireProtocol::Responses => Wire::Responses(parts.responses()?),
+            _ => Wire::OpenAi(parts.openai()?),
+        };
+        Ok(SignedIn {
+            name,
+            access,
+            wire,
+            has_own_base,
+        })
+    }
+
+    fn anthropic(self) -> Result<Anthropic, BuildError> {
+        let (Selection { name, spec }, settings) = (self.selection, self.settings);
+        Ok(Anthropic {
+            name: name.clone(),
+            url: messages_url(base(name, spec, settings)?),
+            headers: headers(name, spec, settings)?,
+            extra_body: self.extra_body,
+            faults: faults(spec, settings),
+            http: self.http,
+            refusals: UnsupportedParams::default(),
+        })
+    }
+
+    fn responses(self) -> Result<Responses, BuildError> {
+        let (Selection { name, spec }, settings) = (self.selection, self.settings);
+        Ok(Responses {
+            name: name.clone(),
+            spec: settings.adapted(spec),
+            url: endpoint_url(base(name, spec, settings)?, "responses"),
+            headers: headers(name, spec, settings)?,
+            extra_body: self.extra_body,
+            faults: faults(spec, settings),
+            http: self.http,
+            refusals: Arc::default(),
+        })
+    }
+
+    fn openai(self) -> Result<OpenAi, BuildError> {
+        let (Selection { name, spec }, settings) = (self.selection, self.settings);
+        Ok(OpenAi {
+            name: name.clone(),
+            spec: settings.adapted(spec),
+            base: base(name, spec, settings)?,
+            headers: headers(name, spec, settings)?,
+            extra_body: self.extra_body,
+            faults: faults(spec, settings),
+            http: self.http,
+            refusals: Arc::default(),
+        })
+    }
 }
 
 pub(crate) fn faults(spec: &'static ProviderSpec, settings: &ProviderSettings) -> ErrorClassifier {
@@ -150,8 +152,8 @@ pub(crate) fn faults(spec: &'static ProviderSpec, settings: &ProviderSettings) -
     }
 }
 
-/// Returns the configured or default base address, without the endpoint paths that users often
-/// paste along with it.
+/// Returns the configured or default base address with the configured query, without the endpoint
+/// paths that users often paste along with it.
 pub(crate) fn base(
     name: &ProviderName,
     spec: &ProviderSpec,
@@ -180,6 +182,7 @@ pub(crate) fn base(
     if spec.kind == ProviderKind::Local && url.path() == "/" {
         url.set_path("/v1");
     }
+    settings.add_query(&mut url);
     Ok(url)
 }
 
@@ -203,7 +206,7 @@ pub fn is_base_address(text: &str) -> bool {
 /// Parses an address without the path of a single method.
 fn parse_base(text: &str) -> Option<Url> {
     let mut trimmed = text.trim_end_matches('/');
-    for ending in ["/chat/completions", "/api/chat", "/messages"] {
+    for ending in ["/chat/completions", "/responses", "/api/chat", "/messages"] {
         trimmed = trimmed
             .strip_suffix(ending)
             .unwrap_or(trimmed)
@@ -240,7 +243,10 @@ pub(crate) fn headers(
                 WireProtocol::Azure => {
                     (HeaderName::from_static("api-key"), key.expose().to_owned())
                 }
-                WireProtocol::OpenAi | WireProtocol::Demo | WireProtocol::Unsupported(_) => {
+                WireProtocol::OpenAi
+                | WireProtocol::Responses
+                | WireProtocol::Demo
+                | WireProtocol::Unsupported(_) => {
                     (AUTHORIZATION, format!("Bearer {}", key.expose()))
                 }
             };
@@ -280,21 +286,12 @@ pub(crate) fn headers(
     Ok(headers)
 }
 
-/// Returns the configuration key of a provider's section.
-fn section_key(name: &ProviderName) -> String {
-    let mut words = name.as_str().split('_');
-    let first = words.next().unwrap_or_default().to_owned();
-    words.fold(first, |mut key, word| {
-        let mut chars = word.chars();
-        key.extend(chars.next().into_iter().flat_map(char::to_uppercase));
-        key.extend(chars);
-        key
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::ApiKey;
 
     fn spec(name: &str) -> &'static ProviderSpec {
         ProviderSpec::find(name).unwrap()
@@ -400,7 +397,8 @@ mod tests {
                 "providers.openai.apiBase",
             ),
             ("openai", header, "providers.openai.extraHeaders.a b"),
-            ("openai_codex", key.clone(), "not supported yet"),
+            ("openai_codex", key.clone(), "needs a folder"),
+            ("xai_grok", key.clone(), "not supported yet"),
             ("bedrock", key, "not supported yet"),
         ];
         for (name, settings, expected) in table {

@@ -54,6 +54,8 @@ const NO_IMAGES: &[&str] = &[
 
 const NO_MONEY: &[&str] = &[
     "insufficient_quota",
+    "usage_limit_reached",
+    "usage_not_included",
     "insufficient quota",
     "exceeded your current quota",
     "billing",

@@ -8,16 +8,29 @@ use serde_json::Value;
 
 use crate::anthropic::events::EventReader;
 use crate::body;
+use crate::event_stream::ReadEvents;
 use crate::fault::ErrorClassifier;
 use crate::openai::chunk::ChunkReader;
+use crate::responses::events::ResponseReader;
+
+/// The API in whose form an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerForm {
+    /// Chat Completions.
+    OpenAi,
+    /// Anthropic's messages.
+    Anthropic,
+    /// Responses.
+    Responses,
+}
 
 /// Reads a body that arrives in `chunks` as the response of a model.
 ///
 /// # Errors
 /// Returns the same errors as the clients.
-pub fn answer(chunks: Vec<Vec<u8>>, is_anthropic: bool) -> Result<Folded, ProviderError> {
+pub fn answer(chunks: Vec<Vec<u8>>, form: AnswerForm) -> Result<Folded, ProviderError> {
     // All chunks are there already, so the future never has to wait.
-    read(chunks, is_anthropic)
+    read(chunks, form)
         .now_or_never()
         .unwrap_or_else(|| Err(ProviderError::Network("the body is not ready".to_owned())))
 }
@@ -34,11 +47,16 @@ fn faults() -> ErrorClassifier {
     }
 }
 
-async fn read(chunks: Vec<Vec<u8>>, is_anthropic: bool) -> Result<Folded, ProviderError> {
+async fn read(chunks: Vec<Vec<u8>>, form: AnswerForm) -> Result<Folded, ProviderError> {
     let chunks = futures_util::stream::iter(chunks.into_iter().map(Ok::<_, std::io::Error>));
     let response = http::Response::new(reqwest::Body::wrap_stream(chunks)).into();
     let mut frames = body::lines(response).await?.eventsource();
-    let (mut openai, mut anthropic) = (ChunkReader::new(faults()), EventReader::new(faults()));
+    let mut openai = ChunkReader::new(faults());
+    let mut typed: Option<Box<dyn ReadEvents>> = match form {
+        AnswerForm::OpenAi => None,
+        AnswerForm::Anthropic => Some(Box::new(EventReader::new(faults()))),
+        AnswerForm::Responses => Some(Box::new(ResponseReader::new(faults()))),
+    };
     let mut fold = Fold::new();
     let mut done = false;
     while let Some(frame) = frames.next().await {
@@ -49,17 +67,15 @@ async fn read(chunks: Vec<Vec<u8>>, is_anthropic: bool) -> Result<Folded, Provid
             continue;
         }
         let value: Value = serde_json::from_str(&frame.data).map_err(|error| malformed(&error))?;
-        let events = if is_anthropic {
-            anthropic.read(&value)
-        } else {
-            openai.read(&value)
+        let events = match &mut typed {
+            Some(reader) => reader.read(&value),
+            None => openai.read(&value),
         };
         events?.into_iter().for_each(|event| fold.push(event));
     }
-    let last = if is_anthropic {
-        anthropic.end()
-    } else {
-        openai.end(done)
+    let last = match &mut typed {
+        Some(reader) => reader.end(),
+        None => openai.end(done),
     };
     last?.into_iter().for_each(|event| fold.push(event));
     Ok(fold.finish())

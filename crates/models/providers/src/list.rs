@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use nanobot_provider::ProviderError;
 use nanobot_types::json;
-use reqwest::Url;
 use serde_json::Value;
 
-use crate::client::network_error;
+use crate::client::{endpoint_url, network_error};
 use crate::factory::{base, faults, headers};
 use crate::{BuildError, HttpClients, ProviderSettings, Selection, WireProtocol, body};
 
@@ -126,9 +125,13 @@ async fn list(
     http: &Arc<HttpClients>,
 ) -> Result<Vec<String>, ListError> {
     let Selection { name, spec } = selection;
+    if spec.sign_in.is_some() {
+        return Err(ListError::Unlisted);
+    }
+    let http = settings.http(name, Arc::clone(http))?;
     let base = base(name, spec, settings)?;
     let url = match spec.wire {
-        WireProtocol::OpenAi => under(base, "models"),
+        WireProtocol::OpenAi => endpoint_url(base, "models"),
         WireProtocol::Anthropic => {
             let path = base.path().trim_end_matches('/');
             let versioned = if path.ends_with("/v1") {
@@ -136,9 +139,9 @@ async fn list(
             } else {
                 "v1/models"
             };
-            let mut url = under(base, versioned);
+            let mut url = endpoint_url(base, versioned);
             // The page size is 20 otherwise.
-            url.set_query(Some("limit=1000"));
+            url.query_pairs_mut().append_pair("limit", "1000");
             url
         }
         WireProtocol::Unsupported(why) => {
@@ -149,7 +152,9 @@ async fn list(
             .into());
         }
         // Azure lists models, but deployments have names of their own.
-        WireProtocol::Azure | WireProtocol::Demo => return Err(ListError::Unlisted),
+        WireProtocol::Azure | WireProtocol::Responses | WireProtocol::Demo => {
+            return Err(ListError::Unlisted);
+        }
     };
     let request = http
         .client_for(&url)?
@@ -173,12 +178,6 @@ async fn list(
     }
     let document = body::document(response).await?;
     names(&document).ok_or(ListError::Unlisted)
-}
-
-fn under(mut base: Url, end: &str) -> Url {
-    let path = format!("{}/{end}", base.path().trim_end_matches('/'));
-    base.set_path(&path);
-    base
 }
 
 /// Returns the chat models in a list; `None` if the document is not a list of models.

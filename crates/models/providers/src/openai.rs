@@ -32,23 +32,25 @@ use crate::body::{self, ErrorSlot};
 use crate::client::network_error;
 use crate::fault::ErrorClassifier;
 use crate::refusal::UnsupportedParams;
+use crate::settings::ExtraBody;
 use crate::{HttpClients, ProviderSpec, WireProtocol};
 
-pub(crate) use self::request::render;
+pub(crate) use self::request::{render, temperature};
 
 /// Version of Azure's API, sent as `api-version`.
 const AZURE_VERSION: &str = "2024-10-21";
 
 /// A provider that speaks `/chat/completions`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct OpenAi {
     pub(crate) name: ProviderName,
-    pub(crate) spec: &'static ProviderSpec,
+    pub(crate) spec: ProviderSpec,
     pub(crate) base: Url,
     pub(crate) headers: HeaderMap,
+    pub(crate) extra_body: ExtraBody,
     pub(crate) faults: ErrorClassifier,
     pub(crate) http: Arc<HttpClients>,
-    pub(crate) refusals: UnsupportedParams,
+    pub(crate) refusals: Arc<UnsupportedParams>,
 }
 
 #[async_trait]
@@ -60,7 +62,8 @@ impl Provider for OpenAi {
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
         let mut refused = self.refusals.params();
         loop {
-            let body = request::body(self.spec, &self.name, &request, &refused);
+            let body = request::body(&self.spec, &self.name, &request, &refused);
+            let body = self.extra_body.added_to(body);
             match self.exchange(&request, &body).await {
                 Ok(stream) => {
                     self.refusals.remember(refused);

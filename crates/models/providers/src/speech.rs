@@ -198,6 +198,7 @@ impl Speech {
     ) -> Result<Self, BuildError> {
         let Selection { name, spec } = selection;
         let vendor = Vendor::of(spec.name);
+        let http = provider.http(name, http)?;
         let mut url = base(name, spec, provider)?;
         let path = url.path().trim_end_matches('/').to_owned();
         let whole = vendor

@@ -24,6 +24,8 @@ pub enum WireProtocol {
     OpenAi,
     /// OpenAI's `/chat/completions` under the address of a deployment, with the key in `api-key`.
     Azure,
+    /// OpenAI's `/responses`.
+    Responses,
     /// Anthropic's `/v1/messages`.
     Anthropic,
     /// No protocol: responses are generated in-process.
@@ -47,6 +49,15 @@ pub enum ProviderKind {
     SignIn,
     /// Turns speech into text with a key, and has no chat model.
     Speech,
+}
+
+/// The kind of login that a vendor has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignIn {
+    /// ChatGPT: OAuth with an authorization code and PKCE.
+    Codex,
+    /// GitHub: a device code, and a token that is exchanged for one of Copilot.
+    Copilot,
 }
 
 /// Rule that turns a configured model name into the one sent to the vendor.
@@ -96,6 +107,10 @@ pub struct Quirks {
     pub thinking: ReasoningParam,
     /// Temperatures that models insist on, by a part of their names.
     pub temperatures: &'static [(&'static str, f64)],
+    /// `true` if neither a limit nor a temperature may be sent to `/responses`.
+    pub fixed_generation: bool,
+    /// The verbosity to ask for with `/responses`.
+    pub verbosity: Option<&'static str>,
 }
 
 impl Quirks {
@@ -108,6 +123,8 @@ impl Quirks {
         completion_limit: false,
         thinking: ReasoningParam::Effort,
         temperatures: &[],
+        fixed_generation: false,
+        verbosity: None,
     };
 }
 
@@ -132,12 +149,16 @@ pub struct ProviderSpec {
     pub kind: ProviderKind,
     /// The protocol that it speaks.
     pub wire: WireProtocol,
+    /// Its login; `None` if it has a key or neither.
+    pub sign_in: Option<SignIn>,
     /// Rule for model names.
     pub model: ModelRule,
     /// The model to use if the configuration names none; `None` if the vendor has no such model.
     pub default_model: Option<&'static str>,
     /// `true` if its list of models needs no key, so that the list does not check one.
     pub public_list: bool,
+    /// Words, between hyphens, in the names of models that only `/responses` serves.
+    pub responses_models: &'static [&'static str],
     /// Differences of its API.
     pub quirks: Quirks,
     /// Advice for a rejected key; may be empty.
@@ -152,10 +173,19 @@ impl ProviderSpec {
             || self.wire == WireProtocol::Demo
     }
 
+    /// Returns `true` if a model, in the vendor's spelling, is served by `/responses` only.
+    #[must_use]
+    pub fn needs_responses(&self, model: &str) -> bool {
+        let model = format!("-{}-", model.to_lowercase());
+        let is_in_name = |words: &&&str| model.contains(&format!("-{words}-"));
+        self.responses_models.iter().any(|words| is_in_name(&words))
+    }
+
     /// Returns `true` if its API has a list of models.
     #[must_use]
     pub fn lists_models(&self) -> bool {
-        matches!(self.wire, WireProtocol::OpenAi | WireProtocol::Anthropic)
+        self.sign_in.is_none()
+            && matches!(self.wire, WireProtocol::OpenAi | WireProtocol::Anthropic)
     }
 
     /// Finds a row by name, written in `snake_case`, `kebab-case` or `camelCase`.

@@ -18,6 +18,14 @@ mod discover;
 mod openai;
 #[path = "providers/prefix.rs"]
 mod prefix;
+#[path = "providers/responses.rs"]
+mod responses;
+#[path = "providers/rows.rs"]
+mod rows;
+#[path = "providers/settings.rs"]
+mod settings;
+#[path = "providers/sign_in.rs"]
+mod sign_in;
 #[path = "providers/speech.rs"]
 mod speech;
 #[path = "providers/support.rs"]

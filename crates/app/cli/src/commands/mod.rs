@@ -17,6 +17,7 @@ mod memory;
 mod models;
 mod onboard;
 mod pairing;
+mod provider;
 mod replay;
 mod sessions;
 mod skills;
@@ -41,6 +42,7 @@ pub(crate) use memory::{MemoryCommand, memory};
 pub(crate) use models::{ModelsCommand, models};
 pub(crate) use onboard::{OnboardArguments, onboard};
 pub(crate) use pairing::{PairingCommand, pairing};
+pub(crate) use provider::{ProviderCommand, provider};
 pub(crate) use replay::{REPLAY_ABOUT, ReplayArguments, replay};
 pub(crate) use sessions::{
     ExportFormat, SessionsCommand, edit_failed as session_edit_failure, export_to, sessions,

@@ -384,7 +384,9 @@ fn explanation_lists_every_layer_without_secrets() {
         explanation_of("providers.openai"),
         "providers.openai.apiBase = (not set)\n  type       any\n  set by     built-in default\n  default    (not set)\n  blank      ~/config.json:2:45 (counts as absent)\n\
          providers.openai.apiKey = \"***\"\n  type       text\n  set by     ~/config.json:2:28\n  default    \"\"\n\
-         providers.openai.extraHeaders = (not set)\n  type       any\n  set by     built-in default\n  default    (not set)"
+         providers.openai.extraBody = (not set)\n  type       any\n  set by     built-in default\n  default    (not set)\n\
+         providers.openai.extraHeaders = (not set)\n  type       any\n  set by     built-in default\n  default    (not set)\n\
+         providers.openai.extraQuery = (not set)\n  type       any\n  set by     built-in default\n  default    (not set)"
     );
     assert_eq!(
         explanation_of("agents.defaults.bot_name"),

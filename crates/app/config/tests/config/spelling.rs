@@ -153,7 +153,7 @@ fn unknown_keys_are_reported_with_line_and_suggestion() {
   "agents": {"defaults": {"max_token": 10, "temprature": 1}},
   "gatewey": {"port": 1},
   "channels": {"telegramm": {}, "sendProgres": true, "telegram": {"tokn": "x"}},
-  "providers": {"mine": {"apikey": "x", "displayName": "y"}},
+  "providers": {"mine": {"apikey": "x", "region": "y"}},
   "zebra": 1
 }"#
         ),
@@ -165,7 +165,7 @@ fn unknown_keys_are_reported_with_line_and_suggestion() {
             "~/config.json:4:33: unknown key `channels.sendProgres` is kept but has no effect; did you mean `sendProgress`?",
             "~/config.json:4:67: unknown key `channels.telegram.tokn` is kept but has no effect; did you mean `token`?",
             "~/config.json:5:26: unknown key `providers.mine.apikey` is kept but has no effect; did you mean `apiKey`?",
-            "~/config.json:5:41: `providers.mine.displayName` is kept but not read by this version",
+            "~/config.json:5:41: `providers.mine.region` is kept but not read by this version",
             "~/config.json:6:3: unknown key `zebra` is kept but has no effect",
         ]
     );

@@ -114,7 +114,9 @@ pub(super) fn schema(extensions: &Extensions) -> Result<Schema, ConfigError> {
     let schema = section::<LogSettings>(schema, "logs")?;
     let schema = section::<RetentionSettings>(schema, "retention")?;
     let schema = section::<UpdateSettings>(schema, "update")?;
-    let mut schema = schema.empty_counts("tools.web.proxy");
+    let mut schema = schema
+        .empty_counts("tools.web.proxy")
+        .empty_counts("providers.*.proxy");
     for factory in &extensions.providers {
         let key = format!("providers.{}", factory.name());
         schema = schema.section(&key, &factory.default_config())?;
@@ -298,7 +300,9 @@ mod tests {
             "channels.websocket.token",
             "gateway.token",
             "providers.custom.apiKey",
+            "providers.custom.extraBody.name",
             "providers.custom.extraHeaders.name",
+            "providers.custom.extraQuery.name",
             "tools.web.search.apiKey",
         ];
         let is_built_in = |key: &&str| {

@@ -19,8 +19,14 @@ use crate::assembly::skills;
 use crate::{Runtime, RuntimeError, control_socket, memory_store};
 
 /// Folders in the data folder or the home that only the program itself reads.
-const PRIVATE_FOLDERS: [&str; 6] = [
-    "channels", "cron", "history", "outbox", "prompts", "sessions",
+const PRIVATE_FOLDERS: [&str; 7] = [
+    "channels",
+    "cron",
+    "history",
+    "outbox",
+    "prompts",
+    "provider-logins",
+    "sessions",
 ];
 
 /// Files in the data folder that decide which MCP tools the model sees, and tokens of logins.

@@ -61,12 +61,13 @@ mod unix {
 
     /// Folders in the data folder that hold only the program's own files; `logs` and `media` are
     /// added to them.
-    const OWN_FOLDERS: [&str; 7] = [
+    const OWN_FOLDERS: [&str; 8] = [
         "channels",
         "cron",
         "history",
         "outbox",
         "prompts",
+        "provider-logins",
         "sessions",
         "tool-results",
     ];

@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::PathBuf;
 
 use nanobot_config::{Config, ConfigError};
 use nanobot_providers::{
-    ApiKey, CUSTOM, ProviderKind, ProviderSettings, ProviderSpec, Route, Section, SelectError,
-    Selection, TABLE, is_base_address, preferred, route, select,
+    ApiKey, ApiType, CUSTOM, ProviderKind, ProviderSettings, ProviderSpec, ReasoningParam, Route,
+    Section, SelectError, Selection, TABLE, is_base_address, preferred, route, select,
 };
 use nanobot_types::ProviderName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::assembly::extensions::Extensions;
 use crate::assembly::settings::AgentDefaults;
@@ -29,12 +31,87 @@ pub(crate) struct ProviderSection {
     /// Maximum number of concurrent requests; further ones wait. Without it, or with 0, there is no
     /// limit.
     max_concurrent: Option<usize>,
+    /// Additional query parameters of each request.
+    extra_query: Option<BTreeMap<String, String>>,
+    /// Additional fields of each request body. They replace fields of the same name, except those of
+    /// the conversation: `model`, `messages`, `input`, `system`, `instructions`, `tools` and `stream`.
+    extra_body: Option<BTreeMap<String, Value>>,
+    /// API of an OpenAI-compatible provider: `chat_completions`, `responses`, or `auto`, which is Chat
+    /// Completions except for models of OpenAI that only Responses serves.
+    api_type: ApiKind,
+    /// Proxy of this provider, instead of `tools.web.proxy` and the proxy variables. Empty for none.
+    proxy: Option<String>,
+    /// Parameter that controls reasoning, for Chat Completions: `thinking_type`, `enable_thinking` or
+    /// `reasoning_split`. Without it, that of the vendor.
+    thinking_style: Option<ThinkingStyle>,
+    /// Name that `nanobot status` shows.
+    display_name: Option<String>,
+    /// Base URL of the login server of `openai_codex` and `github_copilot`; without it, the vendor's
+    /// own. All requests of a login go to it.
+    login_base: Option<String>,
+}
+
+/// API of an OpenAI-compatible provider.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ApiKind {
+    /// Chosen by the model.
+    #[default]
+    Auto,
+    /// Chat Completions.
+    ChatCompletions,
+    /// Responses.
+    Responses,
+}
+
+impl From<ApiKind> for ApiType {
+    fn from(kind: ApiKind) -> Self {
+        match kind {
+            ApiKind::Auto => Self::Auto,
+            ApiKind::ChatCompletions => Self::ChatCompletions,
+            ApiKind::Responses => Self::Responses,
+        }
+    }
+}
+
+/// Parameter that controls reasoning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ThinkingStyle {
+    /// `thinking: {type}`.
+    ThinkingType,
+    /// `enable_thinking`.
+    EnableThinking,
+    /// `reasoning_split`.
+    ReasoningSplit,
+}
+
+impl From<ThinkingStyle> for ReasoningParam {
+    fn from(style: ThinkingStyle) -> Self {
+        match style {
+            ThinkingStyle::ThinkingType => Self::Type,
+            ThinkingStyle::EnableThinking => Self::Flag,
+            ThinkingStyle::ReasoningSplit => Self::Split,
+        }
+    }
 }
 
 impl ProviderSection {
-    /// Returns the section as the schema knows it. Headers are free-form.
-    pub(crate) fn template() -> serde_json::Value {
-        serde_json::json!({ "apiKey": "", "apiBase": null, "extraHeaders": {}, "maxConcurrent": null })
+    /// Returns the section as the schema knows it. Headers, query and body are free-form.
+    pub(crate) fn template() -> Value {
+        json!({
+            "apiKey": "",
+            "apiBase": null,
+            "extraHeaders": {},
+            "extraQuery": {},
+            "extraBody": {},
+            "apiType": "auto",
+            "proxy": null,
+            "thinkingStyle": null,
+            "displayName": null,
+            "loginBase": null,
+            "maxConcurrent": null,
+        })
     }
 }
 
@@ -90,20 +167,62 @@ fn check_base(config: &Config, name: &str, section: &ProviderSection) -> Result<
     })
 }
 
+/// A provider with its key, address or login.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderAccess {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Its display name.
+    pub label: String,
+    /// The configured parts, or the missing login.
+    pub state: String,
+    /// `true` if something is configured, or there is a login.
+    pub is_set: bool,
+}
+
 /// Returns the providers that have something configured, for `status`.
 pub(crate) fn providers(config: &Config) -> Result<Vec<ProviderStatus>, RuntimeError> {
+    let shown = accesses(config)?.into_iter().filter(|access| access.is_set);
+    let shown = shown.map(|ProviderAccess { label, state, .. }| ProviderStatus { label, state });
+    Ok(shown.collect())
+}
+
+/// Returns the providers that have something configured, and those with a login.
+pub(crate) fn accesses(config: &Config) -> Result<Vec<ProviderAccess>, RuntimeError> {
+    let logged_in = nanobot_providers::logged_in(&token_folder(config));
     let sections = Sections::read(config)?;
-    let shown = sections.entries.iter().filter_map(|entry| {
-        let label = ProviderSpec::find(&entry.name).map_or(entry.name.as_str(), |spec| spec.label);
+    let is_key = |entry: &&SectionEntry| {
+        ProviderSpec::find(&entry.name).is_none_or(|spec| spec.sign_in.is_none())
+    };
+    let keyed = sections.entries.iter().filter(is_key).filter_map(|entry| {
         let key = entry.key.as_ref().map(|_| "key set".to_owned());
-        let address = entry.base.clone();
-        let parts: Vec<String> = key.into_iter().chain(address).collect();
-        (!parts.is_empty()).then(|| ProviderStatus {
-            label: label.to_owned(),
+        let parts: Vec<String> = key.into_iter().chain(entry.base.clone()).collect();
+        (!parts.is_empty()).then(|| ProviderAccess {
+            name: entry.name.clone(),
+            label: entry.label(),
             state: parts.join(", "),
+            is_set: true,
         })
     });
-    Ok(shown.collect())
+    let signed = TABLE.iter().filter(|spec| spec.sign_in.is_some());
+    let signed = signed.map(|spec| {
+        let is_set = logged_in.contains(&spec.name);
+        let mut entries = sections.entries.iter();
+        let entry = entries.find(|entry| ProviderSpec::find(&entry.name) == Some(spec));
+        ProviderAccess {
+            name: spec.name.to_owned(),
+            label: entry.map_or_else(|| spec.label.to_owned(), SectionEntry::label),
+            state: if is_set { "logged in" } else { "not logged in" }.to_owned(),
+            is_set,
+        }
+    });
+    Ok(keyed.chain(signed).collect())
+}
+
+/// Returns the folder with the tokens of logins.
+pub(crate) fn token_folder(config: &Config) -> PathBuf {
+    config.paths().data_dir.join("provider-logins")
 }
 
 /// Returns the names of sections whose key nothing takes, for `doctor`.
@@ -147,10 +266,22 @@ struct SectionEntry {
     name: String,
     key: Option<ApiKey>,
     base: Option<String>,
+    display_name: Option<String>,
     /// `true` if the section cannot be read, for example because a variable is not set.
     is_broken: bool,
     /// `true` if the configuration has nothing of it, only the environment.
     is_from_environment: bool,
+}
+
+impl SectionEntry {
+    /// Returns the configured label, or that of the vendor.
+    fn label(&self) -> String {
+        let vendor = || ProviderSpec::find(&self.name).map(|spec| spec.label.to_owned());
+        let configured = self.display_name.clone();
+        configured
+            .or_else(vendor)
+            .unwrap_or_else(|| self.name.clone())
+    }
 }
 
 /// A provider, and the model to ask it for.
@@ -200,6 +331,7 @@ impl Sections {
                 key: key.or_else(|| environment_key(config, &name)),
                 name,
                 base,
+                display_name: section.display_name.filter(|name| !name.trim().is_empty()),
                 is_broken,
             });
         }
@@ -217,6 +349,7 @@ impl Sections {
                     name: spec.name.to_owned(),
                     key: Some(key),
                     base: None,
+                    display_name: None,
                     is_broken: false,
                     is_from_environment: true,
                 });
@@ -386,6 +519,13 @@ impl Sections {
                 .or_else(|| environment_key(config, selection.name.as_str())),
             api_base: section.api_base,
             extra_headers: section.extra_headers.unwrap_or_default(),
+            extra_query: section.extra_query.unwrap_or_default(),
+            extra_body: section.extra_body.unwrap_or_default().into_iter().collect(),
+            api_type: section.api_type.into(),
+            proxy: section.proxy,
+            thinking: section.thinking_style.map(ReasoningParam::from),
+            token_folder: Some(token_folder(config)),
+            login_base: section.login_base,
         })
     }
 }

@@ -13,7 +13,7 @@ const MAX_NOTE_SIZE: u64 = 256 << 10;
 
 /// Returns the secrets in use with a configuration: its own values with references resolved, API
 /// keys of vendors and search from the environment, tokens in the notes of channels, and tokens of
-/// logins at MCP servers.
+/// logins at MCP servers and providers.
 #[must_use]
 pub fn secrets(config: &Config) -> Secrets {
     Secrets::new(values(config))
@@ -38,6 +38,8 @@ pub(crate) fn values(config: &Config) -> Vec<String> {
         .extend(passed.filter_map(|name| config.environment().variable(&name).map(str::to_owned)));
     collect_noted(&config.paths().channel_notes, &mut values);
     values.extend(super::mcp::tokens(config));
+    let logins = super::provider_sections::token_folder(config);
+    values.extend(nanobot_providers::known_tokens(&logins));
     values
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod inbox;
 pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod onboard;
+pub(crate) mod provider_login;
 pub(crate) mod remote;
 pub(crate) mod replay;
 pub(crate) mod session_editor;

@@ -18,9 +18,9 @@ const CACHE_MARKS: [&str; 2] = [
 struct RawBody<'a> {
     #[serde(borrow, default)]
     tools: Vec<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, alias = "instructions")]
     system: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, alias = "input")]
     messages: Vec<&'a RawValue>,
 }
 
@@ -29,6 +29,8 @@ struct RawBody<'a> {
 pub enum ModelApi {
     /// `POST …/chat/completions`.
     OpenAi,
+    /// `POST …/responses`.
+    Responses,
     /// `POST …/messages`.
     Anthropic,
 }
@@ -68,11 +70,15 @@ impl ModelRequest {
             .unwrap_or_default()
     }
 
-    /// Returns the messages; for Anthropic without the system prompt.
+    /// Returns the messages, without the system prompt for Anthropic; the input items of Responses.
     #[must_use]
     pub fn messages(&self) -> &[Value] {
+        let member = match self.api {
+            ModelApi::Responses => "input",
+            ModelApi::OpenAi | ModelApi::Anthropic => "messages",
+        };
         self.json
-            .get("messages")
+            .get(member)
             .and_then(Value::as_array)
             .map(Vec::as_slice)
             .unwrap_or_default()
@@ -82,6 +88,11 @@ impl ModelRequest {
     #[must_use]
     pub fn system(&self) -> String {
         match self.api {
+            ModelApi::Responses => self
+                .json
+                .get("instructions")
+                .map(text_of)
+                .unwrap_or_default(),
             ModelApi::Anthropic => self.json.get("system").map(text_of).unwrap_or_default(),
             ModelApi::OpenAi => {
                 let first = self
@@ -118,7 +129,7 @@ impl ModelRequest {
     pub fn tool_results(&self) -> Vec<String> {
         let newest = self
             .messages()
-            .rsplit(|message| role(message) == "assistant")
+            .rsplit(|message| role(message) == "assistant" || kind(message) == "function_call")
             .next()
             .unwrap_or_default();
         newest.iter().flat_map(results_of).collect()
@@ -174,8 +185,15 @@ pub(super) fn role(message: &Value) -> &str {
         .unwrap_or_default()
 }
 
+fn kind(item: &Value) -> &str {
+    item.get("type").and_then(Value::as_str).unwrap_or_default()
+}
+
 fn results_of(message: &Value) -> Vec<String> {
     let content = message.get("content").unwrap_or(&Value::Null);
+    if kind(message) == "function_call_output" {
+        return vec![message.get("output").map(text_of).unwrap_or_default()];
+    }
     if role(message) == "tool" {
         return vec![text_of(content)];
     }

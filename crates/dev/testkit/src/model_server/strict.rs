@@ -5,6 +5,7 @@
 
 mod anthropic;
 mod openai;
+mod responses;
 
 use std::collections::BTreeSet;
 
@@ -26,6 +27,7 @@ pub(super) fn problems(request: &ModelRequest) -> Vec<String> {
     }
     match request.api {
         ModelApi::OpenAi => openai::check(request, &mut found),
+        ModelApi::Responses => responses::check(request, &mut found),
         ModelApi::Anthropic => anthropic::check(request, &mut found),
     }
     found.list

@@ -4,6 +4,7 @@ use nanobot_provider::{ProviderError, StreamEvent};
 use nanobot_types::{FinishReason, Map, Usage};
 use serde_json::Value;
 
+use crate::event_stream::ReadEvents;
 use crate::fault::ErrorClassifier;
 use crate::render::bounded_id;
 
@@ -50,49 +51,6 @@ impl EventReader {
             finished: None,
             anything: false,
         }
-    }
-
-    /// Returns the stream events of the next object.
-    pub(crate) fn read(&mut self, event: &Value) -> Result<Events, ProviderError> {
-        let mut events = Vec::new();
-        match kind(event) {
-            "error" => return Err(self.faults.of_object(event)),
-            "message_start" => self.count(event.pointer("/message/usage"), &mut events),
-            "content_block_start" => self.start(
-                event.get("content_block").unwrap_or(&Value::Null),
-                &mut events,
-            ),
-            "content_block_delta" => {
-                self.delta(event.get("delta").unwrap_or(&Value::Null), &mut events);
-            }
-            "content_block_stop" => self.stop(&mut events),
-            "message_delta" => {
-                self.count(event.get("usage"), &mut events);
-                self.finish(event.pointer("/delta/stop_reason"));
-            }
-            "message" => self.whole(event, &mut events),
-            _ if event.get("error").is_some_and(|error| !error.is_null()) => {
-                return Err(self.faults.of_object(event));
-            }
-            _ => {}
-        }
-        if self.signed > SIGNATURE_LIMIT {
-            return Err(ProviderError::Malformed(format!(
-                "its signatures are longer than {SIGNATURE_LIMIT} bytes"
-            )));
-        }
-        Ok(events)
-    }
-
-    /// Returns the last event, at the end of the stream.
-    pub(crate) fn end(&mut self) -> Result<Option<StreamEvent>, ProviderError> {
-        let finished = self.finished.take();
-        if finished.is_none() && !self.anything {
-            return Err(ProviderError::Malformed(
-                "the answer holds no message".to_owned(),
-            ));
-        }
-        Ok(finished.map(StreamEvent::Finished))
     }
 
     fn start(&mut self, block: &Value, events: &mut Events) {
@@ -233,6 +191,49 @@ impl EventReader {
             reasoning_tokens: 0,
         };
         events.push(StreamEvent::Usage(self.usage));
+    }
+}
+
+impl ReadEvents for EventReader {
+    fn read(&mut self, event: &Value) -> Result<Events, ProviderError> {
+        let mut events = Vec::new();
+        match kind(event) {
+            "error" => return Err(self.faults.of_object(event)),
+            "message_start" => self.count(event.pointer("/message/usage"), &mut events),
+            "content_block_start" => self.start(
+                event.get("content_block").unwrap_or(&Value::Null),
+                &mut events,
+            ),
+            "content_block_delta" => {
+                self.delta(event.get("delta").unwrap_or(&Value::Null), &mut events);
+            }
+            "content_block_stop" => self.stop(&mut events),
+            "message_delta" => {
+                self.count(event.get("usage"), &mut events);
+                self.finish(event.pointer("/delta/stop_reason"));
+            }
+            "message" => self.whole(event, &mut events),
+            _ if event.get("error").is_some_and(|error| !error.is_null()) => {
+                return Err(self.faults.of_object(event));
+            }
+            _ => {}
+        }
+        if self.signed > SIGNATURE_LIMIT {
+            return Err(ProviderError::Malformed(format!(
+                "its signatures are longer than {SIGNATURE_LIMIT} bytes"
+            )));
+        }
+        Ok(events)
+    }
+
+    fn end(&mut self) -> Result<Option<StreamEvent>, ProviderError> {
+        let finished = self.finished.take();
+        if finished.is_none() && !self.anything {
+            return Err(ProviderError::Malformed(
+                "the answer holds no message".to_owned(),
+            ));
+        }
+        Ok(finished.map(StreamEvent::Finished))
     }
 }
 

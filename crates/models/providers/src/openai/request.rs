@@ -30,7 +30,7 @@ pub(super) const OPTIONAL: &[&str] = &[
 ];
 
 /// Models that accept no temperature.
-const FIXED_TEMPERATURE: &[&str] = &["gpt-5", "o1", "o3", "o4"];
+const FIXED_TEMPERATURE: &[&str] = &["gpt-5", "o1", "o3", "o4", "codex"];
 
 /// Introduces the pictures of tool results.
 const RESULT_PICTURES: &str = "[Pictures of the tool results above]";
@@ -95,16 +95,7 @@ fn generation(
         limit_name(completion_limit).into(),
         wanted.max_tokens.max(1).into(),
     );
-    let is_fixed = quirks.completion_limit
-        && (wanted.reasoning_effort.is_some()
-            || FIXED_TEMPERATURE.iter().any(|part| model.contains(part)));
-    let own = quirks
-        .temperatures
-        .iter()
-        .find(|(part, _)| model.contains(part))
-        .map(|(_, temperature)| *temperature);
-    if let Some(temperature) = own.or_else(|| wanted.temperature.map(number).filter(|_| !is_fixed))
-    {
+    if let Some(temperature) = temperature(quirks, request) {
         body.insert("temperature".into(), temperature.into());
     }
     if let Some((member, value)) = wanted
@@ -118,6 +109,21 @@ fn generation(
         // Vendors accept at most 64 characters, and chat names must not reach them.
         body.insert("prompt_cache_key".into(), digest(key).into());
     }
+}
+
+/// Returns the temperature to send; `None` if the model accepts none.
+pub(crate) fn temperature(quirks: &Quirks, request: &ChatRequest) -> Option<f64> {
+    let model = request.model.as_str().to_lowercase();
+    let wanted = &request.generation;
+    let is_fixed = quirks.completion_limit
+        && (wanted.reasoning_effort.is_some()
+            || FIXED_TEMPERATURE.iter().any(|part| model.contains(part)));
+    let own = quirks
+        .temperatures
+        .iter()
+        .find(|(part, _)| model.contains(part))
+        .map(|(_, temperature)| *temperature);
+    own.or_else(|| wanted.temperature.map(number).filter(|_| !is_fixed))
 }
 
 fn limit_name(completion: bool) -> &'static str {
@@ -342,11 +348,16 @@ fn assistant(
     {
         message.insert(member.into(), reasoning.as_str().into());
     }
-    if keep_blocks && !assistant_message.thinking_blocks.is_empty() {
-        message.insert(
-            "thinking_blocks".into(),
-            assistant_message.thinking_blocks.clone().into(),
-        );
+    // Reasoning of the same provider's Responses API means nothing here.
+    let is_block = |block: &&Value| block.get("type").is_none_or(|kind| kind != "reasoning");
+    let blocks: Vec<Value> = assistant_message
+        .thinking_blocks
+        .iter()
+        .filter(is_block)
+        .cloned()
+        .collect();
+    if keep_blocks && !blocks.is_empty() {
+        message.insert("thinking_blocks".into(), blocks.into());
     }
     Value::Object(message)
 }

@@ -1,6 +1,6 @@
 //! The rows of the vendor table.
 
-use super::{ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, WireProtocol};
+use super::{ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, SignIn, WireProtocol};
 
 const STRIP: ModelRule = ModelRule::StripOwn(&[]);
 
@@ -15,9 +15,11 @@ const VENDOR: ProviderSpec = ProviderSpec {
     base_marker: "",
     kind: ProviderKind::Vendor,
     wire: WireProtocol::OpenAi,
+    sign_in: None,
     model: STRIP,
     default_model: None,
     public_list: false,
+    responses_models: &[],
     quirks: Quirks::NONE,
     key_hint: "",
 };
@@ -175,6 +177,7 @@ pub const TABLE: &[ProviderSpec] = &[
         default_model: Some("gpt-4.1"),
         environment: &["OPENAI_API_KEY"],
         base: Some("https://api.openai.com/v1"),
+        responses_models: &["codex", "pro", "deep-research", "computer-use"],
         quirks: Quirks {
             reasoning_back: None,
             cache_key: true,
@@ -187,12 +190,17 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "openai_codex",
         label: "OpenAI Codex",
         keywords: &["openai-codex"],
-        base: Some("https://chatgpt.com/backend-api"),
+        base: Some("https://chatgpt.com/backend-api/codex"),
         base_marker: "codex",
         kind: ProviderKind::SignIn,
-        wire: WireProtocol::Unsupported(
-            "signing in to ChatGPT is not supported yet; use an API key of OpenAI",
-        ),
+        wire: WireProtocol::Responses,
+        sign_in: Some(SignIn::Codex),
+        quirks: Quirks {
+            cache_key: true,
+            fixed_generation: true,
+            verbosity: Some("medium"),
+            ..Quirks::NONE
+        },
         ..VENDOR
     },
     ProviderSpec {
@@ -201,9 +209,12 @@ pub const TABLE: &[ProviderSpec] = &[
         keywords: &["github_copilot", "copilot"],
         base: Some("https://api.githubcopilot.com"),
         kind: ProviderKind::SignIn,
-        wire: WireProtocol::Unsupported(
-            "signing in to GitHub Copilot is not supported yet; use another provider",
-        ),
+        sign_in: Some(SignIn::Copilot),
+        responses_models: &["codex"],
+        quirks: Quirks {
+            reasoning_back: None,
+            ..Quirks::NONE
+        },
         ..VENDOR
     },
     ProviderSpec {

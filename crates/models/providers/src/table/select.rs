@@ -551,8 +551,11 @@ mod tests {
             "there is no provider \"opnai\"; did you mean \"openai\"?"
         );
         let error = select("x", "zzz", &[]).unwrap_err().to_string();
-        assert!(error.contains("anthropic, openai, deepseek"), "{error}");
-        for unusable in ["bedrock", "github_copilot", "openai_codex", "assemblyai"] {
+        assert!(
+            error.contains("anthropic, openai, openai_codex, github_copilot, deepseek"),
+            "{error}"
+        );
+        for unusable in ["bedrock", "xai_grok", "assemblyai"] {
             assert!(!error.contains(unusable), "{error}");
         }
     }

@@ -34,7 +34,13 @@ fn conversation() -> Vec<ChatMessage> {
 
 #[test]
 fn each_request_extends_the_previous_one() {
-    for name in ["custom", "openrouter", "mistral", "anthropic"] {
+    for name in [
+        "custom",
+        "openrouter",
+        "mistral",
+        "anthropic",
+        "openai_codex",
+    ] {
         let spec = ProviderSpec::find(name).unwrap();
         let rendered = |request: &ChatRequest| render(spec, &"p".into(), request);
         let messages = conversation();

@@ -1,0 +1,96 @@
+//! Client for OpenAI's `/responses`.
+//!
+//! Decision: nothing is stored at the vendor (`store: false`), so each request carries the whole
+//! conversation. The model's reasoning comes encrypted; it is kept as it is and sent back to the
+//! provider that made it, because a model continues better with it. If the provider cannot read it
+//! any more, after a login at another account for example, the request is repeated without it.
+
+pub(crate) mod events;
+mod request;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::HeaderMap;
+use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError};
+use nanobot_types::ProviderName;
+use reqwest::Url;
+use serde_json::Value;
+
+use self::events::ResponseReader;
+use crate::event_stream::Endpoint;
+use crate::fault::ErrorClassifier;
+use crate::refusal::UnsupportedParams;
+use crate::settings::ExtraBody;
+use crate::{HttpClients, ProviderSpec};
+
+pub(crate) use self::request::render;
+
+/// A provider that speaks `/responses`.
+#[derive(Clone, Debug)]
+pub(crate) struct Responses {
+    pub(crate) name: ProviderName,
+    pub(crate) spec: ProviderSpec,
+    /// URL of the `responses` endpoint.
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) extra_body: ExtraBody,
+    pub(crate) faults: ErrorClassifier,
+    pub(crate) http: Arc<HttpClients>,
+    pub(crate) refusals: Arc<UnsupportedParams>,
+}
+
+#[async_trait]
+impl Provider for Responses {
+    fn name(&self) -> &ProviderName {
+        &self.name
+    }
+
+    async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
+        let mut refused = self.refusals.params();
+        let mut with_reasoning = true;
+        loop {
+            let body = request::body(&self.spec, &self.name, &request, &refused, with_reasoning);
+            let body = self.extra_body.added_to(body);
+            match self.exchange(&body).await {
+                Ok(stream) => {
+                    self.refusals.remember(refused);
+                    return Ok(stream);
+                }
+                Err(error) if is_about_encryption(&error) && request::has_reasoning(&body) => {
+                    tracing::debug!("retrying without the reasoning of earlier turns");
+                    with_reasoning = false;
+                }
+                // Models without reasoning cannot encrypt it.
+                Err(error) if is_about_encryption(&error) && refused.insert(request::INCLUDE) => {}
+                Err(error)
+                    if self
+                        .refusals
+                        .add(&mut refused, request::OPTIONAL, &body, &error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Responses {
+    async fn exchange(&self, body: &Value) -> Result<ChatStream, ProviderError> {
+        let endpoint = Endpoint {
+            url: &self.url,
+            headers: &self.headers,
+            faults: &self.faults,
+            http: &self.http,
+        };
+        let reader = ResponseReader::new(self.faults.clone());
+        endpoint.exchange(body, reader).await
+    }
+}
+
+/// `true` if a request was refused because of encrypted reasoning, ours or the one asked for.
+fn is_about_encryption(error: &ProviderError) -> bool {
+    let ProviderError::BadRequest(words) = error else {
+        return false;
+    };
+    let words = words.to_lowercase();
+    words.contains("encrypted_content") || words.contains("encrypted content")
+}
