@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::call::RoutedCall;
 use self::health::Health;
-use crate::{CallAccount, ChatRequest, Generation, Provider, UsageMeter};
+use crate::{CallAccount, ChatRequest, Generation, Provider, SpendLedger, Unlimited, UsageMeter};
 
 /// An update from a router while a call is in progress.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,6 +116,7 @@ pub struct ProviderRouter {
     slots: Vec<CandidateSlot>,
     policy: RetryPolicy,
     meter: UsageMeter,
+    ledger: Arc<dyn SpendLedger>,
 }
 
 #[derive(Debug)]
@@ -136,7 +137,20 @@ impl ProviderRouter {
             slots: slots.collect(),
             policy,
             meter: UsageMeter::default(),
+            ledger: Arc::new(Unlimited),
         }
+    }
+
+    /// Charges every attempt to `ledger`, which may refuse it. Without one, nothing is refused.
+    #[must_use]
+    pub fn with_ledger(self, ledger: Arc<dyn SpendLedger>) -> Self {
+        Self { ledger, ..self }
+    }
+
+    /// Returns the ledger to which attempts are charged.
+    #[must_use]
+    pub fn ledger(&self) -> &dyn SpendLedger {
+        &*self.ledger
     }
 
     /// Returns the candidates, the preferred one first.

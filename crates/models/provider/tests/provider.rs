@@ -11,3 +11,5 @@ mod fold;
 mod router;
 #[path = "provider/script.rs"]
 mod script;
+#[path = "provider/spend.rs"]
+mod spend;

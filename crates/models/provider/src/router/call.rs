@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use super::health::HealthPermit;
 use super::{CallContext, Candidate, Delta, ProviderRouter, adapt, explain};
+use crate::charge::OpenCharge;
 use crate::limit::{AnswerLimit, Fitted};
 use crate::{ChatRequest, Fold, Folded, ProviderError, Recovery, StreamEvent};
 
@@ -205,6 +206,13 @@ impl<'a> RoutedCall<'a> {
         candidate: &Candidate,
         request: ChatRequest,
     ) -> Result<LlmResponse, ProviderError> {
+        let ledger = self.router.ledger();
+        let admitted = OpenCharge::admit(ledger, candidate, &request, self.context).await;
+        let (mut charge, notice) = match admitted {
+            Ok(admitted) => admitted,
+            Err(explanation) => return Ok(LlmResponse::error(explanation)),
+        };
+        notice.into_iter().for_each(|line| self.notice(line));
         if let Some(sink) = &self.context.deltas {
             sink.sending(&request);
         }
@@ -213,14 +221,20 @@ impl<'a> RoutedCall<'a> {
         let policy = &self.router.policy;
         let (idle, total) = (policy.idle, policy.total);
         let mut fold = Fold::answering(&request.transcript);
-        let ended = timeout(total, self.receive(candidate, request, idle, &mut fold)).await;
+        let answer = (&mut fold, &mut charge);
+        let ended = timeout(total, self.receive(candidate, request, idle, answer)).await;
+        let stalled = ProviderError::Stalled(total);
+        let failure = ended
+            .as_ref()
+            .map_or(Some(&stalled), |ended| ended.as_ref().err());
+        charge.settle(failure, fold.is_finished()).await;
         if let Some(usage) = fold.usage() {
             *self.usage.get_or_insert_default() += usage;
             meter.count_tokens(account, usage);
         }
         fold.text().clone_into(&mut self.partial);
         match ended {
-            Err(_elapsed) if !fold.is_finished() => return Err(ProviderError::Stalled(total)),
+            Err(_elapsed) if !fold.is_finished() => return Err(stalled),
             Ok(Err(error)) if !fold.is_finished() => return Err(error),
             _ => {}
         }
@@ -237,7 +251,7 @@ impl<'a> RoutedCall<'a> {
         candidate: &Candidate,
         request: ChatRequest,
         idle: Duration,
-        fold: &mut Fold,
+        (fold, charge): (&mut Fold, &mut OpenCharge<'_>),
     ) -> Result<(), ProviderError> {
         let stalled = |_elapsed| ProviderError::Stalled(idle);
         let mut limit = AnswerLimit::of_tokens(request.generation.max_tokens);
@@ -251,6 +265,7 @@ impl<'a> RoutedCall<'a> {
             };
             if let Some(event) = event {
                 self.show(&event);
+                charge.observe(&event);
                 fold.push(event);
             }
             if is_over {
