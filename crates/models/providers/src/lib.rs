@@ -39,6 +39,6 @@ pub use render::RenderedMessages;
 pub use speech::{Speech, SpeechError, SpeechSettings, SpeechTimeouts};
 pub use table::{
     CUSTOM, DEMO, ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, Section,
-    SelectError, Selection, TABLE, WireProtocol, context_window, preferred, select, suggestion,
-    usable_names, wire_model,
+    SelectError, Selection, TABLE, WireProtocol, context_window, model_price, preferred,
+    price_date, select, suggestion, usable_names, wire_model,
 };

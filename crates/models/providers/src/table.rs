@@ -4,11 +4,13 @@
 //! Order matters: earlier rows win among equals. A custom provider uses the row [`CUSTOM`].
 
 mod entries;
+mod price;
 mod select;
 mod window;
 mod wire_model;
 
 pub use entries::{CUSTOM, DEMO, TABLE};
+pub use price::{model_price, price_date};
 pub use select::{Section, SelectError, Selection, preferred, select, suggestion, usable_names};
 pub use window::context_window;
 pub use wire_model::wire_model;
