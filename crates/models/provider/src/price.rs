@@ -4,11 +4,12 @@
 //! are exact and nothing costs less than it does.
 
 use nanobot_types::Usage;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Price of a model in US dollars per million tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ModelPrice {
     /// Prompt tokens that are not cached.
     pub input: f64,

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::StateError;
 use crate::clock::Clock;
+pub(crate) use opening::open_read_only;
 use writer::{DatabaseWriter, WriteJob, WriterCommand};
 pub(crate) use writer::{Durability, WriteFault};
 
@@ -155,6 +156,29 @@ impl StateDb {
             .await
             .map_err(|_closed| JobError::Closed)?
             .map_err(JobError::Failed)
+    }
+}
+
+impl StateDb {
+    /// Queues `work` like [`StateDb::write_then`] and does not wait for it. Drops it if the queue is
+    /// full or the database closed.
+    pub(crate) fn start_write<T: Send + 'static>(
+        &self,
+        durability: Durability,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        then: impl FnOnce(&T) + Send + 'static,
+    ) {
+        let (answer, _) = oneshot::channel();
+        let task = DatabaseTask {
+            durability,
+            work: Some(work),
+            then,
+            done: None,
+            answer,
+        };
+        if let Err(error) = self.commands.try_send(WriterCommand::Run(Box::new(task))) {
+            tracing::debug!(%error, "the state database takes no more jobs now");
+        }
     }
 }
 
