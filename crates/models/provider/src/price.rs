@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 pub struct ModelPrice {
     /// Prompt tokens that are not cached.
     pub input: f64,
-    /// Prompt tokens read from the cache; the price of `input` if `None`.
+    /// Prompt tokens read from the cache; the price of `input` without the key.
     pub cached_input: Option<f64>,
-    /// Prompt tokens written to the cache; the price of `input` if `None`.
+    /// Prompt tokens written to the cache; the price of `input` without the key.
     pub cache_write: Option<f64>,
     /// Tokens of the answer, with reasoning.
     pub output: f64,

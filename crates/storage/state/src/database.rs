@@ -88,6 +88,34 @@ impl StateDb {
         })
     }
 
+    /// Returns a database that is opened when it is first used. If it cannot be opened then, the
+    /// error is logged, and every call fails as if it were closed.
+    ///
+    /// # Errors
+    /// Returns [`StateError::Io`] if no thread can be started.
+    pub fn open_on_use(
+        path: impl Into<PathBuf>,
+        survives: CommitDurability,
+    ) -> Result<Self, StateError> {
+        let path = path.into();
+        let (commands, queue) = mpsc::channel(QUEUE);
+        let file = path.clone();
+        let thread = std::thread::Builder::new().name("nanobot-state".to_owned());
+        thread
+            .spawn(move || serve_on_use(&file, survives, queue))
+            .map_err(|source| StateError::Io {
+                action: "start the thread for",
+                path: path.clone(),
+                source,
+            })?;
+        Ok(Self {
+            commands,
+            clock: Clock::start(),
+            path: path.into(),
+            moved_aside: None,
+        })
+    }
+
     /// Checks the file without changing it. Returns a description of the damage, or `None` if there
     /// is none. Blocks; the larger the file, the longer.
     ///
@@ -201,19 +229,36 @@ fn serve(
     match opening::open(path) {
         Ok(database) => {
             if opened.send(Ok(database.moved_aside)).is_ok() {
-                let connection = database.connection;
-                DatabaseWriter {
-                    connection,
-                    commands,
-                    survives,
-                    durability: Durability::Power,
-                    damaged: false,
-                    cramped: false,
-                }
-                .run();
+                DatabaseWriter::new(database.connection, commands, survives).run(None);
             }
         }
         Err(error) => drop(opened.send(Err(error))),
+    }
+}
+
+/// Runs the database thread of a database that is opened by the first command.
+fn serve_on_use(
+    path: &Path,
+    survives: CommitDurability,
+    mut commands: mpsc::Receiver<WriterCommand>,
+) {
+    let first = match commands.blocking_recv() {
+        Some(WriterCommand::Close(told)) => {
+            // The caller may have stopped waiting.
+            told.send(()).ok();
+            return;
+        }
+        Some(first) => first,
+        None => return,
+    };
+    match opening::open(path) {
+        Ok(database) => {
+            DatabaseWriter::new(database.connection, commands, survives).run(Some(first));
+        }
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(error, "the state database cannot be opened");
+        }
     }
 }
 

@@ -162,7 +162,10 @@ impl SqliteSpendLedger {
 
     /// Stores what is still open and closes the database.
     pub async fn close(&self) {
-        self.flush().await;
+        let is_queued = !self.lock().queued.is_empty();
+        if is_queued {
+            self.flush().await;
+        }
         self.db.close().await;
     }
 

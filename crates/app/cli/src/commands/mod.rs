@@ -23,6 +23,7 @@ mod status;
 mod tools;
 mod transcript;
 mod update;
+mod usage;
 
 pub(crate) use agent::{AgentArguments, agent};
 pub(crate) use approvals::{ApprovalsCommand, approvals};
@@ -47,6 +48,7 @@ pub(crate) use skills::{SkillsCommand, skills};
 pub(crate) use status::{StatusArguments, status};
 pub(crate) use tools::{ToolsCommand, tools};
 pub(crate) use update::{UPDATE_ABOUT, UpdateArguments, update};
+pub(crate) use usage::{UsageArguments, usage};
 
 use std::path::PathBuf;
 

@@ -56,6 +56,20 @@ impl SpendRow {
             .unwrap_or(0)
     }
 
+    /// Adds another sum; the key stays.
+    pub fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.failed += other.failed;
+        self.estimated += other.estimated;
+        self.prompt_tokens += other.prompt_tokens;
+        self.cached_tokens += other.cached_tokens;
+        self.cache_write_tokens += other.cache_write_tokens;
+        self.completion_tokens += other.completion_tokens;
+        self.reasoning_tokens += other.reasoning_tokens;
+        self.micro_usd += other.micro_usd;
+        self.unpriced_tokens += other.unpriced_tokens;
+    }
+
     /// Formats its cost in US dollars.
     #[must_use]
     pub fn usd(&self) -> String {

@@ -24,26 +24,26 @@ pub enum OnLimit {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BudgetSettings {
-    /// Cap of one turn in USD; null or 0 is none.
+    /// Cap of one turn in USD; 0 is none.
     #[schemars(range(min = 0.0))]
     pub per_turn: Option<f64>,
-    /// Cap of one conversation in USD, until `/new`; null or 0 is none.
+    /// Cap of one conversation in USD, until `/new`; 0 is none.
     #[schemars(range(min = 0.0))]
     pub per_session: Option<f64>,
-    /// Cap of a calendar day in USD, over everything; null or 0 is none.
+    /// Cap of a calendar day in USD, over everything; 0 is none.
     #[schemars(range(min = 0.0))]
     pub per_day: Option<f64>,
-    /// Cap of one scheduled job, or of the heartbeat, in USD a day; null or 0 is none.
+    /// Cap of one scheduled job, or of the heartbeat, in USD a day; 0 is none.
     #[schemars(range(min = 0.0))]
     pub per_job: Option<f64>,
-    /// Cap of one turn in tokens of models without a known price; null or 0 is none.
+    /// Cap of one turn in tokens of models without a known price; 0 is none.
     pub tokens_per_turn: Option<u64>,
-    /// Cap of one conversation in tokens of models without a known price; null or 0 is none.
+    /// Cap of one conversation in tokens of models without a known price; 0 is none.
     pub tokens_per_session: Option<u64>,
-    /// Cap of a calendar day in tokens of models without a known price; null or 0 is none.
+    /// Cap of a calendar day in tokens of models without a known price; 0 is none.
     pub tokens_per_day: Option<u64>,
     /// Cap of one scheduled job, or of the heartbeat, in tokens of models without a known price a
-    /// day; null or 0 is none.
+    /// day; 0 is none.
     pub tokens_per_job: Option<u64>,
     /// Reaction to a request that does not fit into a cap: `stop` refuses it, `warn` sends it with
     /// a notice.

@@ -7,8 +7,8 @@ use nanobot_provider::{
     CallAccount, CallPurpose, ModelPrice, SpendAttempt, SpendLedger as _, SpendVerdict, Spent,
 };
 use nanobot_state::{
-    BudgetRaise, BudgetSettings, OnLimit, SpendDay, SpendGroup, SpendRow, SqliteSpendLedger,
-    StateDb, read_spending,
+    BudgetRaise, BudgetSettings, CommitDurability, OnLimit, SpendDay, SpendGroup, SpendRow,
+    SqliteSpendLedger, StateDb, read_spending,
 };
 use nanobot_types::{SessionKey, Usage};
 use rusqlite::Connection;
@@ -307,6 +307,31 @@ async fn warn_mode_sends_everything() {
         "{notices:?}"
     );
     assert_eq!((&*notices[0], &*notices[3]), ("admitted ", "admitted "));
+}
+
+#[tokio::test]
+async fn database_is_opened_by_the_first_request() {
+    let home = tempfile::tempdir().unwrap();
+    let ledger = |path: &Path| {
+        let database = StateDb::open_on_use(path, CommitDurability::PowerCut).unwrap();
+        let today = || SpendDay {
+            date: "2026-11-25".to_owned(),
+            zone: "UTC".to_owned(),
+        };
+        SqliteSpendLedger::new(database, per_day(1.0), Arc::new(price), Arc::new(today))
+    };
+    let path = home.path().join("state.db");
+    ledger(&path).close().await;
+    let first = ledger(&path);
+    let one = attempt("priced", "a", "1");
+    assert_eq!(text(first.admit(&one).await), "admitted ");
+    first.charge(&one, spent(7));
+    first.close().await;
+    assert_eq!(keys(&path, SpendGroup::Day)[0].2, 7);
+    // Nothing is sent if it cannot be opened.
+    let unusable = ledger(home.path());
+    let refusal = text(unusable.admit(&one).await);
+    assert!(refusal.contains("cannot be read"), "{refusal}");
 }
 
 #[tokio::test]
