@@ -13,12 +13,13 @@ mod report;
 mod rows;
 mod settings;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use nanobot_provider::{CallPurpose, ModelPrice, SpendAttempt, SpendLedger, SpendVerdict, Spent};
-use nanobot_types::SessionKey;
+use nanobot_types::{SessionKey, TraceId};
 use rusqlite::Connection;
 
 use crate::database::{Durability, JobError};
@@ -30,6 +31,9 @@ pub use settings::{BudgetSettings, OnLimit};
 /// Maximum number of charges that wait for the database. If it is reached, because the database
 /// cannot be written, nothing more is sent.
 const MAX_QUEUED: usize = 4096;
+
+/// Maximum number of sessions whose last turn is remembered.
+const MAX_SESSIONS: usize = 1024;
 
 /// Returns the price of a model of a provider, by their names; `None` if it is unknown.
 pub type PriceLookup = Arc<dyn Fn(&str, &str) -> Option<ModelPrice> + Send + Sync>;
@@ -65,6 +69,16 @@ struct OpenCharges {
     queued: Vec<Charge>,
     /// The day on which old rows were deleted last.
     pruned: String,
+    /// The last turns of sessions since the start.
+    last_turns: HashMap<SessionKey, LastTurn>,
+}
+
+/// What a turn cost.
+#[derive(Clone, Debug)]
+struct LastTurn {
+    turn: TraceId,
+    /// Amounts in US dollars and in tokens.
+    amounts: [u64; Unit::ALL.len()],
 }
 
 /// An estimate of an attempt in flight.
@@ -98,10 +112,15 @@ struct Period {
 impl Period {
     fn of(day: String, attempt: &SpendAttempt) -> Self {
         let text = |key: &Option<SessionKey>| key.as_ref().map(ToString::to_string);
+        // The traces of summaries and judgements are names that every one of them has.
+        let is_in_turn = match attempt.account.purpose {
+            CallPurpose::Turn | CallPurpose::Subagent => true,
+            CallPurpose::Summary | CallPurpose::Judgement => false,
+        };
         Self {
             session: text(&attempt.account.session),
             job: text(&attempt.account.job),
-            turn: Some(attempt.turn.to_string()),
+            turn: is_in_turn.then(|| attempt.turn.to_string()),
             day,
         }
     }
@@ -138,6 +157,35 @@ impl OpenCharges {
             .chain(queued)
             .filter(|(other, of, _)| *of == unit && other.shares(period, scope));
         shared.fold(0, |sum, (.., amount)| sum.saturating_add(amount))
+    }
+
+    /// Adds to what the last turn of a session cost.
+    fn count_turn(&mut self, attempt: &SpendAttempt, unit: Unit, amount: u64) {
+        let Some(session) = &attempt.account.session else {
+            return;
+        };
+        let is_turn = attempt.account.purpose == CallPurpose::Turn;
+        let has_room =
+            self.last_turns.len() < MAX_SESSIONS || self.last_turns.contains_key(session);
+        if !is_turn || !has_room {
+            return;
+        }
+        let fresh = LastTurn {
+            turn: attempt.turn.clone(),
+            amounts: Default::default(),
+        };
+        let last = self
+            .last_turns
+            .entry(session.clone())
+            .or_insert(fresh.clone());
+        if last.turn != attempt.turn {
+            *last = fresh;
+        }
+        for (of, sum) in Unit::ALL.into_iter().zip(&mut last.amounts) {
+            if of == unit {
+                *sum = sum.saturating_add(amount);
+            }
+        }
     }
 
     fn knows_turn(&self, period: &Period) -> bool {
@@ -333,6 +381,7 @@ impl SpendLedger for SqliteSpendLedger {
                 .iter()
                 .position(|other| other.attempt == *attempt);
             reserved.map(|index| open.in_flight.swap_remove(index));
+            open.count_turn(attempt, unit, amount);
             open.queued.push(charge);
             let is_new_day = open.pruned != day;
             open.pruned.clone_from(&day);

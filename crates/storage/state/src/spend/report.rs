@@ -19,7 +19,7 @@ impl SqliteSpendLedger {
     /// Describes what was spent today and in this session, and the caps.
     pub(super) async fn describe(&self, session: &SessionKey) -> String {
         match self.facts(session).await {
-            Ok(facts) => self.text(&facts),
+            Ok(facts) => self.text(session, &facts),
             Err(error) => {
                 let error = error.state(self.db.path(), "report what was spent");
                 tracing::error!(
@@ -61,12 +61,22 @@ impl SqliteSpendLedger {
         self.db.write(Durability::Process, work).await
     }
 
-    fn text(&self, facts: &Facts) -> String {
+    fn text(&self, session: &SessionKey, facts: &Facts) -> String {
         let mut text = format!(
-            "Spent today: {}\nSpent in this conversation: {}\n",
+            "Spent today: {}\nSpent in this chat so far: {}\n",
             line(&facts.today),
             line(&facts.session)
         );
+        if let Some(last) = self.lock().last_turns.get(session) {
+            let parts = Unit::ALL.into_iter().zip(last.amounts);
+            let parts: Vec<String> = parts
+                .filter(|(_, amount)| *amount > 0)
+                .map(|(unit, amount)| unit.show(amount))
+                .collect();
+            if !parts.is_empty() {
+                text.push_str(&format!("Spent in the last turn: {}\n", parts.join(", ")));
+            }
+        }
         if facts.caps.is_empty() {
             text.push_str("Budget: no caps");
             return text;

@@ -26,25 +26,25 @@ pub enum OnLimit {
 pub struct BudgetSettings {
     /// Cap of one turn in USD; 0 is none.
     #[schemars(range(min = 0.0))]
-    pub per_turn: Option<f64>,
+    pub per_turn: f64,
     /// Cap of one conversation in USD, until `/new`; 0 is none.
     #[schemars(range(min = 0.0))]
-    pub per_session: Option<f64>,
+    pub per_session: f64,
     /// Cap of a calendar day in USD, over everything; 0 is none.
     #[schemars(range(min = 0.0))]
-    pub per_day: Option<f64>,
+    pub per_day: f64,
     /// Cap of one scheduled job, or of the heartbeat, in USD a day; 0 is none.
     #[schemars(range(min = 0.0))]
-    pub per_job: Option<f64>,
+    pub per_job: f64,
     /// Cap of one turn in tokens of models without a known price; 0 is none.
-    pub tokens_per_turn: Option<u64>,
+    pub tokens_per_turn: u64,
     /// Cap of one conversation in tokens of models without a known price; 0 is none.
-    pub tokens_per_session: Option<u64>,
+    pub tokens_per_session: u64,
     /// Cap of a calendar day in tokens of models without a known price; 0 is none.
-    pub tokens_per_day: Option<u64>,
+    pub tokens_per_day: u64,
     /// Cap of one scheduled job, or of the heartbeat, in tokens of models without a known price a
     /// day; 0 is none.
-    pub tokens_per_job: Option<u64>,
+    pub tokens_per_job: u64,
     /// Reaction to a request that does not fit into a cap: `stop` refuses it, `warn` sends it with
     /// a notice.
     pub on_limit: OnLimit,
@@ -57,14 +57,14 @@ impl Default for BudgetSettings {
     /// 10 USD and 20 million tokens a day, and no other cap.
     fn default() -> Self {
         Self {
-            per_turn: None,
-            per_session: None,
-            per_day: Some(10.0),
-            per_job: None,
-            tokens_per_turn: None,
-            tokens_per_session: None,
-            tokens_per_day: Some(20_000_000),
-            tokens_per_job: None,
+            per_turn: 0.0,
+            per_session: 0.0,
+            per_day: 10.0,
+            per_job: 0.0,
+            tokens_per_turn: 0,
+            tokens_per_session: 0,
+            tokens_per_day: 20_000_000,
+            tokens_per_job: 0,
             on_limit: OnLimit::Stop,
             prices: BTreeMap::new(),
         }
@@ -80,11 +80,11 @@ impl BudgetSettings {
             Scope::Job => (self.per_job, self.tokens_per_job),
             Scope::Day => (self.per_day, self.tokens_per_day),
         };
-        match unit {
-            Unit::Usd => dollars.map(micros),
+        let cap = match unit {
+            Unit::Usd => micros(dollars),
             Unit::Tokens => tokens,
-        }
-        .filter(|cap| *cap > 0)
+        };
+        (cap > 0).then_some(cap)
     }
 }
 

@@ -45,7 +45,7 @@ async fn world(path: &Path, settings: BudgetSettings) -> World {
 
 fn per_day(dollars: f64) -> BudgetSettings {
     BudgetSettings {
-        per_day: Some(dollars),
+        per_day: dollars,
         ..BudgetSettings::default()
     }
 }
@@ -233,8 +233,8 @@ async fn day_cap_warns_asks_stops_and_starts_anew() {
 async fn tokens_of_unknown_price_have_their_own_caps() {
     let home = tempfile::tempdir().unwrap();
     let settings = BudgetSettings {
-        tokens_per_session: Some(100),
-        tokens_per_turn: Some(90),
+        tokens_per_session: 100,
+        tokens_per_turn: 90,
         ..per_day(0.001)
     };
     let world = world(&home.path().join("state.db"), settings).await;
@@ -267,6 +267,18 @@ async fn tokens_of_unknown_price_have_their_own_caps() {
     }
     world.ledger.restart_session(&"a".into()).await;
     assert!(ask("a", "5", "unknown").await.starts_with("admitted"));
+    let report = world.ledger.report(&"a".into()).await.unwrap();
+    assert!(
+        report.contains("Spent in the last turn: 85 tokens"),
+        "{report}"
+    );
+    // Summaries are no turns, although all of them have one trace.
+    let mut summary = attempt("unknown", "c", "summary");
+    summary.account.purpose = CallPurpose::Summary;
+    summary.account.session = None;
+    for _ in 0..3 {
+        assert!(world.request(&summary, 85).await.starts_with("admitted"));
+    }
 }
 
 #[tokio::test]
