@@ -47,6 +47,7 @@ mod long_results;
 mod mcp_login;
 mod memory;
 mod models;
+mod money;
 #[cfg(unix)]
 mod packaging;
 mod pairing;

@@ -8,8 +8,8 @@ use nanobot_provider::{
     handed_over,
 };
 use nanobot_types::{
-    ChatMessage, Effect, FinishReason, LlmResponse, Map, ModelId, ToolSource, ToolSpec, TraceId,
-    Transcript,
+    ChatMessage, Effect, FinishReason, LlmResponse, Map, ModelId, SessionKey, ToolSource, ToolSpec,
+    TraceId, Transcript,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -98,6 +98,8 @@ async fn call(
         account: CallAccount {
             purpose: CallPurpose::Judgement,
             session: None,
+            job: Some(SessionKey::of_heartbeat()),
+            is_attended: false,
         },
     };
     tokio::time::timeout(DEADLINE, router.chat_with_failover(request, &context))

@@ -13,7 +13,7 @@ use nanobot_heartbeat::{
     HeartbeatTargets,
 };
 use nanobot_provider::{
-    CallPurpose, Candidate, Generation, ProviderRouter, RetryPolicy, ToolChoice,
+    CallPurpose, Candidate, Consumption, Generation, ProviderRouter, RetryPolicy, ToolChoice,
 };
 use nanobot_testkit::{Reply, ScriptedProvider};
 use nanobot_types::{ChatAddress, DeliveryContext, InboundMessage, Origin};
@@ -138,6 +138,19 @@ async fn file_without_tasks_causes_no_request() {
     world.write("# Heartbeat\n\n## Active Tasks\n\n## Completed\n\n- [x] bread\n");
     assert_eq!(world.beat().await, Ok(HeartbeatOutcome::Idle));
     assert_eq!(world.model.requests().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_day_makes_no_request_and_costs_nothing() {
+    let world = World::new([]);
+    world.write("# Heartbeat\n\n## Active Tasks\n\n## Completed\n\n- [x] bread\n");
+    let service = world.service(Arc::new(OneChat));
+    let day = Duration::from_secs(24 * 60 * 60);
+    let ended = tokio::time::timeout(day, service.run(CancellationToken::new())).await;
+    assert!(ended.is_err(), "it runs all day");
+    assert_eq!(world.model.requests().len(), 0);
+    assert_eq!(world.router.meter().total().sum(), Consumption::default());
+    assert_eq!(world.messages().await.len(), 0);
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use crate::commands::{
     ConfigCommand, CronCommand, DoctorArguments, GatewayArguments, InboxArguments, ManualArguments,
     McpCommand, MemoryCommand, ModelsCommand, OnboardArguments, PairingCommand, ProviderCommand,
     REPLAY_ABOUT, ReplayArguments, SessionsCommand, SkillsCommand, StatusArguments, ToolsCommand,
-    UPDATE_ABOUT, UpdateArguments,
+    UPDATE_ABOUT, UpdateArguments, UsageArguments,
 };
 
 const AFTER_HELP: &str = "\
@@ -71,6 +71,8 @@ pub(crate) enum Command {
     Replay(ReplayArguments),
     /// List messages that are pending, uncertain or failed; retry or drop them
     Inbox(InboxArguments),
+    /// Show tokens and cost of model requests by day, session, model or job
+    Usage(UsageArguments),
     /// Print the audit log, or check that it was not changed
     Audit(AuditArguments),
     /// Add, list, run, pause and remove scheduled jobs

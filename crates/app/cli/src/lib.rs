@@ -108,6 +108,7 @@ fn dispatch(
         Command::Pairing(command) => commands::pairing(program, command),
         Command::Channels(command) => commands::channels(program, command),
         Command::Config(command) => commands::config(program, &command),
+        Command::Usage(arguments) => commands::usage(program, &arguments),
         Command::Update(arguments) => commands::update(program, &arguments),
         Command::Completions(arguments) => commands::completions(Cli::command(), &arguments),
         Command::Man(arguments) => commands::manual(Cli::command(), &arguments),

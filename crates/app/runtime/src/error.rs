@@ -62,7 +62,7 @@ pub enum RuntimeError {
         key: String,
         /// The cause.
         #[source]
-        source: Box<RuntimeError>,
+        source: Box<Self>,
     },
     /// A plugged-in provider refuses its section.
     #[error("providers.{name}")]

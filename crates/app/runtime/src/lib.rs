@@ -83,6 +83,7 @@ pub use operator::setup::{
     OfferedProvider, ProviderAnswer, ProviderTrial, SetupChoices, configured_provider,
     offered_servers, offered_vendors, platforms, try_provider,
 };
+pub use operator::spending::{SpendGroup, SpendRow, spending};
 pub use operator::status::Status;
 pub use operator::tool_files::{ToolFileCall, ToolFilesHome};
 pub use operator::update::{Release, UpdateError, latest_release};

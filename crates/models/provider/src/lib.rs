@@ -58,14 +58,17 @@
 //! ```
 
 mod arguments;
+mod charge;
 mod error;
 mod factory;
 mod fold;
 mod handover;
 mod limit;
 mod meter;
+mod price;
 mod request;
 mod router;
+mod spend;
 mod stream;
 
 use async_trait::async_trait;
@@ -76,11 +79,13 @@ pub use factory::{ProviderConfigError, ProviderFactory, RawProviderConfig, provi
 pub use fold::{Fold, Folded};
 pub use handover::handed_over;
 pub use meter::{CallAccount, CallPurpose, Consumption, ConsumptionByPurpose, UsageMeter};
+pub use price::ModelPrice;
 pub use request::{ChatRequest, Generation, ToolChoice};
 pub use router::{
     CallContext, Candidate, Cooldown, CooldownKind, CooldownStore, Delta, DeltaSink,
     ProviderRouter, RetryPolicy,
 };
+pub use spend::{SpendAttempt, SpendLedger, SpendVerdict, Spent, Unlimited};
 pub use stream::{ChatStream, StreamEvent, complete_answer};
 
 /// A model vendor, or a service with a compatible interface.

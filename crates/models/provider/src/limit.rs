@@ -126,7 +126,7 @@ fn members(map: &Map) -> usize {
 }
 
 /// Returns the approximate length of a value as text, in bytes.
-fn size_of(value: &Value) -> usize {
+pub(crate) fn size_of(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 8,
         Value::String(text) => text.len() + 2,

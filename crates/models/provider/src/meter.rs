@@ -36,6 +36,10 @@ pub struct CallAccount {
     /// The session that it is made for; of a subagent, the session that started it. `None` counts in
     /// the total only.
     pub session: Option<SessionKey>,
+    /// The scheduled job that it is made for, or the heartbeat, by the name of its session.
+    pub job: Option<SessionKey>,
+    /// `true` if a person wrote the message of the turn, and can be asked before it begins.
+    pub is_attended: bool,
 }
 
 /// Requests and their tokens.
@@ -170,6 +174,7 @@ mod tests {
         CallAccount {
             purpose,
             session: session.map(SessionKey::from),
+            ..CallAccount::default()
         }
     }
 

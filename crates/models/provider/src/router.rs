@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use self::call::RoutedCall;
 use self::concurrency::ConcurrencyLimits;
 use self::health::Health;
-use crate::{CallAccount, ChatRequest, Generation, Provider, UsageMeter};
+use crate::{CallAccount, ChatRequest, Generation, Provider, SpendLedger, Unlimited, UsageMeter};
 
 pub use self::cooldown::{Cooldown, CooldownKind, CooldownStore};
 
@@ -144,6 +144,7 @@ pub struct ProviderRouter {
     meter: UsageMeter,
     limits: ConcurrencyLimits,
     cooldowns: Option<Arc<dyn CooldownStore>>,
+    ledger: Arc<dyn SpendLedger>,
 }
 
 #[derive(Debug)]
@@ -167,11 +168,24 @@ impl ProviderRouter {
             meter: UsageMeter::default(),
             limits: ConcurrencyLimits::default(),
             cooldowns: None,
+            ledger: Arc::new(Unlimited),
         };
         for candidate in candidates {
             router.add(candidate, None, true);
         }
         router
+    }
+
+    /// Charges every attempt to `ledger`, which may refuse it. Without one, nothing is refused.
+    #[must_use]
+    pub fn with_ledger(self, ledger: Arc<dyn SpendLedger>) -> Self {
+        Self { ledger, ..self }
+    }
+
+    /// Returns the ledger to which attempts are charged.
+    #[must_use]
+    pub fn ledger(&self) -> &dyn SpendLedger {
+        &*self.ledger
     }
 
     /// Adds candidates that are asked only by requests that name them: such a request has the name

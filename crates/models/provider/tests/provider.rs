@@ -15,3 +15,5 @@ mod outages;
 mod router;
 #[path = "provider/script.rs"]
 mod script;
+#[path = "provider/spend.rs"]
+mod spend;

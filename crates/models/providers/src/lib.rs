@@ -47,6 +47,6 @@ pub use sign_in::{PendingLogin, SignInError, begin_login, known_tokens, logged_i
 pub use speech::{Speech, SpeechError, SpeechSettings, SpeechTimeouts};
 pub use table::{
     CUSTOM, DEMO, ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, Route, Section,
-    SelectError, SelectRule, Selection, SignIn, TABLE, WireProtocol, context_window, preferred,
-    route, select, suggestion, usable_names, wire_model,
+    SelectError, SelectRule, Selection, SignIn, TABLE, WireProtocol, context_window, model_price,
+    preferred, price_date, route, select, suggestion, usable_names, wire_model,
 };

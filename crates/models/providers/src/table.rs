@@ -4,12 +4,14 @@
 //! Order matters: earlier rows win among equals. A custom provider uses the row [`CUSTOM`].
 
 mod entries;
+mod price;
 mod route;
 mod select;
 mod window;
 mod wire_model;
 
 pub use entries::{CUSTOM, DEMO, TABLE};
+pub use price::{model_price, price_date};
 pub use route::{Route, SelectRule};
 pub use select::{
     Section, SelectError, Selection, preferred, route, select, suggestion, usable_names,

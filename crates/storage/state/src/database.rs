@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::StateError;
 use crate::clock::Clock;
+pub(crate) use opening::open_read_only;
 use writer::{DatabaseWriter, WriteJob, WriterCommand};
 pub(crate) use writer::{Durability, WriteFault};
 
@@ -84,6 +85,34 @@ impl StateDb {
             clock: Clock::start(),
             path: path.into(),
             moved_aside,
+        })
+    }
+
+    /// Returns a database that is opened when it is first used. If it cannot be opened then, the
+    /// error is logged, and every call fails as if it were closed.
+    ///
+    /// # Errors
+    /// Returns [`StateError::Io`] if no thread can be started.
+    pub fn open_on_use(
+        path: impl Into<PathBuf>,
+        survives: CommitDurability,
+    ) -> Result<Self, StateError> {
+        let path = path.into();
+        let (commands, queue) = mpsc::channel(QUEUE);
+        let file = path.clone();
+        let thread = std::thread::Builder::new().name("nanobot-state".to_owned());
+        thread
+            .spawn(move || serve_on_use(&file, survives, queue))
+            .map_err(|source| StateError::Io {
+                action: "start the thread for",
+                path: path.clone(),
+                source,
+            })?;
+        Ok(Self {
+            commands,
+            clock: Clock::start(),
+            path: path.into(),
+            moved_aside: None,
         })
     }
 
@@ -158,6 +187,29 @@ impl StateDb {
     }
 }
 
+impl StateDb {
+    /// Queues `work` like [`StateDb::write_then`] and does not wait for it. Drops it if the queue is
+    /// full or the database closed.
+    pub(crate) fn start_write<T: Send + 'static>(
+        &self,
+        durability: Durability,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        then: impl FnOnce(&T) + Send + 'static,
+    ) {
+        let (answer, _) = oneshot::channel();
+        let task = DatabaseTask {
+            durability,
+            work: Some(work),
+            then,
+            done: None,
+            answer,
+        };
+        if let Err(error) = self.commands.try_send(WriterCommand::Run(Box::new(task))) {
+            tracing::debug!(%error, "the state database takes no more jobs now");
+        }
+    }
+}
+
 impl fmt::Debug for StateDb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StateDb")
@@ -177,19 +229,36 @@ fn serve(
     match opening::open(path) {
         Ok(database) => {
             if opened.send(Ok(database.moved_aside)).is_ok() {
-                let connection = database.connection;
-                DatabaseWriter {
-                    connection,
-                    commands,
-                    survives,
-                    durability: Durability::Power,
-                    damaged: false,
-                    cramped: false,
-                }
-                .run();
+                DatabaseWriter::new(database.connection, commands, survives).run(None);
             }
         }
         Err(error) => drop(opened.send(Err(error))),
+    }
+}
+
+/// Runs the database thread of a database that is opened by the first command.
+fn serve_on_use(
+    path: &Path,
+    survives: CommitDurability,
+    mut commands: mpsc::Receiver<WriterCommand>,
+) {
+    let first = match commands.blocking_recv() {
+        Some(WriterCommand::Close(told)) => {
+            // The caller may have stopped waiting.
+            told.send(()).ok();
+            return;
+        }
+        Some(first) => first,
+        None => return,
+    };
+    match opening::open(path) {
+        Ok(database) => {
+            DatabaseWriter::new(database.connection, commands, survives).run(Some(first));
+        }
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(error, "the state database cannot be opened");
+        }
     }
 }
 

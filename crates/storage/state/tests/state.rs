@@ -17,6 +17,8 @@ mod lock;
 mod retention;
 #[path = "state/search.rs"]
 mod search;
+#[path = "state/spend.rs"]
+mod spend;
 
 use std::path::Path;
 

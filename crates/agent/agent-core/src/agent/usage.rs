@@ -49,6 +49,8 @@ pub struct UsageReport {
     pub misses: u64,
     /// The last such request, of this or an earlier process.
     pub last_miss: Option<Miss>,
+    /// What was spent today and in this session, and the caps, if the router has a ledger.
+    pub spending: Option<String>,
 }
 
 impl Agent {
@@ -62,6 +64,7 @@ impl Agent {
             last_turn: self.last_turns.of(session),
             misses,
             last_miss,
+            spending: self.engine.ledger().report(session).await,
         }
     }
 }
@@ -145,6 +148,10 @@ impl fmt::Display for UsageReport {
                 f,
                 "Prompt cache: {misses} breaks since start, the last in {miss}"
             ),
+        }?;
+        match &self.spending {
+            Some(spending) => write!(f, "\n{spending}"),
+            None => Ok(()),
         }
     }
 }
@@ -193,6 +200,7 @@ mod tests {
             last_turn: usage(1100, 990, 100, 60),
             misses: 0,
             last_miss: None,
+            spending: Some("Spent today: 0.00 USD".to_owned()),
         };
         assert_eq!(
             quiet.to_string(),
@@ -201,7 +209,8 @@ mod tests {
                summaries: 10 in, 1 out, 1 request\n\
              This conversation: 2100 in (990 from the cache, 47 %, 1000 written to it), 110 out, 2 requests\n\
              Last turn: 1100 in (990 from the cache, 90 %, 100 written to it), 60 out\n\
-             Prompt cache: no request broke the prefix of the one before"
+             Prompt cache: no request broke the prefix of the one before\n\
+             Spent today: 0.00 USD"
         );
         let at = chrono::DateTime::parse_from_rfc3339("2026-11-22T03:04:05Z").unwrap();
         let miss = Miss {
@@ -216,6 +225,7 @@ mod tests {
             last_turn: Usage::default(),
             misses: 2,
             last_miss: Some(miss),
+            spending: None,
         };
         assert_eq!(
             broken.to_string().lines().skip(1).collect::<Vec<_>>(),

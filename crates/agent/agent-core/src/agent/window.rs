@@ -201,6 +201,7 @@ impl Agent {
         self.consolidator
             .record_size(session, 0, Size::default(), is_due);
         self.context.renew(session);
+        self.engine.ledger().restart_session(session).await;
         Ok(question)
     }
 }

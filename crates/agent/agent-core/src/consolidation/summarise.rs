@@ -14,6 +14,7 @@ use super::pieces::TranscriptPiece;
 use super::run::ConsolidationRun;
 use super::save_memory::{self, Summary};
 use super::state::{Flush, Rewrite};
+use crate::subagent::job_of;
 
 /// Estimated tokens of the instructions and the tool.
 pub(super) const INSTRUCTIONS: usize = 600;
@@ -169,6 +170,8 @@ impl Consolidator {
             account: CallAccount {
                 purpose: CallPurpose::Summary,
                 session: Some(run.session.clone()),
+                job: job_of(run.session),
+                is_attended: false,
             },
         };
         let called = self.router.chat_with_failover(request, &context);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nanobot_approvals::Approvals;
 use nanobot_bus::EventFeed;
 use nanobot_context::Calibrator;
-use nanobot_provider::{Candidate, ProviderRouter, UsageMeter};
+use nanobot_provider::{Candidate, ProviderRouter, SpendLedger, UsageMeter};
 use nanobot_redact::Secrets;
 use nanobot_tool::Registry;
 use nanobot_types::ModelId;
@@ -101,6 +101,12 @@ impl TurnEngine {
     #[must_use]
     pub fn meter(&self) -> &UsageMeter {
         self.router.meter()
+    }
+
+    /// Returns the ledger to which the calls of its router are charged.
+    #[must_use]
+    pub fn ledger(&self) -> &dyn SpendLedger {
+        self.router.ledger()
     }
 
     /// Returns its tools.

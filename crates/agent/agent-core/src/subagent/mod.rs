@@ -25,4 +25,4 @@ pub use spawner::{BusSpawner, SpawnError, Spawner, Started};
 pub use subagents::{SubagentSettings, Subagents};
 pub use task::{SubagentTask, is_subagent_session};
 
-pub(crate) use task::{account_of, is_note, reported_by};
+pub(crate) use task::{account_of, is_note, job_of, reported_by};

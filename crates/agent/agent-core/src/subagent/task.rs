@@ -238,14 +238,24 @@ pub(crate) fn account_of(facts: &TurnFacts) -> CallAccount {
     if !is_subagent_session(&facts.session) {
         return CallAccount {
             purpose: CallPurpose::Turn,
+            job: job_of(&facts.session),
             session: Some(facts.session.clone()),
+            is_attended: facts.origin == Origin::User,
         };
     }
     let parent = TaskMetadata::of(&facts.metadata).parent;
+    let session = parent.unwrap_or_else(|| SessionKey::of_chat(&facts.channel, &facts.chat_id));
     CallAccount {
         purpose: CallPurpose::Subagent,
-        session: parent.or_else(|| Some(SessionKey::of_chat(&facts.channel, &facts.chat_id))),
+        job: job_of(&session),
+        session: Some(session),
+        is_attended: false,
     }
+}
+
+/// Returns the session if it is that of a job or of the heartbeat.
+pub(crate) fn job_of(session: &SessionKey) -> Option<SessionKey> {
+    matches!(session.kind(), SessionKind::Job | SessionKind::Heartbeat).then(|| session.clone())
 }
 
 /// Returns the id of the subagent whose result a message delivers.

@@ -25,6 +25,7 @@ mod status;
 mod tools;
 mod transcript;
 mod update;
+mod usage;
 
 pub(crate) use agent::{AgentArguments, agent};
 pub(crate) use approvals::{ApprovalsCommand, approvals};
@@ -51,6 +52,7 @@ pub(crate) use skills::{SkillsCommand, skills};
 pub(crate) use status::{StatusArguments, status};
 pub(crate) use tools::{ToolsCommand, tools};
 pub(crate) use update::{UPDATE_ABOUT, UpdateArguments, update};
+pub(crate) use usage::{UsageArguments, usage};
 
 use std::path::PathBuf;
 

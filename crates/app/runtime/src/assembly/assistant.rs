@@ -17,6 +17,7 @@ use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::ProviderRouter;
 use nanobot_redact::Secrets;
+use nanobot_state::SqliteSpendLedger;
 use nanobot_tool::{Registry, RegistryError, Tool, Typed};
 use nanobot_tools::{HttpClients, ToolsConfig, builtin};
 
@@ -33,6 +34,7 @@ use crate::assembly::prompts::prompt_notes;
 use crate::assembly::sandbox::CommandSandbox;
 use crate::assembly::settings::AgentDefaults;
 use crate::assembly::skills;
+use crate::assembly::spending::ChargedModel;
 use crate::assembly::tool_files::OwnTools;
 use crate::{ModelChoice, Runtime, RuntimeError, memory_store, session_store};
 
@@ -44,6 +46,8 @@ const CONCURRENCY_VARIABLE: &str = "NANOBOT_MAX_CONCURRENT_REQUESTS";
 pub(crate) struct Assistant {
     pub(crate) agent: Arc<Agent>,
     pub(crate) model: ModelChoice,
+    /// Keeps account of the requests. Its owner closes it at the end.
+    pub(crate) ledger: Arc<SqliteSpendLedger>,
     /// Sends the requests to the model's provider.
     pub(crate) router: Arc<ProviderRouter>,
     /// Files that were created in the workspace.
@@ -62,7 +66,7 @@ impl Assistant {
     /// Starts new MCP servers in the background, so it needs a Tokio runtime.
     pub(crate) fn build(
         runtime: &Runtime,
-        model: ModelChoice,
+        ChargedModel { model, ledger }: ChargedModel,
         outbox: Arc<dyn Outbox>,
         spawner: impl FnOnce(Arc<Subagents>) -> Arc<dyn Spawner>,
         events: EventFeed,
@@ -79,7 +83,8 @@ impl Assistant {
         let consolidation = budget::consolidation(config, &defaults, &model)?;
         let token_budget = consolidation.budget();
         let heartbeat: HeartbeatSettings = config.section("gateway.heartbeat")?;
-        let router = Arc::new(model::router(runtime, &defaults, &model)?);
+        let router = model::router(runtime, &defaults, &model)?.with_ledger(ledger.clone());
+        let router = Arc::new(router);
         let data = &config.paths().data_dir;
         let approvals = approvals(config, &workspace, outbox.clone(), audit.clone(), &secrets)?;
         let settings = AgentSettings {
@@ -129,6 +134,7 @@ impl Assistant {
         Ok(Self {
             agent: Arc::new(agent),
             model,
+            ledger,
             router,
             created,
             sandbox: tools.sandbox,

@@ -7,7 +7,9 @@ use nanobot_channels::{ChannelSettings, DeliverySettings};
 use nanobot_config::{Config, ConfigError, Environment, Loader, Paths, Schema};
 use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_memory::MemorySettings;
+use nanobot_provider::ModelPrice;
 use nanobot_server::ServerConfig;
+use nanobot_state::BudgetSettings;
 use nanobot_tool_files::ToolFilesConfig;
 use nanobot_tools::ToolsConfig;
 use schemars::JsonSchema;
@@ -114,6 +116,9 @@ pub(super) fn schema(extensions: &Extensions) -> Result<Schema, ConfigError> {
     let schema = section::<LogSettings>(schema, "logs")?;
     let schema = section::<RetentionSettings>(schema, "retention")?;
     let schema = section::<UpdateSettings>(schema, "update")?;
+    let schema = section::<BudgetSettings>(schema, "budget")?
+        .map("budget.prices", &ModelPrice::default())?
+        .describe("budget.prices.*", json_schema::<ModelPrice>);
     let mut schema = schema
         .empty_counts("tools.web.proxy")
         .empty_counts("providers.*.proxy");

@@ -30,6 +30,7 @@ mod section_schema;
 pub(crate) mod settings;
 pub(crate) mod shipped;
 pub(crate) mod skills;
+pub(crate) mod spending;
 pub(crate) mod tool_files;
 pub(crate) mod transcription;
 pub(crate) mod without_effect;

@@ -3,16 +3,26 @@
 use std::sync::Arc;
 
 use nanobot_agent_core::{Command, CommandTable};
+use nanobot_state::SqliteSpendLedger;
 use nanobot_types::CommandInfo;
 
 use crate::RuntimeError;
 use crate::assembly::access::HomeAccess;
+use crate::gateway::budget::{self, BudgetCommand};
 use crate::gateway::pairing::{self, PairingCommand};
 use crate::gateway::restart::{self, Restart};
 
 /// Returns the table of all commands.
-pub(crate) fn table(restart: &Restart, access: HomeAccess) -> Result<CommandTable, RuntimeError> {
-    let more: [Arc<dyn Command>; 2] = [
+pub(crate) fn table(
+    restart: &Restart,
+    access: HomeAccess,
+    ledger: Arc<SqliteSpendLedger>,
+) -> Result<CommandTable, RuntimeError> {
+    let more: [Arc<dyn Command>; 3] = [
+        Arc::new(BudgetCommand {
+            ledger,
+            access: access.clone(),
+        }),
         Arc::new(PairingCommand { access }),
         Arc::new(restart.clone()),
     ];
@@ -24,7 +34,7 @@ pub(crate) fn table(restart: &Restart, access: HomeAccess) -> Result<CommandTabl
 pub fn command_infos() -> Vec<CommandInfo> {
     CommandTable::built_in()
         .infos()
-        .chain([pairing::INFO, restart::INFO])
+        .chain([budget::INFO, pairing::INFO, restart::INFO])
         .collect()
 }
 
@@ -41,12 +51,15 @@ mod tests {
     use super::*;
     use crate::LoadOptions;
     use crate::assembly::runtime::in_environment;
+    use crate::assembly::spending;
 
     #[test]
     fn command_infos_match_the_command_table() {
-        let environment = Environment::new([], Some("/nowhere".into()), "/".into());
+        let home = tempfile::tempdir().unwrap();
+        let environment = Environment::new([], Some(home.path().into()), "/".into());
         let config = in_environment(environment, LoadOptions::default());
-        let table = table(&Restart::default(), HomeAccess::of(&config)).unwrap();
+        let ledger = spending::open(config.config()).unwrap();
+        let table = table(&Restart::default(), HomeAccess::of(&config), ledger).unwrap();
         assert_eq!(command_infos(), table.infos().collect::<Vec<_>>());
     }
 }

@@ -2,6 +2,7 @@
 
 mod approval_notice;
 mod background;
+mod budget;
 mod channel_reload;
 pub(crate) mod commands;
 mod health;
@@ -52,6 +53,7 @@ use crate::assembly::model;
 use crate::assembly::path_rules::outbox_folder;
 use crate::assembly::path_rules::path_rules;
 use crate::assembly::secrets;
+use crate::assembly::spending::{self, ChargedModel};
 use crate::assembly::transcription;
 use crate::{FirstRun, ModelChoice, Runtime, RuntimeError, control_socket, ledger_durability};
 
@@ -120,6 +122,7 @@ impl Gateway {
         if let Some(aside) = database.moved_aside() {
             tracing::warn!(aside = %aside.display(), "moved the damaged state database aside");
         }
+        let ledger = spending::ledger(config, database.clone())?;
         let bus = SqliteBus::open(database).await?;
         let outbox: Arc<dyn Outbox> = Arc::new(Arc::new(bus.clone()) as Arc<dyn Bus>);
         let model = model::choose_for_gateway(runtime).await?;
@@ -128,7 +131,7 @@ impl Gateway {
         let spawner = |subagents| Arc::new(BusSpawner::new(tasks, subagents)) as Arc<dyn Spawner>;
         let assistant = Assistant::build(
             runtime,
-            model,
+            ChargedModel { model, ledger },
             outbox,
             spawner,
             events.clone(),
@@ -275,7 +278,7 @@ impl Gateway {
             unseen: Arc::new(UnseenJobResults(self.jobs)),
             media: self.media.root.join(nanobot_control::TERMINAL_CHANNEL),
         };
-        let commands = commands::table(&self.restart, self.access)?;
+        let commands = commands::table(&self.restart, self.access, self.assistant.ledger)?;
         restart::send_confirmation(&self.data_dir, &*bus).await;
         let evidence = StepLog::open(self.data_dir.join(STEPS_FILE));
         // Before the channels start, so that they do not take messages that wait for terminals.

@@ -12,6 +12,7 @@ use nanobot_config::{ConfigEdit, ConfigError};
 use nanobot_heartbeat::HeartbeatSettings;
 use nanobot_memory::MemorySettings;
 use nanobot_server::ServerConfig;
+use nanobot_state::BudgetSettings;
 use nanobot_tools::ToolsConfig;
 use serde::de::DeserializeOwned;
 
@@ -129,6 +130,7 @@ fn broken_sections(runtime: &Runtime) -> BTreeMap<String, RuntimeError> {
     note("cron", JobScheduling::of(config).map(drop));
     note("logs", read::<LogSettings>(runtime, "logs"));
     note("retention", read::<RetentionSettings>(runtime, "retention"));
+    note("budget", read::<BudgetSettings>(runtime, "budget"));
     note("update", read::<UpdateSettings>(runtime, "update"));
     for name in config.names("providers").unwrap_or_default() {
         note(

@@ -16,6 +16,7 @@ pub(crate) mod remote;
 pub(crate) mod replay;
 pub(crate) mod session_editor;
 pub(crate) mod setup;
+pub(crate) mod spending;
 pub(crate) mod status;
 pub(crate) mod tool_files;
 pub(crate) mod update;

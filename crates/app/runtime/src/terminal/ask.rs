@@ -25,6 +25,7 @@ use crate::assembly::assistant::Assistant;
 use crate::assembly::memory;
 use crate::assembly::model;
 use crate::assembly::secrets::secrets;
+use crate::assembly::spending::{self, ChargedModel};
 use crate::{FirstRun, ModelChoice, Runtime, RuntimeError, is_command};
 
 /// Maximum time to wait for the end of a turn after its answer. It comes with the answer, unless it
@@ -148,9 +149,13 @@ pub async fn ask(
     memory::roll_up_without_gateway(config).await?;
     let events = EventFeed::new();
     let observation = runtime.shared_extensions().observe(&events);
+    let ledger = spending::open(config)?;
     let assistant = Assistant::build(
         runtime,
-        model,
+        ChargedModel {
+            model,
+            ledger: ledger.clone(),
+        },
         Arc::new(outbox),
         spawner,
         events.clone(),
@@ -175,6 +180,7 @@ pub async fn ask(
     let answer = question.answer(request).await;
     assistant.mcp.close().await;
     observation.finish().await;
+    ledger.close().await;
     answer
 }
 

@@ -12,6 +12,7 @@ use nanobot_bus::{
     Bus, EventFeed, Ledger as _, LedgerFilter, MemoryBus, Queue, SettleOutcome, Subscription,
 };
 use nanobot_control::{TERMINAL_CHANNEL, TerminalEvent};
+use nanobot_state::SqliteSpendLedger;
 use nanobot_types::{
     ChannelName, ChatId, ChatKind, InboundMessage, MediaRef, OutboundKey, OutboundMessage,
     SenderId, SessionKey, TraceId,
@@ -28,6 +29,7 @@ use crate::assembly::assistant::Assistant;
 use crate::assembly::extensions::Observation;
 use crate::assembly::mcp::Mcp;
 use crate::assembly::secrets::secrets;
+use crate::assembly::spending::{self, ChargedModel};
 use crate::assembly::{memory, model};
 use crate::gateway::commands;
 use crate::gateway::restart::Restart;
@@ -50,6 +52,7 @@ pub(super) struct LocalAssistant {
     observation: Observation,
     jobs: Option<PromptJobs>,
     mcp: Mcp,
+    ledger: Arc<SqliteSpendLedger>,
 }
 
 /// A started assistant, and what a user is told about it.
@@ -88,9 +91,13 @@ impl LocalAssistant {
         memory::roll_up_without_gateway(config).await?;
         let events = EventFeed::new();
         let (host, notices) = jobs::host(is_prompt);
+        let ledger = spending::open(config)?;
         let assistant = Assistant::build(
             runtime,
-            model,
+            ChargedModel {
+                model,
+                ledger: ledger.clone(),
+            },
             outbox,
             spawner,
             events.clone(),
@@ -107,7 +114,7 @@ impl LocalAssistant {
             shared,
             bus.clone(),
             LoopSettings::default(),
-            commands::table(&restart, HomeAccess::of(runtime))?,
+            commands::table(&restart, HomeAccess::of(runtime), ledger.clone())?,
             None,
         );
         let cancel = CancellationToken::new();
@@ -130,6 +137,7 @@ impl LocalAssistant {
             observation,
             jobs,
             mcp: assistant.mcp,
+            ledger,
         };
         Ok(Started {
             assistant: started,
@@ -207,6 +215,7 @@ impl LocalAssistant {
         }
         self.mcp.close().await;
         self.observation.finish().await;
+        self.ledger.close().await;
     }
 
     /// Returns the next event and the key of its message, if it is one of the conversation; `None`

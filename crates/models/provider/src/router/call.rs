@@ -11,6 +11,7 @@ use std::time::Duration;
 use nanobot_types::{FinishReason, LlmResponse, Usage};
 
 use super::attempts::Attempts;
+use super::exchange::Exchanged;
 use super::{CallContext, Candidate, CandidateSlot, Delta, ProviderRouter, adapt, explain};
 use crate::{CallPurpose, ChatRequest, ProviderError, Recovery};
 
@@ -61,6 +62,8 @@ enum Outcome {
     Answered(LlmResponse),
     /// The user has seen text too often, so the answer ends here.
     BrokenOff(ProviderError),
+    /// The ledger refused an attempt, so the call ends here.
+    Refused(LlmResponse),
     GaveUp,
 }
 
@@ -100,7 +103,8 @@ impl<'a> RoutedCall<'a> {
             .collect();
         // A candidate in cooldown is asked in the first round only if all of them are.
         let all_cool_down = !asked.iter().any(|asked| asked.is_open(false));
-        let is_background = self.context.account.purpose != CallPurpose::Turn;
+        let account = &self.context.account;
+        let is_background = account.purpose != CallPurpose::Turn || account.job.is_some();
         let mut anyway = all_cool_down;
         for asked in asked.iter_mut().filter(|asked| asked.is_paused()) {
             asked.attempts.is_over = is_background || !all_cool_down;
@@ -156,6 +160,7 @@ impl<'a> RoutedCall<'a> {
                 Outcome::BrokenOff(error) => {
                     return Some(self.broken_off_response(candidate, &error));
                 }
+                Outcome::Refused(response) => return Some(self.with_usage(response)),
                 Outcome::GaveUp => {}
             }
             let Some(error) = &current.attempts.error else {
@@ -187,14 +192,19 @@ impl<'a> RoutedCall<'a> {
         }
         loop {
             let (error, is_empty) = match self.exchange(candidate, request.clone()).await {
-                Ok(response) if !is_empty(&response) => return Outcome::Answered(response),
-                Ok(response) => match explain::explain_empty(candidate, &response.finish_reason) {
-                    Some(text) => return Outcome::Answered(LlmResponse::error(text)),
-                    None => (
-                        ProviderError::Malformed("the answer was empty".to_owned()),
-                        true,
-                    ),
-                },
+                Ok(Exchanged::Refused(response)) => return Outcome::Refused(response),
+                Ok(Exchanged::Answered(response)) if !is_empty(&response) => {
+                    return Outcome::Answered(response);
+                }
+                Ok(Exchanged::Answered(response)) => {
+                    match explain::explain_empty(candidate, &response.finish_reason) {
+                        Some(text) => return Outcome::Answered(LlmResponse::error(text)),
+                        None => (
+                            ProviderError::Malformed("the answer was empty".to_owned()),
+                            true,
+                        ),
+                    }
+                }
                 Err(error) => (error, false),
             };
             let (title, text) = (candidate.to_string(), explain::without_advice(&error));
@@ -238,7 +248,7 @@ impl<'a> RoutedCall<'a> {
         self.notice(match failed.as_slice() {
             [(candidate, error)] => format!(
                 "{}: {}; trying again in {seconds} s",
-                candidate.to_string(),
+                candidate,
                 explain::without_advice(error)
             ),
             _ => format!("no model answered; trying again in {seconds} s"),
@@ -262,6 +272,13 @@ impl<'a> RoutedCall<'a> {
     pub(super) fn notice(&self, line: String) {
         if let Some(sink) = &self.context.deltas {
             sink.delta(Delta::Notice(line));
+        }
+    }
+
+    fn with_usage(&self, response: LlmResponse) -> LlmResponse {
+        LlmResponse {
+            usage: self.usage,
+            ..response
         }
     }
 

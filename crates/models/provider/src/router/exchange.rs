@@ -8,8 +8,17 @@ use tokio::time::timeout;
 
 use super::call::RoutedCall;
 use super::{Candidate, Delta};
+use crate::charge::OpenCharge;
 use crate::limit::{AnswerLimit, Fitted};
 use crate::{ChatRequest, Fold, Folded, ProviderError, StreamEvent};
+
+/// Result of an attempt without an error.
+pub(super) enum Exchanged {
+    /// A complete answer.
+    Answered(LlmResponse),
+    /// The ledger refused the attempt; nothing was sent.
+    Refused(LlmResponse),
+}
 
 impl RoutedCall<'_> {
     /// Makes one attempt. Waits first if the provider has as many requests as it may have.
@@ -17,7 +26,7 @@ impl RoutedCall<'_> {
         &mut self,
         candidate: &Candidate,
         request: ChatRequest,
-    ) -> Result<LlmResponse, ProviderError> {
+    ) -> Result<Exchanged, ProviderError> {
         let router = self.router;
         let name = candidate.provider.name();
         let waiting = || {
@@ -27,6 +36,12 @@ impl RoutedCall<'_> {
             ));
         };
         let _place = router.limits.admit(name, waiting).await;
+        let admitted = OpenCharge::admit(router.ledger(), candidate, &request, self.context).await;
+        let (mut charge, notice) = match admitted {
+            Ok(admitted) => admitted,
+            Err(explanation) => return Ok(Exchanged::Refused(LlmResponse::error(explanation))),
+        };
+        notice.into_iter().for_each(|line| self.notice(line));
         if let Some(sink) = &self.context.deltas {
             sink.sending(&request);
         }
@@ -34,7 +49,13 @@ impl RoutedCall<'_> {
         meter.count_request(account);
         let (idle, total) = (router.policy.idle, router.policy.total);
         let mut fold = Fold::answering(&request.transcript);
-        let ended = timeout(total, self.receive(candidate, request, idle, &mut fold)).await;
+        let answer = (&mut fold, &mut charge);
+        let ended = timeout(total, self.receive(candidate, request, idle, answer)).await;
+        let stalled = ProviderError::Stalled(total);
+        let failure = ended
+            .as_ref()
+            .map_or(Some(&stalled), |ended| ended.as_ref().err());
+        charge.settle(failure, fold.is_finished()).await;
         if let Some(usage) = fold.usage() {
             *self.usage.get_or_insert_default() += usage;
             meter.count_tokens(account, usage);
@@ -43,12 +64,12 @@ impl RoutedCall<'_> {
             fold.text().clone_into(&mut self.partial);
         }
         match ended {
-            Err(_elapsed) if !fold.is_finished() => return Err(ProviderError::Stalled(total)),
+            Err(_elapsed) if !fold.is_finished() => return Err(stalled),
             Ok(Err(error)) if !fold.is_finished() => return Err(error),
             _ => {}
         }
         match fold.finish() {
-            Folded::Whole(response) => Ok(response),
+            Folded::Whole(response) => Ok(Exchanged::Answered(response)),
             Folded::Cut { .. } => Err(ProviderError::Malformed(
                 "the answer broke off before its end".to_owned(),
             )),
@@ -60,7 +81,7 @@ impl RoutedCall<'_> {
         candidate: &Candidate,
         request: ChatRequest,
         idle: Duration,
-        fold: &mut Fold,
+        (fold, charge): (&mut Fold, &mut OpenCharge<'_>),
     ) -> Result<(), ProviderError> {
         let stalled = |_elapsed| ProviderError::Stalled(idle);
         let mut limit = AnswerLimit::of_tokens(request.generation.max_tokens);
@@ -74,6 +95,7 @@ impl RoutedCall<'_> {
             };
             if let Some(event) = event {
                 self.show(&event);
+                charge.observe(&event);
                 fold.push(event);
             }
             if is_over {

@@ -147,7 +147,7 @@ async fn calls_in_the_background_do_not_repeat_what_a_person_has_to_mend() {
         let background = CallContext {
             account: CallAccount {
                 purpose: CallPurpose::Judgement,
-                session: None,
+                ..CallAccount::default()
             },
             ..unwatched()
         };

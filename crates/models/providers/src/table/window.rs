@@ -131,7 +131,7 @@ pub fn context_window(model: &str) -> Option<u32> {
 
 /// Strips the names of vendors and regions from a model's name: `openrouter/anthropic/claude-…`,
 /// `us.anthropic.claude-…`, `meta-llama/Llama-3.3-…`.
-fn own_name(model: &str) -> String {
+pub(super) fn own_name(model: &str) -> String {
     let lower = model.to_ascii_lowercase();
     let last = lower.rsplit('/').next().unwrap_or(&lower);
     let vendors = [

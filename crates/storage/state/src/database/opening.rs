@@ -119,6 +119,34 @@ pub(super) fn examine(path: &Path) -> Result<Option<String>, StateError> {
     }
 }
 
+/// Runs `query` on a read-only connection. Without a write-ahead log the file is read without locks,
+/// so that nothing is created next to it.
+pub(crate) fn open_read_only<T>(
+    path: &Path,
+    query: impl Fn(&Connection) -> rusqlite::Result<T>,
+) -> Result<T, StateError> {
+    let read = |name: &Path, flags: OpenFlags| {
+        let flags = flags | OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection =
+            Connection::open_with_flags(name, flags).map_err(fault(path, "open it"))?;
+        connection
+            .busy_timeout(BUSY_TIMEOUT)
+            .map_err(fault(path, "open it"))?;
+        own_version(path, &connection)?;
+        query(&connection).map_err(fault(path, "read it"))
+    };
+    let is_open = with_suffix(path, "-wal").exists();
+    let answer = if is_open {
+        read(path, OpenFlags::empty())
+    } else {
+        read(immutable_uri(path).as_ref(), OpenFlags::SQLITE_OPEN_URI)
+    };
+    answer.map_err(|error| match error {
+        OpenError::Final(error) => error,
+        OpenError::Damaged(what) => database_error(path, "read it", what.into()),
+    })
+}
+
 /// Reads the whole file. Without a write-ahead log it is complete, and is read without locks: a
 /// connection with locks creates files next to it, which need room and would remain.
 fn inspect(path: &Path) -> Result<String, OpenError> {

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 pub(super) const APPLICATION_ID: i32 = 0x6e61_6e6f;
 
 /// Statements that migrate each version to the next.
-const MIGRATIONS: [&str; 1] = [
+const MIGRATIONS: [&str; 2] = [
     // `due_at` 0 means "now" and `out` 0 means "not in flight", so that an index of its own covers
     // the entries that are ready, however many are waiting or in flight. The body comes last:
     // reading only the other columns touches no overflow page.
@@ -40,6 +40,39 @@ const MIGRATIONS: [&str; 1] = [
         owner TEXT NOT NULL,
         epoch INTEGER NOT NULL,
         expires_at INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;",
+    // `session` and `job` are empty where there is none, because a key has no nulls. Amounts are
+    // millionths of a US dollar; `unpriced` and the unit `tokens` count tokens without a price.
+    "CREATE TABLE spend (
+        day TEXT NOT NULL,
+        session TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        purpose TEXT NOT NULL,
+        job TEXT NOT NULL,
+        requests INTEGER NOT NULL,
+        failed INTEGER NOT NULL,
+        estimated INTEGER NOT NULL,
+        prompt INTEGER NOT NULL,
+        cached INTEGER NOT NULL,
+        cache_write INTEGER NOT NULL,
+        completion INTEGER NOT NULL,
+        reasoning INTEGER NOT NULL,
+        micros INTEGER NOT NULL,
+        unpriced INTEGER NOT NULL,
+        PRIMARY KEY (day, session, provider, model, purpose, job)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE spend_total (
+        scope TEXT NOT NULL,
+        name TEXT NOT NULL,
+        unit TEXT NOT NULL,
+        day TEXT NOT NULL,
+        used INTEGER NOT NULL DEFAULT 0,
+        raised INTEGER NOT NULL DEFAULT 0,
+        warned INTEGER NOT NULL DEFAULT 0,
+        exceeded INTEGER NOT NULL DEFAULT 0,
+        agreed INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (scope, name, unit)
     ) STRICT, WITHOUT ROWID;",
 ];
 

@@ -44,24 +44,40 @@ pub(super) enum WriterCommand {
 
 /// The thread's state.
 pub(super) struct DatabaseWriter {
-    pub(super) connection: Connection,
-    pub(super) commands: mpsc::Receiver<WriterCommand>,
+    connection: Connection,
+    commands: mpsc::Receiver<WriterCommand>,
     /// The worst event that any commit has to survive.
-    pub(super) survives: CommitDurability,
+    survives: CommitDurability,
     /// The durability that the connection is set to.
-    pub(super) durability: Durability,
+    durability: Durability,
     /// Set when the file was found damaged while open.
-    pub(super) damaged: bool,
+    damaged: bool,
     /// Set when the disk was full and the log has not been truncated since.
-    pub(super) cramped: bool,
+    cramped: bool,
 }
 
 impl DatabaseWriter {
-    /// Runs until it is asked to close or all senders are gone.
-    pub(super) fn run(mut self) {
+    /// Creates the state of a thread over a connection that was just opened.
+    pub(super) fn new(
+        connection: Connection,
+        commands: mpsc::Receiver<WriterCommand>,
+        survives: CommitDurability,
+    ) -> Self {
+        Self {
+            connection,
+            commands,
+            survives,
+            durability: Durability::Power,
+            damaged: false,
+            cramped: false,
+        }
+    }
+
+    /// Executes `first`, then runs until it is asked to close or all senders are gone.
+    pub(super) fn run(mut self, mut first: Option<WriterCommand>) {
         let mut told = None;
         while told.is_none()
-            && let Some(command) = self.commands.blocking_recv()
+            && let Some(command) = first.take().or_else(|| self.commands.blocking_recv())
         {
             let (jobs, close) = self.collect(command);
             self.perform(jobs);

@@ -15,7 +15,7 @@ pub(super) struct UsageCommand;
 #[async_trait]
 impl Command for UsageCommand {
     fn info(&self) -> CommandInfo {
-        let about = "Show tokens and where the prompt cache was missed";
+        let about = "Show tokens, cost, caps and where the prompt cache was missed";
         CommandInfo {
             name: "usage",
             aliases: &[],

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use nanobot_config::Config;
-use nanobot_provider::{CallAccount, CallContext, ChatRequest, Generation, ToolChoice};
+use nanobot_provider::{
+    CallAccount, CallContext, CallPurpose, ChatRequest, Generation, ToolChoice,
+};
 use nanobot_providers::suggestion;
 use nanobot_types::{ChatMessage, FinishReason, ModelId, TraceId, Transcript};
 use tokio_util::sync::CancellationToken;
@@ -13,6 +15,7 @@ use crate::assembly::model::{self, ModelChoice, ModelSource};
 use crate::assembly::model_presets::{agent_defaults, other_models};
 use crate::assembly::provider_sections::without_vendor;
 use crate::assembly::settings::AgentDefaults;
+use crate::assembly::spending;
 use crate::error::chain;
 use crate::{Runtime, RuntimeError};
 
@@ -126,11 +129,24 @@ async fn query_model(
         trace: TraceId::from("doctor"),
         deltas: None,
         cancel: CancellationToken::new(),
-        account: CallAccount::default(),
+        account: CallAccount {
+            purpose: CallPurpose::Judgement,
+            ..CallAccount::default()
+        },
     };
-    let response = model::router_of_one(config, defaults, choice)
-        .chat_with_failover(request, &context)
-        .await;
+    let mut router = model::router_of_one(config, defaults, choice);
+    // A new database would mark a home of the Python program as ours.
+    let ledger = match config.paths().state_db.exists() {
+        true => Some(spending::open(config).map_err(|error| error.to_string())?),
+        false => None,
+    };
+    if let Some(ledger) = &ledger {
+        router = router.with_ledger(ledger.clone());
+    }
+    let response = router.chat_with_failover(request, &context).await;
+    if let Some(ledger) = &ledger {
+        ledger.close().await;
+    }
     match response.finish_reason {
         FinishReason::Error | FinishReason::ContextOverflow => Err(response
             .content
