@@ -703,6 +703,7 @@ fn slash_commands_are_complete() {
     let expected = [
         "agents",
         "branch",
+        "budget",
         "clear",
         "compact",
         "context",

@@ -188,7 +188,7 @@ fn unknown_keys_are_reported_with_line_and_suggestion() {
 #[test]
 fn python_only_keys_are_notes() {
     let home = Home::with(
-        r#"{"transcription": {"provider": "groq"}, "api": {"port": 8900}, "modelPresets": {"fast": {}},
+        r#"{"transcription": {"provider": "groq"}, "api": {"port": 8900},
             "agents": {"defaults": {"botIcon": "🐈", "dream": {"enabled": true}}},
             "channels": {"slack": {"enabled": true}}}"#,
     );
@@ -204,7 +204,6 @@ fn python_only_keys_are_notes() {
     let expected = [
         "transcription",
         "api",
-        "modelPresets",
         "agents.defaults.botIcon",
         "agents.defaults.dream",
         "channels.slack",

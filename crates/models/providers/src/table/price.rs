@@ -123,6 +123,7 @@ mod tests {
             ("openai", "gpt-4o", Some(2.5)),
             ("openai", "gpt-4o-mini-2024-07-18", Some(0.15)),
             ("openai", "gpt-5-2025-08-07", Some(1.25)),
+            ("openai", "gpt-5.5-2026-04-23", Some(5.0)),
             ("openai", "gpt-5.9", None),
             ("custom", "my-model", None),
             ("anthropic", "claude-opus-4-5-20251101", Some(5.0)),

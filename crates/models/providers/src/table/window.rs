@@ -23,6 +23,10 @@ const WINDOWS: &[(&str, u32)] = &[
     ("gpt-4.5", 128_000),
     ("gpt-5", 272_000),
     ("gpt-5-chat", 128_000),
+    ("gpt-5.1-chat", 128_000),
+    ("gpt-5.2-chat", 128_000),
+    ("gpt-5.3-chat", 128_000),
+    ("gpt-5.3-codex-spark", 100_000),
     ("gpt-oss", 131_072),
     ("o1", 200_000),
     ("o1-mini", 128_000),
@@ -43,11 +47,13 @@ const WINDOWS: &[(&str, u32)] = &[
     ("deepseek-reasoner", 128_000),
     ("deepseek-v3", 128_000),
     ("deepseek-r1", 128_000),
+    ("deepseek-v4", 1_000_000),
     // Moonshot
     ("kimi-k2", 131_072),
     ("kimi-k2-0905", 262_144),
     ("kimi-k2-thinking", 262_144),
     ("kimi-k2.5", 262_144),
+    ("kimi-k2.6", 262_144),
     ("kimi-latest", 131_072),
     ("moonshot-v1-8k", 8_192),
     ("moonshot-v1-32k", 32_768),
@@ -60,6 +66,7 @@ const WINDOWS: &[(&str, u32)] = &[
     ("qwen3-max", 262_144),
     ("qwen3-coder", 262_144),
     ("qwen3-next", 262_144),
+    ("qwen3.6-max", 262_144),
     ("qwq", 131_072),
     // Zhipu
     ("glm-4", 128_000),
@@ -70,6 +77,7 @@ const WINDOWS: &[(&str, u32)] = &[
     // MiniMax
     ("minimax-m1", 1_000_000),
     ("minimax-m2", 204_800),
+    ("minimax-m3", 512_000),
     ("minimax-text-01", 1_000_000),
     // ByteDance
     ("doubao", 131_072),

@@ -481,15 +481,16 @@ async fn ends_and_errors_are_distinguished() {
         r#"{"error":{"type":"usage_limit_reached","message":"The usage limit has been reached","resets_in_seconds":900}}"#,
     );
     let cut = [
-        ("cut", Reply::text("half").then_cut(), "broke off"),
+        ("cut", Reply::text("half").then_cut(), "broke off", 3),
         (
             "failed",
             Reply::text("half").then_fail("server_error", "oops"),
             "oops",
+            3,
         ),
-        ("quota", quota, "usage limit"),
+        ("quota", quota, "usage limit", 1),
     ];
-    for (case, reply, expected) in cut {
+    for (case, reply, expected, requests) in cut {
         let server = ModelServer::answering(move |_| reply.clone())
             .await
             .unwrap();
@@ -498,6 +499,6 @@ async fn ends_and_errors_are_distinguished() {
             .await;
         assert_eq!(response.finish_reason, FinishReason::Error, "{case}");
         assert!(words(&response).contains(expected), "{case}: {response:?}");
-        assert_eq!(server.requests().len(), 1, "{case}");
+        assert_eq!(server.requests().len(), requests, "{case}");
     }
 }
