@@ -158,6 +158,7 @@ fn world_for(row: &CorpusRow) -> World {
         longest_pause: Duration::from_secs(5),
         idle: Duration::from_secs(20),
         total: Duration::from_secs(60),
+        ..RetryPolicy::default()
     };
     match row.outcome() {
         // One attempt is enough to see that a line of 10 MB is refused.

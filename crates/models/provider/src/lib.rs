@@ -102,4 +102,11 @@ pub trait Provider: Send + Sync + std::fmt::Debug {
     /// Returns the error if the request fails before the first event; later errors come in the
     /// stream.
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError>;
+
+    /// `true` if the model runs on a machine of the user, which may need minutes to load it and to
+    /// read a long prompt. The router waits longer for the first event then
+    /// ([`RetryPolicy::local_first`]).
+    fn is_local(&self) -> bool {
+        false
+    }
 }

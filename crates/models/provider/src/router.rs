@@ -121,17 +121,24 @@ pub struct RetryPolicy {
     pub idle: Duration,
     /// Maximum duration of one attempt, from the request to the end of the answer.
     pub total: Duration,
+    /// Maximum time until the first event of a [local](crate::Provider::is_local) provider.
+    pub local_first: Duration,
+    /// Maximum duration of one attempt with a local provider.
+    pub local_total: Duration,
 }
 
 impl Default for RetryPolicy {
     /// Pauses of 1, 2 and 4 s; at most 60 s on request of a vendor; 90 s without an event; 300 s in
-    /// total.
+    /// total. A local provider has 15 minutes until its first event, and an hour in total: a small
+    /// computer reads about ten tokens of a prompt a second.
     fn default() -> Self {
         Self {
             pauses: [1, 2, 4].map(Duration::from_secs).to_vec(),
             longest_pause: Duration::from_secs(60),
             idle: Duration::from_secs(90),
             total: Duration::from_secs(300),
+            local_first: Duration::from_secs(900),
+            local_total: Duration::from_secs(3600),
         }
     }
 }

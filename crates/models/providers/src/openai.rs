@@ -33,7 +33,7 @@ use crate::client::network_error;
 use crate::fault::ErrorClassifier;
 use crate::refusal::UnsupportedParams;
 use crate::settings::ExtraBody;
-use crate::{HttpClients, ProviderSpec, WireProtocol};
+use crate::{HttpClients, ProviderKind, ProviderSpec, WireProtocol};
 
 pub(crate) use self::request::{render, temperature};
 
@@ -57,6 +57,10 @@ pub(crate) struct OpenAi {
 impl Provider for OpenAi {
     fn name(&self) -> &ProviderName {
         &self.name
+    }
+
+    fn is_local(&self) -> bool {
+        self.spec.kind == ProviderKind::Local
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {

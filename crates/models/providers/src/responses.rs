@@ -22,7 +22,7 @@ use crate::event_stream::Endpoint;
 use crate::fault::ErrorClassifier;
 use crate::refusal::UnsupportedParams;
 use crate::settings::ExtraBody;
-use crate::{HttpClients, ProviderSpec};
+use crate::{HttpClients, ProviderKind, ProviderSpec};
 
 pub(crate) use self::request::render;
 
@@ -44,6 +44,10 @@ pub(crate) struct Responses {
 impl Provider for Responses {
     fn name(&self) -> &ProviderName {
         &self.name
+    }
+
+    fn is_local(&self) -> bool {
+        self.spec.kind == ProviderKind::Local
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {

@@ -243,9 +243,13 @@ fn retry_policy(config: &Config) -> RetryPolicy {
             .map(|seconds| Duration::from_secs(seconds.min(max)))
     };
     let policy = RetryPolicy::default();
+    let idle = seconds(IDLE_VARIABLE, 3600);
+    let total = seconds(TOTAL_VARIABLE, 24 * 3600);
     RetryPolicy {
-        idle: seconds(IDLE_VARIABLE, 3600).unwrap_or(policy.idle),
-        total: seconds(TOTAL_VARIABLE, 24 * 3600).unwrap_or(policy.total),
+        idle: idle.unwrap_or(policy.idle),
+        total: total.unwrap_or(policy.total),
+        local_first: idle.unwrap_or(policy.local_first),
+        local_total: total.unwrap_or(policy.local_total),
         ..policy
     }
 }

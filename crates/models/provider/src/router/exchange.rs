@@ -47,10 +47,14 @@ impl RoutedCall<'_> {
         }
         let (meter, account) = (&router.meter, &self.context.account);
         meter.count_request(account);
-        let (idle, total) = (router.policy.idle, router.policy.total);
+        let policy = &router.policy;
+        let (first, total) = match candidate.provider.is_local() {
+            true => (policy.local_first, policy.local_total),
+            false => (policy.idle, policy.total),
+        };
         let mut fold = Fold::answering(&request.transcript);
         let answer = (&mut fold, &mut charge);
-        let ended = timeout(total, self.receive(candidate, request, idle, answer)).await;
+        let ended = timeout(total, self.receive(candidate, request, first, answer)).await;
         let stalled = ProviderError::Stalled(total);
         let failure = ended
             .as_ref()
@@ -80,15 +84,18 @@ impl RoutedCall<'_> {
         &mut self,
         candidate: &Candidate,
         request: ChatRequest,
-        idle: Duration,
+        first: Duration,
         (fold, charge): (&mut Fold, &mut OpenCharge<'_>),
     ) -> Result<(), ProviderError> {
-        let stalled = |_elapsed| ProviderError::Stalled(idle);
+        let mut patience = first;
         let mut limit = AnswerLimit::of_tokens(request.generation.max_tokens);
-        let mut stream = timeout(idle, candidate.provider.stream(request))
+        let stream = timeout(patience, candidate.provider.stream(request)).await;
+        let mut stream = stream.map_err(|_elapsed| ProviderError::Stalled(patience))??;
+        while let Some(event) = timeout(patience, stream.next())
             .await
-            .map_err(stalled)??;
-        while let Some(event) = timeout(idle, stream.next()).await.map_err(stalled)? {
+            .map_err(|_elapsed| ProviderError::Stalled(patience))?
+        {
+            patience = self.router.policy.idle;
             let (event, is_over) = match limit.take(event?) {
                 Fitted::Whole(event) => (Some(event), false),
                 Fitted::Last(rest) => (rest, true),

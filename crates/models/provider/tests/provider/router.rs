@@ -334,6 +334,26 @@ async fn idle_timeout_ends_an_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn local_model_may_take_minutes_to_begin_but_not_between_events() {
+    let reading = Duration::from_secs(600);
+    let silence = Duration::from_secs(90);
+    let late = || Play::Late(reading);
+    let begun_only = Play::Stall(vec![Ok(StreamEvent::Text("be".to_owned()))]);
+    for (provider, expected, after) in [
+        (Scripted::local("a", [late()]), "late", reading),
+        (Scripted::new("a", [late()]), "awake", silence),
+        (Scripted::local("a", [begun_only]), "awake", silence),
+    ] {
+        let other = Scripted::new("b", [text("awake")]);
+        let begun = Instant::now();
+        let response = router(&[&provider, &other])
+            .chat_with_failover(hello(), &unwatched())
+            .await;
+        assert_eq!((content(&response), begun.elapsed()), (expected, after));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn total_timeout_ends_an_attempt() {
     let a = Scripted::new("a", [Play::Drip(Duration::from_secs(7))]);
     let b = Scripted::new("b", [text("done")]);

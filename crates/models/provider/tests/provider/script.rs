@@ -24,6 +24,8 @@ pub(crate) enum Play {
     Stall(Vec<Item>),
     /// One event after each such pause, without end.
     Drip(Duration),
+    /// A whole answer after this time.
+    Late(Duration),
     /// An error instead of a stream.
     Refuse(ProviderError),
 }
@@ -42,14 +44,24 @@ pub(crate) fn refuse(error: ProviderError) -> Play {
 #[derive(Debug)]
 pub(crate) struct Scripted {
     name: ProviderName,
+    is_local: bool,
     plays: Mutex<VecDeque<Play>>,
     requests: Mutex<Vec<ChatRequest>>,
 }
 
 impl Scripted {
     pub(crate) fn new(name: &str, plays: impl IntoIterator<Item = Play>) -> Arc<Self> {
+        Self::placed(name, false, plays)
+    }
+
+    pub(crate) fn local(name: &str, plays: impl IntoIterator<Item = Play>) -> Arc<Self> {
+        Self::placed(name, true, plays)
+    }
+
+    fn placed(name: &str, is_local: bool, plays: impl IntoIterator<Item = Play>) -> Arc<Self> {
         Arc::new(Self {
             name: name.into(),
+            is_local,
             plays: Mutex::new(plays.into_iter().collect()),
             requests: Mutex::default(),
         })
@@ -70,6 +82,10 @@ impl Provider for Scripted {
         &self.name
     }
 
+    fn is_local(&self) -> bool {
+        self.is_local
+    }
+
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
         self.requests.lock().unwrap().push(request);
         let play = self.plays.lock().unwrap().pop_front().unwrap();
@@ -82,6 +98,14 @@ impl Provider for Scripted {
                 tokio::time::sleep(pause).await;
                 Some((Ok(StreamEvent::Reasoning("hm ".to_owned())), ()))
             })
+            .boxed(),
+            Play::Late(pause) => futures_util::stream::once(async move {
+                tokio::time::sleep(pause).await;
+                Ok(StreamEvent::Text("late".to_owned()))
+            })
+            .chain(futures_util::stream::iter([Ok(StreamEvent::Finished(
+                FinishReason::Stop,
+            ))]))
             .boxed(),
             Play::Refuse(error) => return Err(error),
         })

@@ -30,6 +30,7 @@ pub(crate) fn quick() -> RetryPolicy {
         longest_pause: Duration::from_secs(5),
         idle: Duration::from_secs(20),
         total: Duration::from_secs(30),
+        ..RetryPolicy::default()
     }
 }
 
