@@ -77,7 +77,7 @@ impl<'a> OpenCharge<'a> {
         }
     }
 
-    /// Charges the attempt and waits until the charge is durable. `error` ended the stream, if one
+    /// Charges the attempt and waits until the charge is committed. `error` ended the stream, if one
     /// did; `is_whole` is `true` if the answer is complete nevertheless.
     pub(crate) async fn settle(mut self, error: Option<&ProviderError>, is_whole: bool) {
         self.is_settled = true;

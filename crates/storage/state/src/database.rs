@@ -168,16 +168,9 @@ impl StateDb {
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
         then: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T, JobError> {
-        let (answer, answered) = oneshot::channel();
-        let task = DatabaseTask {
-            durability,
-            work: Some(work),
-            then,
-            done: None,
-            answer,
-        };
+        let (command, answered) = task(durability, work, then);
         self.commands
-            .send(WriterCommand::Run(Box::new(task)))
+            .send(command)
             .await
             .map_err(|_closed| JobError::Closed)?;
         answered
@@ -185,9 +178,7 @@ impl StateDb {
             .map_err(|_closed| JobError::Closed)?
             .map_err(JobError::Failed)
     }
-}
 
-impl StateDb {
     /// Queues `work` like [`StateDb::write_then`] and does not wait for it. Drops it if the queue is
     /// full or the database closed.
     pub(crate) fn start_write<T: Send + 'static>(
@@ -196,18 +187,28 @@ impl StateDb {
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
         then: impl FnOnce(&T) + Send + 'static,
     ) {
-        let (answer, _) = oneshot::channel();
-        let task = DatabaseTask {
-            durability,
-            work: Some(work),
-            then,
-            done: None,
-            answer,
-        };
-        if let Err(error) = self.commands.try_send(WriterCommand::Run(Box::new(task))) {
+        let (command, _) = task(durability, work, then);
+        if let Err(error) = self.commands.try_send(command) {
             tracing::debug!(%error, "the state database takes no more jobs now");
         }
     }
+}
+
+/// Makes a task for the database thread, and the receiver of its result.
+fn task<T: Send + 'static>(
+    durability: Durability,
+    work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    then: impl FnOnce(&T) + Send + 'static,
+) -> (WriterCommand, oneshot::Receiver<Result<T, WriteFault>>) {
+    let (answer, answered) = oneshot::channel();
+    let task = DatabaseTask {
+        durability,
+        work: Some(work),
+        then,
+        done: None,
+        answer,
+    };
+    (WriterCommand::Run(Box::new(task)), answered)
 }
 
 impl fmt::Debug for StateDb {

@@ -8,32 +8,29 @@
 //! attempt in flight, a power cut the charges since the bus was last synced.
 
 mod caps;
+mod open_charges;
 mod query;
 mod report;
 mod rows;
 mod settings;
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use nanobot_provider::{CallPurpose, ModelPrice, SpendAttempt, SpendLedger, SpendVerdict, Spent};
-use nanobot_types::{SessionKey, TraceId};
+use nanobot_types::SessionKey;
 use rusqlite::Connection;
 
 use crate::database::{Durability, JobError};
 use crate::{StateDb, StateError};
 use caps::{CapState, Decision, Request, Scope, Unit, decide};
+use open_charges::{Admission, Batch, Charge, OpenCharges, Period, Reservation, lock};
 pub use query::{SpendGroup, SpendRow, read_spending};
 pub use settings::{BudgetSettings, OnLimit};
 
 /// Maximum number of charges that wait for the database. If it is reached, because the database
 /// cannot be written, nothing more is sent.
 const MAX_QUEUED: usize = 4096;
-
-/// Maximum number of sessions whose last turn is remembered.
-const MAX_SESSIONS: usize = 1024;
 
 /// Returns the price of a model of a provider, by their names; `None` if it is unknown.
 pub type PriceLookup = Arc<dyn Fn(&str, &str) -> Option<ModelPrice> + Send + Sync>;
@@ -58,141 +55,6 @@ pub struct SqliteSpendLedger {
     price: PriceLookup,
     today: Today,
     open: Arc<Mutex<OpenCharges>>,
-}
-
-/// Charges that are not in the database yet.
-#[derive(Debug, Default)]
-struct OpenCharges {
-    /// Estimates of admitted attempts.
-    in_flight: Vec<Reservation>,
-    /// Charges that wait for the database.
-    queued: Vec<Charge>,
-    /// The day on which old rows were deleted last.
-    pruned: String,
-    /// The last turns of sessions since the start.
-    last_turns: HashMap<SessionKey, LastTurn>,
-}
-
-/// What a turn cost.
-#[derive(Clone, Debug)]
-struct LastTurn {
-    turn: TraceId,
-    /// Amounts in US dollars and in tokens.
-    amounts: [u64; Unit::ALL.len()],
-}
-
-/// An estimate of an attempt in flight.
-#[derive(Debug)]
-struct Reservation {
-    attempt: SpendAttempt,
-    period: Period,
-    unit: Unit,
-    amount: u64,
-}
-
-/// A charge to store.
-#[derive(Clone, Debug)]
-struct Charge {
-    attempt: SpendAttempt,
-    spent: Spent,
-    period: Period,
-    unit: Unit,
-    amount: u64,
-}
-
-/// The periods of the scopes to which something is charged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Period {
-    day: String,
-    session: Option<String>,
-    job: Option<String>,
-    turn: Option<String>,
-}
-
-impl Period {
-    fn of(day: String, attempt: &SpendAttempt) -> Self {
-        let text = |key: &Option<SessionKey>| key.as_ref().map(ToString::to_string);
-        // The traces of summaries and judgements are names that every one of them has.
-        let is_in_turn = match attempt.account.purpose {
-            CallPurpose::Turn | CallPurpose::Subagent => true,
-            CallPurpose::Summary | CallPurpose::Judgement => false,
-        };
-        Self {
-            session: text(&attempt.account.session),
-            job: text(&attempt.account.job),
-            turn: is_in_turn.then(|| attempt.turn.to_string()),
-            day,
-        }
-    }
-
-    /// Returns the name of a scope's total; `None` if nothing is charged to it.
-    fn name(&self, scope: Scope) -> Option<String> {
-        match scope {
-            Scope::Turn => self.turn.clone(),
-            Scope::Session => self.session.clone(),
-            Scope::Job => self.job.as_ref().map(|job| format!("{} {job}", self.day)),
-            Scope::Day => Some(self.day.clone()),
-        }
-    }
-
-    /// `true` if both charge the same total of this scope.
-    fn shares(&self, other: &Self, scope: Scope) -> bool {
-        let name = self.name(scope);
-        name.is_some() && name == other.name(scope)
-    }
-}
-
-impl OpenCharges {
-    /// Returns what counts towards a total and is not in the database.
-    fn amount(&self, period: &Period, scope: Scope, unit: Unit) -> u64 {
-        let in_flight = self
-            .in_flight
-            .iter()
-            .map(|open| (&open.period, open.unit, open.amount));
-        let queued = self
-            .queued
-            .iter()
-            .map(|open| (&open.period, open.unit, open.amount));
-        let shared = in_flight
-            .chain(queued)
-            .filter(|(other, of, _)| *of == unit && other.shares(period, scope));
-        shared.fold(0, |sum, (.., amount)| sum.saturating_add(amount))
-    }
-
-    /// Adds to what the last turn of a session cost.
-    fn count_turn(&mut self, attempt: &SpendAttempt, unit: Unit, amount: u64) {
-        let Some(session) = &attempt.account.session else {
-            return;
-        };
-        let is_turn = attempt.account.purpose == CallPurpose::Turn;
-        let has_room =
-            self.last_turns.len() < MAX_SESSIONS || self.last_turns.contains_key(session);
-        if !is_turn || !has_room {
-            return;
-        }
-        let fresh = LastTurn {
-            turn: attempt.turn.clone(),
-            amounts: Default::default(),
-        };
-        let last = self
-            .last_turns
-            .entry(session.clone())
-            .or_insert(fresh.clone());
-        if last.turn != attempt.turn {
-            *last = fresh;
-        }
-        for (of, sum) in Unit::ALL.into_iter().zip(&mut last.amounts) {
-            if of == unit {
-                *sum = sum.saturating_add(amount);
-            }
-        }
-    }
-
-    fn knows_turn(&self, period: &Period) -> bool {
-        let in_flight = self.in_flight.iter().map(|open| &open.period);
-        let mut all = in_flight.chain(self.queued.iter().map(|open| &open.period));
-        all.any(|other| other.shares(period, Scope::Turn))
-    }
 }
 
 impl SqliteSpendLedger {
@@ -300,30 +162,36 @@ impl SqliteSpendLedger {
         let work = move |connection: &Connection| {
             let mut caps = stored_caps(connection, &settings, &period, unit)?;
             let is_known = rows::knows_turn(connection, attempt.turn.as_str())?;
-            let mut open = lock(&open);
-            for cap in &mut caps {
-                let more = open.amount(&period, cap.scope, unit);
-                cap.used = cap.used.saturating_add(more);
-            }
-            let request = Request {
-                estimate,
-                may_ask: is_attended && !is_known && !open.knows_turn(&period),
+            let may_ask = {
+                let open = lock(&open);
+                for cap in &mut caps {
+                    let more = open.amount(&period, cap.scope, unit);
+                    cap.used = cap.used.saturating_add(more);
+                }
+                is_attended && !is_known && !open.knows_turn(&period)
             };
+            let request = Request { estimate, may_ask };
             let decision = decide(&caps, request, settings.on_limit, &day.zone);
             if !is_read_only {
                 remember(connection, &period, &caps, &decision)?;
             }
-            if matches!(decision.verdict, SpendVerdict::Admitted { .. }) {
-                open.in_flight.push(Reservation {
+            let is_admitted = matches!(decision.verdict, SpendVerdict::Admitted { .. });
+            let admission = is_admitted.then(|| {
+                let reservation = Reservation {
                     attempt,
                     period,
                     unit,
                     amount: estimate,
-                });
-            }
-            Ok(decision.verdict)
+                };
+                Admission::reserve(open, reservation)
+            });
+            Ok((decision.verdict, admission))
         };
-        self.db.write(Durability::Process, work).await
+        let (verdict, admission) = self.db.write(Durability::Process, work).await?;
+        if let Some(admission) = admission {
+            admission.keep();
+        }
+        Ok(verdict)
     }
 }
 
@@ -376,11 +244,7 @@ impl SpendLedger for SqliteSpendLedger {
         };
         let is_new_day = {
             let mut open = self.lock();
-            let reserved = open
-                .in_flight
-                .iter()
-                .position(|other| other.attempt == *attempt);
-            reserved.map(|index| open.in_flight.swap_remove(index));
+            open.release(attempt);
             open.count_turn(attempt, unit, amount);
             open.queued.push(charge);
             let is_new_day = open.pruned != day;
@@ -435,45 +299,6 @@ fn unavailable(why: &str) -> SpendVerdict {
             "Stopped: {why}, so the budget cannot be kept. The log says why; `nanobot doctor` checks the state database."
         ),
     }
-}
-
-/// Charges that a transaction writes. Unless it is committed, they are queued again.
-struct Batch {
-    charges: Vec<Charge>,
-    open: Arc<Mutex<OpenCharges>>,
-    is_committed: AtomicBool,
-}
-
-impl Batch {
-    /// Writes the queued charges.
-    fn write(open: Arc<Mutex<OpenCharges>>, connection: &Connection) -> rusqlite::Result<Self> {
-        let charges = std::mem::take(&mut lock(&open).queued);
-        let batch = Self {
-            charges,
-            open,
-            is_committed: AtomicBool::new(false),
-        };
-        for charge in &batch.charges {
-            rows::charge(connection, charge)?;
-        }
-        Ok(batch)
-    }
-
-    fn written(batch: &Self) {
-        batch.is_committed.store(true, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Batch {
-    fn drop(&mut self) {
-        if !self.is_committed.load(Ordering::Relaxed) {
-            lock(&self.open).queued.append(&mut self.charges);
-        }
-    }
-}
-
-fn lock(open: &Mutex<OpenCharges>) -> MutexGuard<'_, OpenCharges> {
-    open.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the configured caps that apply to this period, with what is stored of them.

@@ -338,7 +338,7 @@ mod tests {
         for (decision, expected) in table {
             assert_eq!(text(decision), expected);
         }
-        // In the middle of a turn, nobody is asked.
+        // In the middle of a turn, the person is not asked.
         let decision = judge(day(9_120_000), 0, false, Stop);
         assert_eq!((decision.warned.len(), decision.exceeded.len()), (1, 0));
     }

@@ -366,3 +366,24 @@ async fn old_rows_are_deleted() {
     // The conversation, and the day and the turn of today.
     assert_eq!(totals, 3);
 }
+
+/// A person may stop a turn while the ledger decides about its request.
+#[tokio::test]
+async fn attempt_that_is_given_up_while_it_is_judged_reserves_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("state.db");
+    let world = world(&path, per_day(1.0)).await;
+    let other_process = Connection::open(&path).unwrap();
+    let mut large = attempt("priced", "cli:a", "1");
+    large.estimate.prompt_tokens = 600_000;
+    for _ in 0..3 {
+        other_process.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let judged = futures_util::poll!(Box::pin(world.ledger.admit(&large)));
+        assert!(judged.is_pending());
+        other_process.execute_batch("ROLLBACK").unwrap();
+        world.ledger.flush().await;
+    }
+    assert_eq!(text(world.ledger.admit(&large).await), "admitted ");
+    let other = text(world.ledger.admit(&large).await);
+    assert!(other.starts_with("Stopped"), "{other}");
+}
