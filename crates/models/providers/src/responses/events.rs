@@ -57,7 +57,9 @@ impl ResponseReader {
             Some(index) => index.to_string(),
             None => id.unwrap_or_default().to_owned(),
         };
-        if let Some(known) = self.items.iter().rposition(|item| item.key == key) {
+        // Without a number and an id, an event is about the item that is not done.
+        let is_it = |item: &OutputItem| item.key == key && !(key.is_empty() && item.is_done);
+        if let Some(known) = self.items.iter().rposition(is_it) {
             return Ok(known);
         }
         if self.items.len() >= ITEM_LIMIT {

@@ -431,6 +431,31 @@ fn items_count_where_no_deltas_came() {
     }
 }
 
+#[test]
+fn items_without_number_and_id_follow_each_other() {
+    let added = |item: &Value| json!({ "type": "response.output_item.added", "item": item });
+    let done = |item: &Value| json!({ "type": "response.output_item.done", "item": item });
+    let message =
+        json!({ "type": "message", "content": [{ "type": "output_text", "text": "one moment" }] });
+    let call = json!({ "type": "function_call", "call_id": "c1", "name": "exec", "arguments": "{\"x\":1}" });
+    let completed = json!({ "type": "response.completed", "response": { "status": "completed" } });
+    for events in [
+        vec![done(&message), done(&call), completed.clone()],
+        vec![
+            added(&message),
+            done(&message),
+            added(&call),
+            done(&call),
+            completed,
+        ],
+    ] {
+        let response = whole(&frames(&events));
+        assert_eq!(response.content.as_deref(), Some("one moment"));
+        let expected = [ToolCall::new("c1", "exec", "{\"x\":1}")];
+        assert_eq!(response.tool_calls, expected, "{events:?}");
+    }
+}
+
 #[tokio::test]
 async fn ends_and_errors_are_distinguished() {
     let incomplete = |reason: &str| {
