@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{denied::PathDenied, links::FileId, path::PathPolicy};
+use crate::{check::PathCheck, denied::PathDenied, links::FileId, path::PathPolicy};
 
 #[cfg_attr(unix, path = "beneath/unix.rs")]
 #[cfg_attr(not(unix), path = "beneath/portable.rs")]
@@ -72,7 +72,7 @@ impl ResolvedPath {
             ));
         }
         if let Some(shared) = FileId::if_shared(&metadata) {
-            self.policy
+            PathCheck::new(&self.policy)
                 .reveals_no_secret(&self.path, shared)
                 .map_err(refused)?;
         }
@@ -108,7 +108,7 @@ impl ResolvedPath {
     /// there, `PermissionDenied` for a hard link to a secret or protected file.
     pub fn replace(&self, contents: &[u8]) -> io::Result<()> {
         platform::replace(&self.path, contents, &|shared| {
-            self.policy
+            PathCheck::new(&self.policy)
                 .changes_nothing_fenced(&self.path, shared)
                 .map_err(refused)
         })

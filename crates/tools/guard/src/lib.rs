@@ -10,6 +10,7 @@
 
 mod address;
 mod beneath;
+mod check;
 mod denied;
 mod links;
 mod path;

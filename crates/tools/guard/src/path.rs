@@ -19,11 +19,7 @@ use std::{
 };
 
 use crate::{
-    beneath::ResolvedPath,
-    denied::PathDenied,
-    links::{self, FileId},
-    roots::{beneath_denied, resolve},
-    work_folder,
+    beneath::ResolvedPath, check::PathCheck, denied::PathDenied, links::FileId, work_folder,
 };
 
 /// Common locations of credentials below the home folder, for [`PathRules::secret_paths`].
@@ -127,49 +123,6 @@ pub struct Confinement {
     pub roots: BTreeMap<PathBuf, RootAccess>,
 }
 
-/// The resolved roots of one kind.
-struct Roots(Vec<PathBuf>);
-
-impl Roots {
-    fn contains(&self, path: &Path) -> bool {
-        self.0.iter().any(|root| path.starts_with(root))
-    }
-
-    fn denies(&self, path: &Path) -> bool {
-        self.0.iter().any(|root| beneath_denied(path, root))
-    }
-
-    fn are_beneath(&self, path: &Path) -> bool {
-        self.0.iter().any(|root| beneath_denied(root, path))
-    }
-}
-
-/// The closed folders and the open roots inside them, resolved.
-struct ClosedRoots {
-    closed: Vec<PathBuf>,
-    open: Vec<PathBuf>,
-}
-
-impl ClosedRoots {
-    /// Returns `true` if `path` lies in a closed folder and in no deeper open root.
-    fn close(&self, path: &Path) -> bool {
-        let depth = |root: &PathBuf| root.components().count();
-        let closed = self
-            .closed
-            .iter()
-            .filter(|root| beneath_denied(path, root))
-            .map(depth)
-            .max();
-        let open = self
-            .open
-            .iter()
-            .filter(|root| path.starts_with(root))
-            .map(depth)
-            .max();
-        closed.is_some_and(|closed| open.is_none_or(|open| open <= closed))
-    }
-}
-
 impl PathPolicy {
     /// Creates a policy from `rules`. A relative workspace is resolved against the current folder.
     #[must_use]
@@ -257,16 +210,16 @@ impl PathPolicy {
     /// # Errors
     /// Returns the rule that denies it. A missing file is no error here, but when it is opened.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<ResolvedPath, PathDenied> {
-        let given = path.as_ref();
-        let resolved = self.locate(given)?;
-        self.open_to_reading(given, &resolved)?;
-        if self.roots(&self.rules.unlisted_roots).contains(&resolved) && resolved.is_dir() {
+        let (given, check) = (path.as_ref(), PathCheck::new(self));
+        let resolved = check.locate(given)?;
+        check.open_to_reading(given, &resolved)?;
+        if check.roots(&self.rules.unlisted_roots).contains(&resolved) && resolved.is_dir() {
             return Err(PathDenied::Unlisted {
                 path: given.display().to_string(),
             });
         }
         if let Some(file) = FileId::of_shared(&resolved) {
-            self.reveals_no_secret(given, file)?;
+            check.reveals_no_secret(given, file)?;
         }
         Ok(ResolvedPath::new(resolved, self.clone()))
     }
@@ -276,11 +229,11 @@ impl PathPolicy {
     /// # Errors
     /// Returns the rule that denies it.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<ResolvedPath, PathDenied> {
-        let given = path.as_ref();
-        let resolved = self.locate(given)?;
-        self.open_to_writing(given, &resolved)?;
+        let (given, check) = (path.as_ref(), PathCheck::new(self));
+        let resolved = check.locate(given)?;
+        check.open_to_writing(given, &resolved)?;
         if let Some(file) = FileId::of_shared(&resolved) {
-            self.changes_nothing_fenced(given, file)?;
+            check.changes_nothing_fenced(given, file)?;
         }
         Ok(ResolvedPath::new(resolved, self.clone()))
     }
@@ -292,19 +245,19 @@ impl PathPolicy {
     /// # Errors
     /// Returns the rule that denies it.
     pub fn remove(&self, path: impl AsRef<Path>) -> Result<ResolvedPath, PathDenied> {
-        let given = path.as_ref();
-        let entry = self.locate_entry(given)?;
-        self.open_to_writing(given, &entry)?;
+        let (given, check) = (path.as_ref(), PathCheck::new(self));
+        let entry = check.locate_entry(given)?;
+        check.open_to_writing(given, &entry)?;
         let path = || given.display().to_string();
         let secret = [&self.rules.secret_paths, &self.rules.closed_roots];
         if secret
             .into_iter()
-            .any(|rules| self.roots(rules).are_beneath(&entry))
+            .any(|rules| check.roots(rules).are_beneath(&entry))
         {
             return Err(PathDenied::Secret { path: path() });
         }
-        let pinned = self.roots(&self.rules.protected_paths);
-        if pinned.are_beneath(&entry) || self.workspace_root().are_beneath(&entry) {
+        let pinned = check.roots(&self.rules.protected_paths);
+        if pinned.are_beneath(&entry) || check.workspace_root().are_beneath(&entry) {
             return Err(PathDenied::Protected { path: path() });
         }
         Ok(ResolvedPath::new(entry, self.clone()))
@@ -316,12 +269,13 @@ impl PathPolicy {
     /// Roots that can only be read by full names are left out: a process could list them.
     #[must_use]
     pub fn confinement(&self) -> Confinement {
-        let closures = self.closures();
-        let secret = self.roots(&self.rules.secret_paths);
+        let check = PathCheck::new(self);
+        let closures = check.closures();
+        let secret = check.roots(&self.rules.secret_paths);
         let mut roots = BTreeMap::new();
         let mut add = |rules: &[PathBuf], access: RootAccess| {
             for root in rules.iter().filter(|root| !root.as_os_str().is_empty()) {
-                let Ok(resolved) = resolve(&self.expanded(root)) else {
+                let Ok(resolved) = check.resolve(&self.expanded(root)) else {
                     continue;
                 };
                 let path = resolved.path;
@@ -362,135 +316,12 @@ impl PathPolicy {
         }
     }
 
-    fn open_to_reading(&self, given: &Path, resolved: &Path) -> Result<(), PathDenied> {
-        if self.roots(&self.rules.secret_paths).denies(resolved) || self.closures().close(resolved)
-        {
-            return Err(PathDenied::Secret {
-                path: given.display().to_string(),
-            });
-        }
-        let open = !self.rules.restrict
-            || self.workspace_root().contains(resolved)
-            || self.roots(&self.rules.allowed_paths).contains(resolved)
-            || self.roots(&self.rules.read_only_roots).contains(resolved);
-        if open {
-            Ok(())
-        } else {
-            Err(self.outside(given))
-        }
+    pub(crate) fn rules(&self) -> &PathRules {
+        &self.rules
     }
 
-    fn open_to_writing(&self, given: &Path, resolved: &Path) -> Result<(), PathDenied> {
-        let path = || given.display().to_string();
-        self.open_to_reading(given, resolved)?;
-        if self.roots(&self.rules.protected_paths).denies(resolved) {
-            return Err(PathDenied::Protected { path: path() });
-        }
-        if self.roots(&self.rules.read_only_roots).denies(resolved) {
-            return Err(PathDenied::ReadOnly { path: path() });
-        }
-        Ok(())
-    }
-
-    /// Refuses `file`, which has several names, if one of them is secret.
-    ///
-    /// # Errors
-    /// Returns [`PathDenied::Secret`], also if there are too many files to compare.
-    pub(crate) fn reveals_no_secret(&self, given: &Path, file: FileId) -> Result<(), PathDenied> {
-        let closures = self.closures();
-        let secret = links::is_below(file, &self.roots(&self.rules.secret_paths).0, |_| true)
-            || links::is_below(file, &closures.closed, |path| closures.close(path));
-        if secret {
-            Err(PathDenied::Secret {
-                path: given.display().to_string(),
-            })
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Refuses `file`, which has several names, if one of them is secret or protected.
-    ///
-    /// # Errors
-    /// Returns [`PathDenied::Secret`] or [`PathDenied::Protected`], also if there are too many
-    /// files to compare.
-    pub(crate) fn changes_nothing_fenced(
-        &self,
-        given: &Path,
-        file: FileId,
-    ) -> Result<(), PathDenied> {
-        self.reveals_no_secret(given, file)?;
-        let protected = links::is_below(file, &self.roots(&self.rules.protected_paths).0, |_| true);
-        if protected {
-            Err(PathDenied::Protected {
-                path: given.display().to_string(),
-            })
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Returns the closed folders, and the open roots inside them.
-    fn closures(&self) -> ClosedRoots {
-        let closed = self.roots(&self.rules.closed_roots).0;
-        if closed.is_empty() {
-            return ClosedRoots {
-                closed,
-                open: Vec::new(),
-            };
-        }
-        // Only the operator moves the workspace. Any other root must lie in the closed folder as it
-        // is written, before links are resolved, so that no link elsewhere opens a part of it.
-        let lies_inside = |root: &&PathBuf| {
-            let written = self.expanded(root);
-            closed.iter().any(|folder| beneath_denied(&written, folder))
-        };
-        let others = self
-            .rules
-            .allowed_paths
-            .iter()
-            .chain(&self.rules.read_only_roots);
-        let inside: Vec<PathBuf> = others.filter(lies_inside).cloned().collect();
-        let open = self
-            .workspace_root()
-            .0
-            .into_iter()
-            .chain(self.roots(&inside).0)
-            .collect();
-        ClosedRoots { closed, open }
-    }
-
-    fn outside(&self, given: &Path) -> PathDenied {
-        PathDenied::Outside {
-            path: given.display().to_string(),
-            allowed: self.rules.workspace.clone(),
-        }
-    }
-
-    /// Resolves `given`, and refuses devices and kernel interfaces.
-    fn locate(&self, given: &Path) -> Result<PathBuf, PathDenied> {
-        let absolute = self.absolute(given)?;
-        let path = || given.display().to_string();
-        let resolved = resolve(&absolute).map_err(|source| PathDenied::Unresolvable {
-            path: path(),
-            source,
-        })?;
-        if resolved.through_kernel || is_special(&resolved.path) {
-            return Err(PathDenied::Special { path: path() });
-        }
-        Ok(resolved.path)
-    }
-
-    /// Resolves the parent of `given`, without following the entry's own link.
-    fn locate_entry(&self, given: &Path) -> Result<PathBuf, PathDenied> {
-        let absolute = self.absolute(given)?;
-        match (absolute.parent(), absolute.file_name()) {
-            (Some(parent), Some(name)) => Ok(self.locate(parent)?.join(name)),
-            _ => self.locate(&absolute),
-        }
-    }
-
-    fn absolute(&self, given: &Path) -> Result<PathBuf, PathDenied> {
+    /// Returns a path of a tool as an absolute one.
+    pub(crate) fn absolute(&self, given: &Path) -> Result<PathBuf, PathDenied> {
         if given.as_os_str().is_empty() || given.as_os_str().as_encoded_bytes().contains(&0) {
             return Err(PathDenied::Malformed);
         }
@@ -498,24 +329,6 @@ impl PathPolicy {
             return Err(PathDenied::Malformed);
         }
         Ok(self.base().join(expand(given, self.rules.home.as_deref())))
-    }
-
-    fn workspace_root(&self) -> Roots {
-        self.roots(std::slice::from_ref(&self.rules.workspace))
-    }
-
-    /// Returns each root both as written and as resolved, so that a protected link is protected at
-    /// both ends.
-    fn roots(&self, rules: &[PathBuf]) -> Roots {
-        let mut roots = Vec::with_capacity(rules.len() * 2);
-        for root in rules.iter().filter(|root| !root.as_os_str().is_empty()) {
-            let written = self.expanded(root);
-            match resolve(&written) {
-                Ok(resolved) => roots.extend([resolved.path, written]),
-                Err(_) => roots.push(written),
-            }
-        }
-        Roots(roots)
     }
 }
 
@@ -525,16 +338,6 @@ fn expand(path: &Path, home: Option<&Path>) -> PathBuf {
         (Ok(rest), Some(home)) => home.join(rest),
         _ => path.to_owned(),
     }
-}
-
-/// Returns `true` if something other than a file or folder is at `path`, or if it lies below
-/// `/dev`.
-fn is_special(path: &Path) -> bool {
-    let device = cfg!(unix) && path.starts_with("/dev") && !path.starts_with("/dev/shm");
-    let odd = path
-        .symlink_metadata()
-        .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir() && !metadata.is_symlink());
-    device || odd
 }
 
 /// Returns `true` if a component has a second spelling on Windows: a stream (`a:b`), or a trailing

@@ -6,7 +6,7 @@
 //! component, never as text: `/ws2` is not beneath `/ws`.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     ffi::OsString,
     io,
     path::{Component, Path, PathBuf},
@@ -42,39 +42,56 @@ fn steps(path: &Path) -> impl DoubleEndedIterator<Item = PendingComponent> {
     })
 }
 
-/// Resolves all links of the absolute path `path`.
-pub(crate) fn resolve(path: &Path) -> io::Result<Resolved> {
-    let mut pending: VecDeque<PendingComponent> = steps(path).collect();
-    let mut resolved = Resolved {
-        path: PathBuf::new(),
-        through_kernel: false,
-    };
-    let mut links = 0;
-    while let Some(step) = pending.pop_front() {
-        match step {
-            PendingComponent::Anchor(anchor) => resolved.path.push(anchor),
-            PendingComponent::Parent => {
-                resolved.path.pop();
-            }
-            PendingComponent::Name(name) => {
-                let candidate = resolved.path.join(name);
-                resolved.through_kernel |= is_kernel(&candidate);
-                match link_target(&candidate)? {
-                    None => resolved.path = candidate,
-                    Some(target) => {
-                        links += 1;
-                        if links > MAX_LINKS {
-                            return Err(io::Error::other("too many symbolic links"));
-                        }
-                        for step in steps(&target).rev() {
-                            pending.push_front(step);
+/// Resolves paths as they are during one check: each component is looked up once, however many
+/// paths share it.
+#[derive(Default)]
+pub(crate) struct PathLookup {
+    /// Targets of the links found, and `None` for everything else.
+    targets: HashMap<PathBuf, Option<PathBuf>>,
+}
+
+impl PathLookup {
+    /// Resolves all links of the absolute path `path`.
+    pub(crate) fn resolve(&mut self, path: &Path) -> io::Result<Resolved> {
+        let mut pending: VecDeque<PendingComponent> = steps(path).collect();
+        let mut resolved = Resolved {
+            path: PathBuf::new(),
+            through_kernel: false,
+        };
+        let mut links = 0;
+        while let Some(step) = pending.pop_front() {
+            match step {
+                PendingComponent::Anchor(anchor) => resolved.path.push(anchor),
+                PendingComponent::Parent => {
+                    resolved.path.pop();
+                }
+                PendingComponent::Name(name) => {
+                    let candidate = resolved.path.join(name);
+                    resolved.through_kernel |= is_kernel(&candidate);
+                    match self.target(&candidate)? {
+                        None => resolved.path = candidate,
+                        Some(target) => {
+                            links += 1;
+                            if links > MAX_LINKS {
+                                return Err(io::Error::other("too many symbolic links"));
+                            }
+                            for step in steps(target).rev() {
+                                pending.push_front(step);
+                            }
                         }
                     }
                 }
             }
         }
+        Ok(resolved)
     }
-    Ok(resolved)
+
+    fn target(&mut self, path: &Path) -> io::Result<Option<&Path>> {
+        if !self.targets.contains_key(path) {
+            self.targets.insert(path.to_owned(), link_target(path)?);
+        }
+        Ok(self.targets.get(path).and_then(Option::as_deref))
+    }
 }
 
 /// Returns the target of `path` if it is a link; `None` if it is anything else or missing.
@@ -135,19 +152,25 @@ mod tests {
         let names = [
             "a", "b", "down", "up", "absolute", "through", "loop", "dangling", "file", "..", ".",
         ];
+        let mut lookup = PathLookup::default();
         let mut compared = 0;
         for code in 0..names.len().pow(4) {
             let steps = (0..4).map(|place| names[code / names.len().pow(place) % names.len()]);
             let path = steps.fold(base.clone(), |path, step| path.join(step));
             if let Ok(expected) = path.canonicalize() {
-                assert_eq!(resolve(&path).unwrap().path, expected, "{}", path.display());
+                assert_eq!(
+                    lookup.resolve(&path).unwrap().path,
+                    expected,
+                    "{}",
+                    path.display()
+                );
                 compared += 1;
             }
         }
         assert!(compared > 100, "{compared}");
-        assert!(resolve(&base.join("loop")).is_err());
+        assert!(lookup.resolve(&base.join("loop")).is_err());
         assert_eq!(
-            resolve(&base.join("dangling/x/../y")).unwrap().path,
+            lookup.resolve(&base.join("dangling/x/../y")).unwrap().path,
             base.join("missing/y")
         );
     }
