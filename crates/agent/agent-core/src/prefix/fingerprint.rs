@@ -1,6 +1,7 @@
 //! Fingerprints of requests: the lengths and digests of their parts.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use nanobot_context::{Digest, SystemPrompt};
 use nanobot_provider::ChatRequest;
@@ -43,28 +44,66 @@ pub(super) struct PrefixBreak {
     pub(super) byte: u64,
 }
 
-impl Fingerprint {
-    /// Computes the fingerprint of a request that carries this prompt.
-    pub(super) fn of(request: &ChatRequest, prompt: &SystemPrompt) -> Self {
+/// Computes the fingerprints of a turn's requests. Parts that a request has in common with the
+/// previous one are digested once.
+#[derive(Debug)]
+pub(super) struct Fingerprinter {
+    prompt: Arc<SystemPrompt>,
+    /// The tools and messages of the previous request, whose digests are in `previous`.
+    tools: Option<Arc<[ToolSpec]>>,
+    messages: Vec<Arc<ChatMessage>>,
+    previous: Fingerprint,
+}
+
+impl Fingerprinter {
+    /// Creates one for requests that carry this prompt.
+    pub(super) fn new(prompt: Arc<SystemPrompt>) -> Self {
         Self {
-            tools: request
-                .tools
-                .iter()
-                .map(|spec| (spec.name.to_string(), mark(&AsSent(spec))))
-                .collect(),
-            sections: prompt
-                .texts()
-                .map(|(name, text)| (name.to_owned(), within_quotes(mark(text))))
-                .collect(),
-            messages: request
-                .transcript
-                .messages()
-                .iter()
-                .map(|message| mark(&**message))
-                .collect(),
+            prompt,
+            tools: None,
+            messages: Vec::new(),
+            previous: Fingerprint::default(),
         }
     }
 
+    /// Computes the fingerprint of a request.
+    pub(super) fn fingerprint(&mut self, request: &ChatRequest) -> Fingerprint {
+        if self.previous.sections.is_empty() {
+            self.previous.sections = sections(&self.prompt);
+        }
+        let is_known = |known: &Arc<[ToolSpec]>| Arc::ptr_eq(known, &request.tools);
+        if !self.tools.as_ref().is_some_and(is_known) {
+            self.previous.tools = tools(&request.tools);
+            self.tools = Some(Arc::clone(&request.tools));
+        }
+        let messages = request.transcript.messages();
+        let common = self
+            .messages
+            .iter()
+            .zip(messages)
+            .take_while(|(known, message)| Arc::ptr_eq(known, message))
+            .count();
+        self.messages.truncate(common);
+        self.previous.messages.truncate(common);
+        for message in messages.iter().skip(common) {
+            self.previous.push(message);
+            self.messages.push(Arc::clone(message));
+        }
+        self.previous.clone()
+    }
+}
+
+fn tools(specs: &[ToolSpec]) -> Vec<(String, PartDigest)> {
+    let tool = |spec: &ToolSpec| (spec.name.to_string(), mark(&AsSent(spec)));
+    specs.iter().map(tool).collect()
+}
+
+fn sections(prompt: &SystemPrompt) -> Vec<(String, PartDigest)> {
+    let section = |(name, text): (&str, &str)| (name.to_owned(), within_quotes(mark(text)));
+    prompt.texts().map(section).collect()
+}
+
+impl Fingerprint {
     /// Returns a fingerprint with the first `messages` messages only. A request that begins with
     /// the whole fingerprint also begins with this one.
     pub(super) fn shortened(&self, messages: usize) -> Self {
@@ -207,8 +246,6 @@ impl Write for HashingWriter {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use nanobot_context::FrozenPart;
     use nanobot_provider::{Generation, ToolChoice};
     use nanobot_types::{Effect, ToolSource, Transcript};
@@ -219,6 +256,7 @@ mod tests {
     /// A request and its rendering.
     struct RenderedRequest {
         fingerprint: Fingerprint,
+        request: ChatRequest,
         prompt: SystemPrompt,
         rendering: String,
     }
@@ -269,7 +307,8 @@ mod tests {
         let system = serde_json::to_string(&*request.system).unwrap() + "\n";
         let rendering = tools.chain([system]).chain(messages).collect();
         RenderedRequest {
-            fingerprint: Fingerprint::of(&request, &prompt),
+            fingerprint: Fingerprinter::new(Arc::new(prompt.clone())).fingerprint(&request),
+            request,
             prompt,
             rendering,
         }
@@ -339,6 +378,42 @@ mod tests {
         assert_eq!(beginning.divergence(&base.fingerprint), None);
         beginning.push(&ChatMessage::user("two"));
         assert_eq!(beginning, base.fingerprint);
+    }
+
+    /// A turn's requests have the fingerprints that each has alone, whatever they share.
+    #[test]
+    fn shared_parts_have_the_same_digests() {
+        let tools = [("exec", "Runs")];
+        let sections = [("identity", "I am")];
+        let one = rendered(&tools, &sections, &["one", "two"]);
+        let of = |request: ChatRequest| {
+            let prompt = Arc::new(one.prompt.clone());
+            Fingerprinter::new(prompt).fingerprint(&request)
+        };
+        let with_messages = |messages: Vec<Arc<ChatMessage>>| ChatRequest {
+            transcript: Transcript::repair(messages).transcript,
+            ..one.request.clone()
+        };
+        let first = one.request.transcript.messages();
+        let added = Arc::new(ChatMessage::user("three"));
+        let longer = with_messages([first, &[Arc::clone(&added)]].concat());
+        let other_middle = with_messages(vec![
+            Arc::clone(&first[0]),
+            Arc::new(ChatMessage::user("2")),
+            added,
+        ]);
+        let other_tools = rendered(&[("exec", "runs")], &sections, &["one", "two"]).request;
+        let mut shared = Fingerprinter::new(Arc::new(one.prompt.clone()));
+        let requests = [
+            one.request.clone(),
+            longer,
+            other_middle,
+            with_messages(first[..1].to_vec()),
+            other_tools,
+        ];
+        for request in requests {
+            assert_eq!(shared.fingerprint(&request), of(request));
+        }
     }
 
     #[test]

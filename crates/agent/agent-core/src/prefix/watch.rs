@@ -11,7 +11,7 @@ use nanobot_types::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::fingerprint::{Fingerprint, FingerprintPart, PrefixBreak};
+use super::fingerprint::{Fingerprint, FingerprintPart, Fingerprinter, PrefixBreak};
 use super::log_facts::{LogFacts, last_request};
 use super::{Miss, MissEvent};
 use crate::engine::{AnsweredRequest, RequestObserver};
@@ -126,11 +126,13 @@ impl PrefixWatch {
             self.memory().insert(session, state.clone());
         }
         let prompt = Arc::clone(&epoch.prompt);
+        let fingerprinter = Fingerprinter::new(Arc::clone(&prompt));
         TurnWatch {
             owner: self,
             session: session.clone(),
             log,
             prompt,
+            fingerprinter,
             state,
             is_lost,
             is_changed: false,
@@ -293,6 +295,7 @@ pub(crate) struct TurnWatch<'a> {
     session: SessionKey,
     log: LogFacts,
     prompt: Arc<SystemPrompt>,
+    fingerprinter: Fingerprinter,
     state: PrefixState,
     is_lost: bool,
     /// `true` if there is something to save.
@@ -486,7 +489,7 @@ impl RequestObserver for TurnWatch<'_> {
             begins: self.log.begins,
             head: self.log.head,
             shortened: request.shortened,
-            fingerprint: Fingerprint::of(request.sent, &self.prompt),
+            fingerprint: self.fingerprinter.fingerprint(request.sent),
         };
         match self.state.last.clone() {
             Some(last) => {
