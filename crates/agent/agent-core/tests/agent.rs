@@ -24,8 +24,12 @@ mod crashes;
 mod disks;
 #[path = "agent/heartbeat.rs"]
 mod heartbeat;
+#[path = "agent/job_failures.rs"]
+mod job_failures;
 #[path = "agent/lanes.rs"]
 mod lanes;
+#[path = "agent/permits.rs"]
+mod permits;
 #[path = "agent/questions.rs"]
 mod questions;
 #[path = "agent/replays.rs"]

@@ -8,10 +8,12 @@ mod conclude;
 mod context_report;
 mod describe;
 mod direct;
+mod job_failures;
 mod log;
 mod memory;
 mod model;
 mod parts;
+mod permits;
 mod rewind;
 mod skills;
 mod turn_start;
@@ -31,7 +33,6 @@ use nanobot_types::{
     ChannelName, ChatId, ChatMessage, Event, InboundMessage, MessageId, Origin, SessionKey,
     Timestamp, TraceId,
 };
-use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
 pub use context_report::{ContextPart, ContextReport};
@@ -53,6 +54,7 @@ use crate::{AgentError, Signal, Subagents};
 use log::{ConversationSize, SessionLog};
 use memory::MemoryCheckTimer;
 use model::Announced;
+use permits::TurnPermits;
 use turn_start::{FreshSteering, Resumed, TurnStart};
 use usage::LastTurns;
 
@@ -68,7 +70,7 @@ pub struct Agent {
     events: EventFeed,
     settings: AgentSettings,
     locks: KeyedLocks,
-    permits: Semaphore,
+    permits: TurnPermits,
     last_turns: LastTurns,
     fallbacks: Announced,
     prefixes: PrefixWatch,
@@ -81,10 +83,7 @@ impl Agent {
     /// Creates an agent from its parts.
     #[must_use]
     pub fn new(parts: AgentParts, settings: AgentSettings) -> Self {
-        let permits = match settings.max_concurrent_turns {
-            0 => Semaphore::MAX_PERMITS,
-            limit => limit.min(Semaphore::MAX_PERMITS),
-        };
+        let permits = TurnPermits::new(settings.max_concurrent_turns);
         let prefixes = PrefixWatch::new(parts.context.store().clone());
         let calibrator = Arc::new(
             settings
@@ -119,7 +118,7 @@ impl Agent {
             events: parts.events,
             settings,
             locks: KeyedLocks::default(),
-            permits: Semaphore::new(permits),
+            permits,
             last_turns: LastTurns::default(),
             fallbacks: Announced::default(),
             prefixes,
@@ -205,9 +204,10 @@ impl Agent {
     ) -> Result<TurnReport, AgentError> {
         let session = request.facts.session.clone();
         let _owner = self.locks.lock(&session).await;
-        let Ok(_permit) = self.permits.acquire().await else {
-            return Err(AgentError::Interrupted);
-        };
+        let _permit = self
+            .permits
+            .acquire(&request.observer, &request.cancel)
+            .await?;
         steps.step(TurnStep::Opening);
         self.consolidator.calibrator().load().await;
         let view = self.sessions.read(&session, ReadFrom::Cursor).await?;
@@ -224,8 +224,12 @@ impl Agent {
         log.conversation = ConversationSize::of(&view);
         let log_facts = LogFacts::of(&view, &request.entry.at);
         let trace = request.trace.clone();
+        let failed_before = job_failures::failed_before(&session, &view, &trace);
         let report = match TurnStart::of(&view, request.entry.inbound.as_ref()) {
-            TurnStart::Ended(end) => return Ok(recorded_report(trace, end)),
+            TurnStart::Ended(end) => {
+                let report = recorded_report(trace, end);
+                return Ok(job_failures::report_once(&session, failed_before, report));
+            }
             TurnStart::Fresh {
                 mut repairs,
                 messages,
@@ -249,6 +253,7 @@ impl Agent {
         self.record_size(&session, &log, report.ended);
         self.notice_memory(&session, &report.trace, log.ran_tools())
             .await;
+        let report = job_failures::report_once(&session, failed_before, report);
         self.events.send(Event::TurnFinished {
             session,
             trace: report.trace.clone(),

@@ -65,7 +65,7 @@ impl SessionStore for PoweredStore {
     }
 }
 
-struct Nothing;
+pub(crate) struct Nothing;
 
 #[async_trait]
 impl Steering for Nothing {
