@@ -145,6 +145,7 @@ fn play(number: usize, answer: &ScriptedAnswer) -> ChatStream {
         )),
         AnswerEnding::Fail { kind, message } => {
             let error = ProviderError::Server {
+                retry_after: None,
                 status: 200,
                 message: format!("{kind}: {message}"),
             };
@@ -245,6 +246,10 @@ fn error_of(failure: &ScriptedFailure) -> ProviderError {
         (400, "context_length_exceeded") => ProviderError::ContextOverflow(message),
         (400, "images_unsupported") => ProviderError::ImagesUnsupported(message),
         (400..=499, _) => ProviderError::BadRequest(message),
-        (status, _) => ProviderError::Server { status, message },
+        (status, _) => ProviderError::Server {
+            status,
+            retry_after: None,
+            message,
+        },
     }
 }

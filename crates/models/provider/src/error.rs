@@ -33,6 +33,8 @@ pub enum ProviderError {
     Server {
         /// The HTTP status; 200 if the error came in an ordinary response.
         status: u16,
+        /// Delay that the vendor asks for.
+        retry_after: Option<Duration>,
         /// The vendor's message.
         message: String,
     },
@@ -73,10 +75,12 @@ impl ProviderError {
     #[must_use]
     pub fn recovery(&self) -> Recovery {
         match self {
-            Self::RateLimited { retry_after, .. } => Recovery::RetrySame {
-                after: *retry_after,
-            },
-            Self::Server { .. } | Self::Network(_) | Self::Stalled(_) | Self::Malformed(_) => {
+            Self::RateLimited { retry_after, .. } | Self::Server { retry_after, .. } => {
+                Recovery::RetrySame {
+                    after: *retry_after,
+                }
+            }
+            Self::Network(_) | Self::Stalled(_) | Self::Malformed(_) => {
                 Recovery::RetrySame { after: None }
             }
             Self::Quota(_) => Recovery::NextCandidate {

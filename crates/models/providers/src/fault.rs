@@ -155,13 +155,12 @@ impl ErrorClassifier {
                 retry_after,
                 message,
             },
-            503 | 529 if retry_after.is_some() => ProviderError::RateLimited {
+            400..500 if !matches!(status, 408 | 409 | 425) => ProviderError::BadRequest(message),
+            _ => ProviderError::Server {
+                status,
                 retry_after,
                 message,
             },
-            408 | 409 | 425 => ProviderError::Server { status, message },
-            400..500 => ProviderError::BadRequest(message),
-            _ => ProviderError::Server { status, message },
         }
     }
 
@@ -462,6 +461,21 @@ mod tests {
             let error = faults().of_object(&object);
             assert_eq!(kind(&error), expected, "{object}: {error:?}");
         }
+    }
+
+    #[test]
+    fn busy_server_that_names_a_wait_stays_a_server_error() {
+        let headers =
+            HeaderMap::from_iter([(http::header::RETRY_AFTER, HeaderValue::from_static("7"))]);
+        let error = faults().of_status(503, &headers, b"loading");
+        assert_eq!(
+            error,
+            ProviderError::Server {
+                status: 503,
+                retry_after: Some(Duration::from_secs(7)),
+                message: "loading".to_owned(),
+            }
+        );
     }
 
     #[test]

@@ -103,6 +103,7 @@ async fn endings_and_errors_in_process() {
     assert_eq!(
         last,
         Err(ProviderError::Server {
+            retry_after: None,
             status: 200,
             message: "overloaded_error: x".to_owned()
         })
@@ -141,6 +142,7 @@ async fn endings_and_errors_in_process() {
         (
             Reply::status(503, "text/plain", "s"),
             ProviderError::Server {
+                retry_after: None,
                 status: 503,
                 message: "s".to_owned(),
             },

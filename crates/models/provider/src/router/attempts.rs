@@ -56,8 +56,10 @@ impl Attempts {
         let is_brief = |error: &ProviderError| {
             matches!(
                 error,
-                ProviderError::Server { .. }
-                    | ProviderError::Network(_)
+                ProviderError::Server {
+                    retry_after: None,
+                    ..
+                } | ProviderError::Network(_)
                     | ProviderError::Malformed(_)
             )
         };

@@ -84,8 +84,9 @@ fn advice(provider: &ProviderName, error: &ProviderError) -> String {
         ProviderError::BadRequest(_) => {
             format!("Check agents.defaults.model and {section} in the configuration.")
         }
-        ProviderError::Server { .. } => {
-            "The trouble is on the vendor's side: send it again later, or choose another model.".to_owned()
+        ProviderError::Server { retry_after, .. } => {
+            let wait = retry_after.map_or_else(|| "later".to_owned(), |wait| format!("in {}", format_duration(wait)));
+            format!("The trouble is on the vendor's side: send it again {wait}, or choose another model.")
         }
         ProviderError::Network(_) => format!(
             "Check the network connection; for a server of your own, that it is running at the address in \

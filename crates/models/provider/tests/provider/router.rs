@@ -21,6 +21,7 @@ fn busy(retry_after: Option<u64>) -> ProviderError {
 
 fn down() -> ProviderError {
     ProviderError::Server {
+        retry_after: None,
         status: 503,
         message: "upstream".into(),
     }

@@ -239,6 +239,7 @@ fn finish_reason(reason: &str) -> Result<FinishReason, ProviderError> {
         }
         "error" | "network_error" | "insufficient_system_resource" => {
             return Err(ProviderError::Server {
+                retry_after: None,
                 status: 200,
                 message: format!("the answer ended with {reason}"),
             });

@@ -5,6 +5,7 @@ use nanobot_types::{
     AssistantMessage, ChatMessage, Content, ContentBlock, ModelId, ProviderName, ToolCall,
     ToolMessage, ToolSource, ToolSpec,
 };
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use crate::refusal::ParamNames;
@@ -365,9 +366,10 @@ fn assistant(
 /// Builds a tool call. The members that a vendor added to its call are sent back to that vendor
 /// only.
 fn tool_call(call: &ToolCall, id: String, is_foreign: bool) -> Value {
-    let text = match serde_json::from_str::<Map<String, Value>>(&call.arguments) {
-        Ok(_) => call.arguments.clone(),
-        Err(_not_an_object) => Value::Object(arguments(call)).to_string(),
+    let text = if is_object(&call.arguments) {
+        call.arguments.clone()
+    } else {
+        Value::Object(arguments(call)).to_string()
     };
     let (mut outer, mut function) = if is_foreign {
         (Map::new(), Map::new())
@@ -380,6 +382,11 @@ fn tool_call(call: &ToolCall, id: String, is_foreign: bool) -> Value {
     outer.insert("type".into(), "function".into());
     outer.insert("function".into(), Value::Object(function));
     Value::Object(outer)
+}
+
+/// Returns `true` for the text of a JSON object.
+fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
 fn user_content(content: &Content) -> Value {

@@ -193,6 +193,7 @@ impl ResponseReader {
             "completed" | "incomplete" => {}
             other => {
                 return Err(ProviderError::Server {
+                    retry_after: None,
                     status: 200,
                     message: self
                         .faults

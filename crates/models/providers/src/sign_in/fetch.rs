@@ -73,6 +73,7 @@ impl RenewError {
         let status = answer.status.as_u16();
         match status {
             408 | 429 | 500.. => Self::Failed(ProviderError::Server {
+                retry_after: None,
                 status,
                 message: format!("the login server: {}", answer.refusal()),
             }),
