@@ -18,6 +18,7 @@ pub(crate) struct Programs {
     pub(crate) nanobot: PathBuf,
     pub(crate) floor_version: PathBuf,
     pub(crate) floor_turn: PathBuf,
+    pub(crate) exchange: PathBuf,
     meter: PathBuf,
 }
 
@@ -31,12 +32,14 @@ impl Programs {
             nanobot: nanobot.map_or_else(|| folder.join("nanobot"), Path::to_owned),
             floor_version: folder.join("floor-version"),
             floor_turn: folder.join("floor-turn"),
+            exchange: folder.join("exchange"),
             meter: folder.join("meter"),
         };
         for path in [
             &programs.nanobot,
             &programs.floor_version,
             &programs.floor_turn,
+            &programs.exchange,
             &programs.meter,
         ] {
             ensure!(

@@ -24,8 +24,7 @@ const TIMES: usize = 5;
 pub(super) async fn rows(programs: &Programs) -> Result<Vec<ReportRow>> {
     let server = model::slow(MODEL).await?;
     let (port, config) = BenchGateway::config().await?;
-    let turns = json!({ "agents": { "defaults": { "maxConcurrentTurns": SESSIONS } } });
-    let home = Home::new(&server.base_url(), [config, turns])?;
+    let home = Home::new(&server.base_url(), [config])?;
     let gateway = BenchGateway::start(programs, &home, port).await?;
     // One after the other: the gateway allows few unauthenticated connections per address.
     let mut clients = Vec::with_capacity(SESSIONS);

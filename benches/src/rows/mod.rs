@@ -2,6 +2,7 @@
 
 mod context;
 mod crowd;
+mod exchange;
 mod history;
 mod idle;
 mod page;
@@ -56,6 +57,8 @@ pub enum Measurement {
     Page,
     /// An idle gateway
     Idle,
+    /// The provider layer
+    Exchange,
     /// A hundred sessions at once
     Crowd,
     /// The prompt on a terminal
@@ -90,6 +93,7 @@ async fn rows(
         Measurement::Context => context::rows().await,
         Measurement::Page => page::rows(plan, programs).await,
         Measurement::Idle => idle::rows(plan, programs).await,
+        Measurement::Exchange => exchange::rows(plan, programs).await,
         Measurement::Crowd => crowd::rows(programs).await,
         Measurement::Prompt => prompt::rows(plan, programs).await,
     }
