@@ -30,6 +30,8 @@ mod lanes;
 mod questions;
 #[path = "agent/replays.rs"]
 mod replays;
+#[path = "agent/served_window.rs"]
+mod served_window;
 #[path = "agent/skills.rs"]
 mod skills;
 #[path = "agent/subagents.rs"]
