@@ -6,7 +6,7 @@ use clap::Subcommand;
 use nanobot_escape::sanitize_line;
 use nanobot_runtime::{ConfiguredModel, RuntimeBuilder, configured_models, model_route};
 
-use crate::commands::{block_on, json as as_json};
+use crate::commands::json as as_json;
 use crate::failure::CommandFailure;
 use crate::output;
 
@@ -50,7 +50,7 @@ pub(crate) fn models(
             models.iter().all(|model| model.error.is_none())
         }
         ModelsCommand::Why { model, json } => {
-            let route = block_on(async { Ok(model_route(&runtime, &model).await?) })?;
+            let route = model_route(&runtime, &model)?;
             match json {
                 true => write_json(&route)?,
                 false => output::write(&route.to_string())?,

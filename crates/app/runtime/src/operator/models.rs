@@ -78,18 +78,15 @@ pub struct ModelRoute {
     pub wire_model: String,
     /// The known window of the model, in tokens.
     pub context_window: Option<u32>,
-    /// The window with which a local server runs it now, in tokens; `None` if it does not say so.
-    pub served_window: Option<u32>,
     /// The reason why it cannot be used; `None` if it can.
     pub error: Option<String>,
 }
 
-/// Explains which provider serves a model, or the model of a preset. Asks nothing but a local
-/// server, for its window.
+/// Explains which provider serves a model, or the model of a preset. Connects to nothing.
 ///
 /// # Errors
 /// Returns [`RuntimeError::Provider`] if no configured provider does.
-pub async fn model_route(runtime: &Runtime, model: &str) -> Result<ModelRoute, RuntimeError> {
+pub fn model_route(runtime: &Runtime, model: &str) -> Result<ModelRoute, RuntimeError> {
     let (config, extensions) = (runtime.config(), runtime.extensions());
     let defaults = agent_defaults(config)?;
     let settings = match presets(config)?.remove(model) {
@@ -97,14 +94,7 @@ pub async fn model_route(runtime: &Runtime, model: &str) -> Result<ModelRoute, R
         None if model == defaults.model => defaults,
         None => ModelPreset::of_model(model).applied_to(&defaults),
     };
-    let (served_window, error) = match connect(runtime, &settings) {
-        Ok(connection) => (
-            connection.provider.context_window(&connection.model).await,
-            None,
-        ),
-        Err(error) => (None, Some(chain(&error))),
-    };
-    let served_window = served_window.map(|window| window.tokens);
+    let error = connect(runtime, &settings).err().map(|error| chain(&error));
     let AgentDefaults { model, .. } = &settings;
     if let Some((factory, wire_model)) = extensions.selected_provider(&settings) {
         return Ok(ModelRoute {
@@ -116,7 +106,6 @@ pub async fn model_route(runtime: &Runtime, model: &str) -> Result<ModelRoute, R
             address: None,
             wire_model: wire_model.to_owned(),
             context_window: context_window(wire_model),
-            served_window,
             error,
         });
     }
@@ -131,7 +120,6 @@ pub async fn model_route(runtime: &Runtime, model: &str) -> Result<ModelRoute, R
         address: base_address(selection, &provider).ok(),
         wire_model: wire_model(selection.spec, model).to_owned(),
         context_window: context_window(model),
-        served_window,
         error,
     })
 }
@@ -154,9 +142,6 @@ impl fmt::Display for ModelRoute {
                 f,
                 "  window    unknown; agents.defaults.contextWindowTokens sets it"
             )?,
-        }
-        if let Some(window) = self.served_window {
-            writeln!(f, "  runs with {window} tokens")?;
         }
         match &self.error {
             Some(error) => writeln!(f, "  not usable: {error}"),
