@@ -44,7 +44,7 @@ fn load(model: &ModelServer, window: u32) {
 }
 
 /// Returns a home with this model and these settings of `agents.defaults`.
-fn home(model: &ModelServer, settings: Value) -> Home {
+fn home(model: &ModelServer, settings: &Value) -> Home {
     let home = Home::new();
     let mut defaults = json!({"model": "qwen3", "provider": "ollama"});
     let more = settings.as_object().unwrap().clone();
@@ -64,7 +64,7 @@ async fn say(home: &Home, session: &str, text: &str) -> (i32, String, String) {
 #[tokio::test]
 async fn a_small_window_is_named_with_advice_and_gets_a_lean_prompt() {
     let model = ollama(4_096).await;
-    let home = home(&model, json!({}));
+    let home = home(&model, &json!({}));
     let (code, _, stderr) = say(&home, "cli:one", "hello").await;
     assert_eq!(code, 0, "{stderr}");
     let notice = "ollama/qwen3 runs with a window of 4096 tokens";
@@ -97,7 +97,7 @@ async fn a_small_window_is_named_with_advice_and_gets_a_lean_prompt() {
 #[tokio::test]
 async fn a_request_that_cannot_fit_is_refused_with_advice_and_not_sent() {
     let model = ollama(4_096).await;
-    let home = home(&model, json!({}));
+    let home = home(&model, &json!({}));
     let rules = "Always be polite to everyone. ".repeat(500);
     home.write("workspace/AGENTS.md", &rules);
     home.write("workspace/SOUL.md", &rules);
@@ -114,7 +114,7 @@ async fn a_request_that_cannot_fit_is_refused_with_advice_and_not_sent() {
 #[tokio::test]
 async fn reports_have_the_window_of_the_server() {
     let model = ollama(4_096).await;
-    let home = home(&model, json!({}));
+    let home = home(&model, &json!({}));
     say(&home, "cli:direct", "hello").await;
     let report = home.run(&["agent", "-m", "/context"]).await;
     assert_says(
@@ -139,7 +139,7 @@ async fn settings_fix_the_profile_and_the_temperature() {
         (json!({}), 131_072, false),
     ] {
         let model = ollama(window).await;
-        let home = home(&model, settings.clone());
+        let home = home(&model, &settings);
         let (code, _, stderr) = say(&home, "cli:one", "hello").await;
         assert_eq!(code, 0, "{settings}: {stderr}");
         let requests = model.requests();
