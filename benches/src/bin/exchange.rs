@@ -56,7 +56,12 @@ mod exchange {
             name: "vllm".into(),
             spec: ProviderSpec::find("vllm").context("no such vendor")?,
         };
-        let connection = build(&selection, &settings, "model", Arc::new(HttpClients::default()))?;
+        let connection = build(
+            &selection,
+            &settings,
+            "model",
+            Arc::new(HttpClients::default()),
+        )?;
         let question = Arc::new(ChatMessage::user("x".repeat(QUESTION)));
         let request = ChatRequest {
             model: connection.model,

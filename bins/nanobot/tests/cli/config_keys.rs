@@ -18,7 +18,7 @@ async fn explain_knows_keys_that_are_not_in_the_file() {
     let explain = async |key: &str| home.run(&["config", "explain", key]).await;
     let run = explain("agents.defaults.temperature").await;
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let expected = "agents.defaults.temperature = 0.1\n  meaning    Sampling temperature.\n  type       number\n  \
+    let expected = "agents.defaults.temperature = 0.1\n  meaning    Sampling temperature. A local server gets it only if it is set, and uses the model's own otherwise.\n  type       number\n  \
                     allowed    0 to 2\n  set by     built-in default\n  default    0.1\n";
     assert_eq!(run.stdout, expected);
     for (key, parts) in [
@@ -268,7 +268,7 @@ async fn schema_lists_keys_and_schema_key_is_accepted() {
     assert_eq!(
         defaults["temperature"],
         json!({
-            "description": "Sampling temperature.", "default": 0.1,
+            "description": "Sampling temperature. A local server gets it only if it is set, and uses the model's own otherwise.", "default": 0.1,
             "anyOf": [{"type": "number", "minimum": 0.0, "maximum": 2.0}, {"type": "null"}, {"$ref": "#/$defs/reference"}]
         })
     );

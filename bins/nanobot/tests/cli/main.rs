@@ -43,6 +43,7 @@ mod isolation;
 mod kills;
 #[cfg(unix)]
 mod lifecycle;
+mod local_window;
 mod long_results;
 mod mcp_login;
 mod memory;

@@ -1,7 +1,46 @@
 //! The budget of a request's tokens.
 
 use nanobot_context::Calibrator;
+use nanobot_provider::{Candidate, ContextWindow};
 use nanobot_types::{ModelId, SessionKey};
+
+/// Tokens reserved for what estimates miss: separators, and the error of the estimate.
+const RESERVE: usize = 1_024;
+
+/// Returns the maximum number of tokens of a request in a window with answers of `max_output`
+/// tokens; 0 for no limit. It is at least half of the window, however long answers may be.
+pub(crate) fn of_window(window: usize, max_output: usize) -> usize {
+    window
+        .saturating_sub(max_output.saturating_add(RESERVE))
+        .max(window / 2)
+}
+
+/// Returns the lower of two limits, of which 0 is none.
+pub(crate) fn lower(one: usize, other: usize) -> usize {
+    match (one, other) {
+        (0, limit) | (limit, 0) => limit,
+        (one, other) => one.min(other),
+    }
+}
+
+/// Returns a window as a number of tokens; 0 if the server does not report it.
+pub(crate) fn tokens_of(served: Option<ContextWindow>) -> usize {
+    served.map_or(0, |window| {
+        usize::try_from(window.tokens).unwrap_or(usize::MAX)
+    })
+}
+
+/// Returns the lower of a setting (0 for no limit) and the budget in the window with which the
+/// server of a candidate runs its model.
+pub(crate) fn in_served_window(
+    setting: usize,
+    served: Option<ContextWindow>,
+    candidate: Option<&Candidate>,
+) -> usize {
+    let max_output = candidate.map_or(0, |candidate| candidate.generation.max_tokens);
+    let max_output = usize::try_from(max_output).unwrap_or(usize::MAX);
+    lower(setting, of_window(tokens_of(served), max_output))
+}
 
 /// Maximum number of estimated tokens of a request; may be unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

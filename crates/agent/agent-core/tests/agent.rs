@@ -34,6 +34,8 @@ mod permits;
 mod questions;
 #[path = "agent/replays.rs"]
 mod replays;
+#[path = "agent/served_window.rs"]
+mod served_window;
 #[path = "agent/skills.rs"]
 mod skills;
 #[path = "agent/subagents.rs"]

@@ -7,12 +7,12 @@ use nanobot_skill::SkillSource;
 use nanobot_types::{SessionKey, Transcript};
 
 use crate::image::InspectionCache;
-use crate::skill::{active_skills, might_name, named_skills, skill_list};
+use crate::skill::{active_skills, might_name, named_skills, skill_list, skill_names};
 use crate::snapshot::{SnapshotLookup, Snapshots};
 use crate::{
-    ContextSettings, Epoch, FrozenPart, NoPromptStore, PromptRecord, PromptStore, Purpose,
-    RenderedTranscript, Renewal, Renewed, SessionFacts, SystemPrompt, bootstrap, identity, recall,
-    render,
+    ContextSettings, Epoch, FrozenPart, NoPromptStore, PromptProfile, PromptRecord, PromptStore,
+    Purpose, RenderedTranscript, Renewal, Renewed, SessionFacts, SystemPrompt, bootstrap, identity,
+    recall, render,
 };
 
 /// Maximum length of a conversation summary in the prompt, in characters.
@@ -152,8 +152,8 @@ impl ContextBuilder {
     }
 
     async fn build(&self, facts: SessionFacts<'_>) -> SystemPrompt {
-        let settings = Arc::clone(&self.settings);
-        let files = tokio::task::spawn_blocking(move || read_files(&settings))
+        let (settings, profile) = (Arc::clone(&self.settings), facts.profile);
+        let files = tokio::task::spawn_blocking(move || read_files(&settings, profile))
             .await
             .unwrap_or_else(|error| {
                 tracing::error!(%error, "cannot read the files of a prompt");
@@ -166,7 +166,7 @@ impl ContextBuilder {
             });
         if self.settings.purpose == Purpose::Subagent {
             return FrozenPart::new()
-                .section("identity", identity::subagent(&self.settings))
+                .section(identity::name(profile), identity::subagent(&self.settings))
                 .epoch()
                 .section("skills", files.skill_list)
                 .finish();
@@ -174,8 +174,12 @@ impl ContextBuilder {
         let today = (self.settings.today)();
         let memory = recall::recall(&*self.memory, &Scope::Shared, today).await;
         let own_memory = recall::own(&*self.memory, facts.audience, today).await;
+        let identity = match profile {
+            PromptProfile::Full => identity::identity(&self.settings),
+            PromptProfile::Lean => identity::lean(&self.settings),
+        };
         FrozenPart::new()
-            .section("identity", identity::identity(&self.settings))
+            .section(identity::name(profile), identity)
             .section("bootstrap", files.bootstrap)
             .epoch()
             .section("memory", memory)
@@ -205,11 +209,14 @@ fn summary_section(summary: &str) -> String {
     }
 }
 
-fn read_files(settings: &ContextSettings) -> PromptFileParts {
+fn read_files(settings: &ContextSettings, profile: PromptProfile) -> PromptFileParts {
     let skills = settings.skills.skills();
     PromptFileParts {
         bootstrap: bootstrap::bootstrap(&settings.workspace),
         active_skills: active_skills(&skills),
-        skill_list: skill_list(&skills),
+        skill_list: match profile {
+            PromptProfile::Full => skill_list(&skills),
+            PromptProfile::Lean => skill_names(&skills),
+        },
     }
 }

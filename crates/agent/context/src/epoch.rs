@@ -6,7 +6,7 @@ use std::time::Duration;
 use nanobot_memory::Audience;
 use serde::{Deserialize, Serialize};
 
-use crate::{Difference, SystemPrompt};
+use crate::{Difference, PromptProfile, SystemPrompt};
 
 /// Facts about a session that decide whether its prompt is still valid.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct SessionFacts<'a> {
     /// Audience of the session; a prompt that was built for another audience is not used. `None`
     /// accepts the current prompt, and builds a new one from shared memory only.
     pub audience: Option<&'a Audience>,
+    /// Profile of the prompt. Used only when the prompt is built.
+    pub profile: PromptProfile,
 }
 
 /// The prompt of a session for one turn.

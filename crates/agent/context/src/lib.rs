@@ -37,7 +37,7 @@ pub use error::ContextError;
 pub use prompt::{Difference, EpochPart, FrozenPart, Section, Stability, SystemPrompt};
 pub use render::RenderedTranscript;
 pub use runtime::{RUNTIME_CLOSE, RUNTIME_OPEN, runtime_block, zone_label};
-pub use settings::{ContextSettings, Purpose};
+pub use settings::{ContextSettings, PromptProfile, Purpose};
 pub use store::{FilePromptStore, NoPromptStore, PromptRecord, PromptStore};
 pub use template::{fill_profile, is_profile_open, sync_templates};
 pub use token::{Calibrator, estimate_message, estimate_tokens, estimate_tools};

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{PromptProfile, identity};
+
 /// Separator between two sections.
 const SEPARATOR: &str = "\n\n---\n\n";
 
@@ -148,6 +150,16 @@ impl SystemPrompt {
     #[must_use]
     pub fn text(&self) -> &Arc<str> {
         &self.text
+    }
+
+    /// Returns its profile, which the name of the first section states, so that a stored prompt
+    /// has it as well.
+    #[must_use]
+    pub fn profile(&self) -> PromptProfile {
+        match self.spans.first() {
+            Some(first) if first.name == identity::LEAN => PromptProfile::Lean,
+            _ => PromptProfile::Full,
+        }
     }
 
     /// Returns the sections in order: name, stability and length in bytes.

@@ -18,6 +18,16 @@ pub enum Purpose {
     Subagent,
 }
 
+/// Extent of a prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PromptProfile {
+    /// All sections.
+    #[default]
+    Full,
+    /// For a small window: fewer guidelines, and only the names of skills.
+    Lean,
+}
+
 /// The settings of a [`ContextBuilder`](crate::ContextBuilder).
 #[derive(Clone, Debug)]
 pub struct ContextSettings {
@@ -29,6 +39,8 @@ pub struct ContextSettings {
     pub purpose: Purpose,
     /// Names of the assistant's own tools, for an overview in the prompt; empty for no overview.
     pub tools: Vec<ToolName>,
+    /// Those of them that a request with a lean prompt lists.
+    pub core_tools: Vec<ToolName>,
     /// `true` if relative paths of tools start in a per-session folder.
     pub session_folders: bool,
     /// Source of the skills.
@@ -53,6 +65,7 @@ impl ContextSettings {
             bot_name: "nanobot".to_owned(),
             purpose: Purpose::Assistant,
             tools: Vec::new(),
+            core_tools: Vec::new(),
             session_folders: false,
             skills: Arc::new(NoSkills),
             cold_after: Duration::from_secs(3600),

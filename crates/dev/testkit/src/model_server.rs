@@ -12,6 +12,7 @@ mod request;
 mod responses;
 mod strict;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -43,6 +44,8 @@ struct RequestRecord {
     requests: Vec<ModelRequest>,
     others: Vec<Request>,
     violations: Vec<String>,
+    /// Documents by their paths.
+    documents: HashMap<String, Value>,
 }
 
 /// Values of a request that its answer repeats.
@@ -117,6 +120,13 @@ impl ModelServer {
     /// Adds a reply to the end of the queue.
     pub fn push(&self, reply: impl Into<Reply>) {
         self.shared.script.push(reply.into());
+    }
+
+    /// Answers requests for a path with this document, as servers do that have an API of their own.
+    pub fn serve(&self, path: &str, document: Value) {
+        let documents =
+            |record: &mut RequestRecord| record.documents.insert(path.to_owned(), document);
+        self.shared.record.change(documents);
     }
 
     /// Returns the number of queued replies that were not used yet.
@@ -215,7 +225,14 @@ impl ModelServerState {
     fn answer_other(&self, request: Request) -> Response {
         let known = request.method == "GET" && request.path().ends_with("/models");
         let keyed = self.has_key(&request);
-        self.record.change(|record| record.others.push(request));
+        let served = self.record.change(|record| {
+            let served = record.documents.get(request.path()).cloned();
+            record.others.push(request);
+            served
+        });
+        if let Some(document) = served.filter(|_| keyed) {
+            return Response::json(200, &document);
+        }
         if !known {
             return failure(
                 ModelApi::OpenAi,

@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
-use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError, StreamEvent};
-use nanobot_types::{FinishReason, Map, ProviderName};
+use nanobot_provider::{
+    ChatRequest, ChatStream, ContextWindow, Provider, ProviderError, StreamEvent,
+};
+use nanobot_types::{FinishReason, Map, ModelId, ProviderName};
 use serde_json::json;
 
 use crate::TestkitError;
@@ -24,6 +26,7 @@ pub struct ScriptedProvider {
     name: ProviderName,
     script: ReplyScript<ChatRequest>,
     requests: Watched<Vec<ChatRequest>>,
+    window: Option<ContextWindow>,
 }
 
 /// A stream item, and the pause before it.
@@ -49,6 +52,17 @@ impl ScriptedProvider {
         Self::new("scripted", ReplyScript::rule(rule))
     }
 
+    /// Reports a context window from its first request on, as a local server does that has to load
+    /// the model for it.
+    #[must_use]
+    pub fn running_with(self, tokens: u32) -> Self {
+        let advice = "Load it with more.";
+        Self {
+            window: Some(ContextWindow { tokens, advice }),
+            ..self
+        }
+    }
+
     /// Sets the provider's name.
     #[must_use]
     pub fn named(self, name: impl Into<ProviderName>) -> Self {
@@ -63,6 +77,7 @@ impl ScriptedProvider {
             name: name.into(),
             script,
             requests: Watched::default(),
+            window: None,
         }
     }
 
@@ -101,6 +116,10 @@ impl ScriptedProvider {
 impl Provider for ScriptedProvider {
     fn name(&self) -> &ProviderName {
         &self.name
+    }
+
+    async fn context_window(&self, _model: &ModelId) -> Option<ContextWindow> {
+        self.window.filter(|_| !self.requests.read(Vec::is_empty))
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {

@@ -70,9 +70,10 @@ mod request;
 mod router;
 mod spend;
 mod stream;
+mod window;
 
 use async_trait::async_trait;
-use nanobot_types::ProviderName;
+use nanobot_types::{ModelId, ProviderName};
 
 pub use error::{ProviderError, Recovery};
 pub use factory::{ProviderConfigError, ProviderFactory, RawProviderConfig, provider_factory};
@@ -87,6 +88,7 @@ pub use router::{
 };
 pub use spend::{SpendAttempt, SpendLedger, SpendVerdict, Spent, Unlimited};
 pub use stream::{ChatStream, StreamEvent, complete_answer};
+pub use window::ContextWindow;
 
 /// A model vendor, or a service with a compatible interface.
 #[async_trait]
@@ -108,5 +110,12 @@ pub trait Provider: Send + Sync + std::fmt::Debug {
     /// ([`RetryPolicy::local_first`]).
     fn is_local(&self) -> bool {
         false
+    }
+
+    /// Returns the context window with which the server runs a model now, which may be far smaller
+    /// than the model's own; `None` if the server does not say so, as no vendor does. Takes at most
+    /// 2 s. An implementation remembers the answer, so that callers may ask before each request.
+    async fn context_window(&self, _model: &ModelId) -> Option<ContextWindow> {
+        None
     }
 }

@@ -28,7 +28,10 @@ use tokio_util::sync::CancellationToken;
 use self::call::RoutedCall;
 use self::concurrency::ConcurrencyLimits;
 use self::health::Health;
-use crate::{CallAccount, ChatRequest, Generation, Provider, SpendLedger, Unlimited, UsageMeter};
+use crate::{
+    CallAccount, ChatRequest, ContextWindow, Generation, Provider, SpendLedger, Unlimited,
+    UsageMeter,
+};
 
 pub use self::cooldown::{Cooldown, CooldownKind, CooldownStore};
 
@@ -269,6 +272,22 @@ impl ProviderRouter {
             slot.is_listed && !is_same
         };
         named.into_iter().chain(self.slots.iter().filter(is_other))
+    }
+
+    /// Returns the candidate that a request is sent to first, by the request's `model`: the name of a
+    /// preset, or empty.
+    #[must_use]
+    pub fn preferred(&self, model: &ModelId) -> Option<&Candidate> {
+        self.in_order(model).next().map(|slot| &slot.candidate)
+    }
+
+    /// Returns the window with which the server of that candidate runs its model, if it says so (see
+    /// [`Provider::context_window`]).
+    pub async fn context_window(&self, model: &ModelId) -> Option<ContextWindow> {
+        let Candidate {
+            provider, model, ..
+        } = self.preferred(model)?;
+        provider.context_window(model).await
     }
 
     fn save_cooldowns(&self) {

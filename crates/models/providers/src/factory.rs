@@ -12,6 +12,7 @@ use crate::build_error::section_key;
 use crate::client::endpoint_url;
 use crate::demo::Demo;
 use crate::fault::ErrorClassifier;
+use crate::local_window::LocalWindow;
 use crate::openai::OpenAi;
 use crate::refusal::UnsupportedParams;
 use crate::responses::Responses;
@@ -116,9 +117,21 @@ impl Parts<'_> {
         })
     }
 
+    /// Returns the part that asks a local server for windows. No other server is asked.
+    fn window(&self) -> Result<Option<Arc<LocalWindow>>, BuildError> {
+        let (Selection { name, spec }, settings) = (self.selection, self.settings);
+        let Some(api) = spec.window_api.filter(|_| spec.kind == ProviderKind::Local) else {
+            return Ok(None);
+        };
+        let (base, headers) = (base(name, spec, settings)?, headers(name, spec, settings)?);
+        let http = Arc::clone(&self.http);
+        Ok(Some(Arc::new(LocalWindow::new(api, base, headers, http))))
+    }
+
     fn responses(self) -> Result<Responses, BuildError> {
         let (Selection { name, spec }, settings) = (self.selection, self.settings);
         Ok(Responses {
+            window: self.window()?,
             name: name.clone(),
             spec: settings.adapted(spec),
             url: endpoint_url(base(name, spec, settings)?, "responses"),
@@ -133,6 +146,7 @@ impl Parts<'_> {
     fn openai(self) -> Result<OpenAi, BuildError> {
         let (Selection { name, spec }, settings) = (self.selection, self.settings);
         Ok(OpenAi {
+            window: self.window()?,
             name: name.clone(),
             spec: settings.adapted(spec),
             base: base(name, spec, settings)?,

@@ -24,6 +24,7 @@ mod fault;
 pub mod fuzz;
 mod key;
 mod list;
+mod local_window;
 mod openai;
 mod refusal;
 mod render;
@@ -47,6 +48,6 @@ pub use sign_in::{PendingLogin, SignInError, begin_login, known_tokens, logged_i
 pub use speech::{Speech, SpeechError, SpeechSettings, SpeechTimeouts};
 pub use table::{
     CUSTOM, DEMO, ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, Route, Section,
-    SelectError, SelectRule, Selection, SignIn, TABLE, WireProtocol, context_window, model_price,
-    preferred, price_date, route, select, suggestion, usable_names, wire_model,
+    SelectError, SelectRule, Selection, SignIn, TABLE, WindowApi, WireProtocol, context_window,
+    model_price, preferred, price_date, route, select, suggestion, usable_names, wire_model,
 };

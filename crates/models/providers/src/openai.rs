@@ -20,8 +20,10 @@ use async_openai::middleware::HttpRequestFactory;
 use async_trait::async_trait;
 use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
 use http::HeaderMap;
-use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError, StreamEvent};
-use nanobot_types::ProviderName;
+use nanobot_provider::{
+    ChatRequest, ChatStream, ContextWindow, Provider, ProviderError, StreamEvent,
+};
+use nanobot_types::{ModelId, ProviderName};
 use reqwest::Url;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -31,6 +33,7 @@ use self::pace::Backpressure;
 use crate::body::{self, ErrorSlot};
 use crate::client::network_error;
 use crate::fault::ErrorClassifier;
+use crate::local_window::LocalWindow;
 use crate::refusal::UnsupportedParams;
 use crate::settings::ExtraBody;
 use crate::{HttpClients, ProviderKind, ProviderSpec, WireProtocol};
@@ -51,6 +54,8 @@ pub(crate) struct OpenAi {
     pub(crate) faults: ErrorClassifier,
     pub(crate) http: Arc<HttpClients>,
     pub(crate) refusals: Arc<UnsupportedParams>,
+    /// `None` if the server does not report windows.
+    pub(crate) window: Option<Arc<LocalWindow>>,
 }
 
 #[async_trait]
@@ -63,7 +68,14 @@ impl Provider for OpenAi {
         self.spec.kind == ProviderKind::Local
     }
 
-    async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
+    async fn context_window(&self, model: &ModelId) -> Option<ContextWindow> {
+        self.window.as_ref()?.of(model).await
+    }
+
+    async fn stream(&self, mut request: ChatRequest) -> Result<ChatStream, ProviderError> {
+        if let Some(window) = &self.window {
+            window.limit_output(&mut request);
+        }
         let mut refused = self.refusals.params();
         loop {
             let body = request::body(&self.spec, &self.name, &request, &refused);

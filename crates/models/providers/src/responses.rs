@@ -12,14 +12,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use http::HeaderMap;
-use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError};
-use nanobot_types::ProviderName;
+use nanobot_provider::{ChatRequest, ChatStream, ContextWindow, Provider, ProviderError};
+use nanobot_types::{ModelId, ProviderName};
 use reqwest::Url;
 use serde_json::Value;
 
 use self::events::ResponseReader;
 use crate::event_stream::Endpoint;
 use crate::fault::ErrorClassifier;
+use crate::local_window::LocalWindow;
 use crate::refusal::UnsupportedParams;
 use crate::settings::ExtraBody;
 use crate::{HttpClients, ProviderKind, ProviderSpec};
@@ -38,6 +39,8 @@ pub(crate) struct Responses {
     pub(crate) faults: ErrorClassifier,
     pub(crate) http: Arc<HttpClients>,
     pub(crate) refusals: Arc<UnsupportedParams>,
+    /// `None` if the server does not report windows.
+    pub(crate) window: Option<Arc<LocalWindow>>,
 }
 
 #[async_trait]
@@ -50,7 +53,14 @@ impl Provider for Responses {
         self.spec.kind == ProviderKind::Local
     }
 
-    async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
+    async fn context_window(&self, model: &ModelId) -> Option<ContextWindow> {
+        self.window.as_ref()?.of(model).await
+    }
+
+    async fn stream(&self, mut request: ChatRequest) -> Result<ChatStream, ProviderError> {
+        if let Some(window) = &self.window {
+            window.limit_output(&mut request);
+        }
         let mut refused = self.refusals.params();
         let mut with_reasoning = true;
         loop {

@@ -92,6 +92,19 @@ pub enum ReasoningParam {
     NoneOrHigh,
 }
 
+/// API of a local server that reports the context window of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowApi {
+    /// `/api/ps` of Ollama, and `/api/show` for a model that is not loaded.
+    Ollama,
+    /// `/api/v0/models` of LM Studio.
+    LmStudio,
+    /// `max_model_len` in the list of models, as vLLM sends it.
+    ModelList,
+    /// `/props` of llama.cpp.
+    Props,
+}
+
 /// Differences between a vendor's chat API and OpenAI's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quirks {
@@ -163,6 +176,8 @@ pub struct ProviderSpec {
     pub responses_models: &'static [&'static str],
     /// Differences of its API.
     pub quirks: Quirks,
+    /// The API that reports the window of a model, which only local servers have.
+    pub window_api: Option<WindowApi>,
     /// Advice for a rejected key; may be empty.
     pub key_hint: &'static str,
 }

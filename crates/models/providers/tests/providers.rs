@@ -14,6 +14,8 @@ mod corpus;
 mod demo;
 #[path = "providers/discover.rs"]
 mod discover;
+#[path = "providers/local_window.rs"]
+mod local_window;
 #[path = "providers/openai.rs"]
 mod openai;
 #[path = "providers/prefix.rs"]

@@ -89,7 +89,7 @@ fn inner_call(call: &ToolCall) -> Option<ToolCall> {
 }
 
 /// Finds the deferred tools that match the words of a query, best first.
-pub(crate) fn search(deferred: &[Arc<dyn Tool>], query: &str) -> ToolResult {
+pub(crate) fn search(deferred: &[&Arc<dyn Tool>], query: &str) -> ToolResult {
     let words = words(query);
     let mut found: Vec<(usize, &ToolSpec)> = deferred
         .iter()
@@ -122,7 +122,7 @@ pub(crate) fn search(deferred: &[Arc<dyn Tool>], query: &str) -> ToolResult {
     ToolResult::ok(text)
 }
 
-fn no_match(deferred: &[Arc<dyn Tool>]) -> ToolResult {
+fn no_match(deferred: &[&Arc<dyn Tool>]) -> ToolResult {
     let names: Vec<&str> = deferred
         .iter()
         .take(MAX_NAMES)

@@ -30,6 +30,17 @@ const CANCEL_GRACE: Duration = Duration::from_millis(500);
 /// Aliases under which models with older prompts call a tool. Never listed in a request.
 const ALIASES: &[(&str, &str)] = &[("message_user", "message")];
 
+/// Built-in tools that a request in a small window lists.
+const CORE: &[&str] = &[
+    "edit_file",
+    "exec",
+    "list_dir",
+    "read_file",
+    "web_fetch",
+    "web_search",
+    "write_file",
+];
+
 /// Reason why a tool could not be registered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
@@ -60,6 +71,8 @@ struct Listing {
     deferred: Vec<Arc<dyn Tool>>,
     /// The specifications of a request, once they were requested.
     specs: OnceLock<Arc<[ToolSpec]>>,
+    /// Those of a request that lists only [`CORE`].
+    core_specs: OnceLock<Arc<[ToolSpec]>>,
 }
 
 impl Listing {
@@ -68,21 +81,31 @@ impl Listing {
         all.find(|tool| tool.spec().name.as_str() == name)
     }
 
-    /// Returns the specification of a tool that the registry itself runs. It exists only while
-    /// there are deferred tools and no other tool has the name.
+    /// Returns the specification of a tool that the registry itself runs. It exists only while no
+    /// other tool has the name.
     fn find_own(&self, name: &str) -> Option<&'static ToolSpec> {
         let mut own = self.own_specs();
         own.find(|spec| spec.name.as_str() == name)
     }
 
     fn own_specs(&self) -> impl Iterator<Item = &'static ToolSpec> {
-        let is_needed = !self.deferred.is_empty();
         let specs = deferred::specs().into_iter();
-        specs.filter(move |spec| is_needed && self.find(spec.name.as_str()).is_none())
+        specs.filter(move |spec| self.find(spec.name.as_str()).is_none())
     }
 
     fn is_taken(&self, name: &ToolName) -> bool {
-        self.find(name.as_str()).is_some() || self.find_own(name.as_str()).is_some()
+        let is_own = !self.deferred.is_empty() && self.find_own(name.as_str()).is_some();
+        is_own || self.find(name.as_str()).is_some()
+    }
+
+    /// Returns the listed tools that a request in a small window does not list.
+    fn beside_core(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        self.tools.iter().filter(|tool| !is_core(tool.spec()))
+    }
+
+    /// Builds the specifications of requests anew at the next request.
+    fn changed(&mut self) {
+        (self.specs, self.core_specs) = Default::default();
     }
 
     /// Removes this very tool, not another one with its name.
@@ -90,13 +113,16 @@ impl Listing {
         let count = self.tools.len();
         self.tools.retain(|other| !Arc::ptr_eq(other, tool));
         if self.tools.len() != count {
-            self.specs = OnceLock::new();
+            self.changed();
         }
     }
 
     fn specs(&self) -> &Arc<[ToolSpec]> {
         self.specs.get_or_init(|| {
-            let mut specs: Vec<ToolSpec> = self.own_specs().cloned().collect();
+            let mut specs: Vec<ToolSpec> = match self.deferred.is_empty() {
+                true => Vec::new(),
+                false => self.own_specs().cloned().collect(),
+            };
             specs.extend(self.tools.iter().map(|tool| tool.spec().clone()));
             // External tools keep their order: the sort is stable.
             specs.sort_by(|one, other| {
@@ -109,6 +135,22 @@ impl Listing {
             specs.into()
         })
     }
+
+    fn core_specs(&self) -> &Arc<[ToolSpec]> {
+        self.core_specs.get_or_init(|| {
+            let core = self.tools.iter().map(|tool| tool.spec());
+            let mut specs: Vec<ToolSpec> = core.filter(|spec| is_core(spec)).cloned().collect();
+            if !self.deferred.is_empty() || self.beside_core().next().is_some() {
+                specs.extend(self.own_specs().cloned());
+            }
+            specs.sort_by(|one, other| one.name.cmp(&other.name));
+            specs.into()
+        })
+    }
+}
+
+fn is_core(spec: &ToolSpec) -> bool {
+    spec.source == ToolSource::BuiltIn && CORE.contains(&spec.name.as_str())
 }
 
 impl Registry {
@@ -177,7 +219,7 @@ impl Registry {
             ToolSource::External => listing.tools.len(),
         };
         listing.tools.insert(place, tool);
-        listing.specs = OnceLock::new();
+        listing.changed();
         Ok(())
     }
 
@@ -195,7 +237,7 @@ impl Registry {
         let was_empty = listing.deferred.is_empty();
         listing.deferred.push(tool);
         if was_empty {
-            listing.specs = OnceLock::new();
+            listing.changed();
         }
         Ok(())
     }
@@ -217,7 +259,7 @@ impl Registry {
             }
             (None, None) => return None,
         };
-        listing.specs = OnceLock::new();
+        listing.changed();
         Some(removed)
     }
 
@@ -239,6 +281,13 @@ impl Registry {
     #[must_use]
     pub fn specs(&self) -> Arc<[ToolSpec]> {
         Arc::clone(self.read().specs())
+    }
+
+    /// Returns the specifications for a request in a small window: files, shell and web. The model
+    /// finds the other tools by `tool_search`.
+    #[must_use]
+    pub fn core_specs(&self) -> Arc<[ToolSpec]> {
+        Arc::clone(self.read().core_specs())
     }
 
     /// Returns the effect of running a call again; `None` for an unknown tool. The effect of a
@@ -352,7 +401,9 @@ impl Registry {
         };
         match arguments.get("query").and_then(Value::as_str) {
             Some(query) if spec.name.as_str() == TOOL_SEARCH => {
-                deferred::search(&self.read().deferred, query)
+                let listing = self.read();
+                let tools = listing.deferred.iter().chain(listing.beside_core());
+                deferred::search(&tools.collect::<Vec<_>>(), query)
             }
             _ => invalid(spec, "name must be the name of another tool"),
         }

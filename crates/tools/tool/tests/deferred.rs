@@ -101,11 +101,32 @@ async fn list_changes_only_with_the_first_and_the_last_deferred_tool() {
         assert!(registry.remove(&name.into()).is_some());
     }
     assert_eq!(names(&registry), ["exec", "zip", "alpha"]);
-    let gone = run(&registry, &call("tool_search", json!({"query": "late"}))).await;
-    assert!(
-        gone.output
-            .starts_with("Error: Tool 'tool_search' not found.")
-    );
+}
+
+#[tokio::test]
+async fn a_core_list_has_the_tools_for_files_shell_and_web_and_a_search_finds_the_others() {
+    let registry = registry();
+    let core = registry.core_specs();
+    let names: Vec<_> = core.iter().map(|spec| spec.name.as_str()).collect();
+    assert_eq!(names, ["exec", "tool_call", "tool_search"]);
+    assert!(Arc::ptr_eq(&core, &registry.core_specs()));
+    for (query, expected) in [
+        ("pack", "## zip\nPack.\n{"),
+        ("listed", "## alpha\nListed.\n{"),
+        ("forecast", "## mcp_w_forecast\n"),
+    ] {
+        let search = call("tool_search", json!({"query": query}));
+        let found = run(&registry, &search).await.output;
+        assert!(found.starts_with(expected), "{query}: {found}");
+    }
+    let arguments = json!({"name": "zip", "arguments": {"city": "Ulm"}});
+    let packed = run(&registry, &call("tool_call", arguments)).await;
+    assert_eq!(packed, ToolResult::ok("zip {\"city\":\"Ulm\"}"));
+
+    let only_core = Registry::new();
+    let exec = tool("exec", ToolSource::BuiltIn, Effect::Irreversible, "Run.");
+    only_core.register(exec).unwrap();
+    assert_eq!(*only_core.core_specs(), *only_core.specs());
 }
 
 #[test]
@@ -139,7 +160,7 @@ async fn search_orders_by_match_and_is_bounded() {
     assert_eq!(headings(&search("Forecast, please!").await), both);
     assert_eq!(headings(&search("PAST").await), ["## mcp_w_history"]);
     for query in ["", "nothing", "天気", "\u{202e}"] {
-        let expected = "No tool matches. There are: mcp_w_forecast, mcp_w_history";
+        let expected = "No tool matches. There are: mcp_w_forecast, mcp_w_history, zip, alpha";
         assert_eq!(search(query).await, expected, "{query:?}");
     }
     for number in 0..200 {
@@ -153,7 +174,7 @@ async fn search_orders_by_match_and_is_bounded() {
         found.ends_with("more match: search with other words."),
         "{found}"
     );
-    assert!(search("nothing").await.ends_with(", and 162 more"));
+    assert!(search("nothing").await.ends_with(", and 164 more"));
 }
 
 #[tokio::test]

@@ -3,12 +3,13 @@
 use std::fmt;
 
 use nanobot_context::{SessionFacts, estimate_message, estimate_tokens, estimate_tools};
+use nanobot_provider::ContextWindow;
 use nanobot_session::{ReadFrom, SessionView, replay};
 use nanobot_types::{ModelId, SessionKey};
 
 use super::{Agent, LogFacts};
-use crate::AgentError;
 use crate::consolidation::{last_summary, messages_waiting};
+use crate::{AgentError, budget};
 
 /// A part of a request and its size in tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct ContextReport {
     pub budget: usize,
     /// Size of the model's context window in tokens; 0 for no limit.
     pub window: usize,
+    /// The window with which its server runs the model, if that is smaller than the configured one.
+    pub served: Option<ContextWindow>,
     /// Messages of the conversation that are sent verbatim.
     pub messages: usize,
     /// Messages of the session that are no longer sent.
@@ -69,6 +72,13 @@ impl fmt::Display for ContextReport {
                 "It does not fit: old results and turns stay out of the next request until they are summarised."
             )?;
         }
+        if let Some(served) = self.served {
+            writeln!(
+                f,
+                "The server runs the model with this window. {}",
+                served.advice
+            )?;
+        }
         match (self.summarised, self.waiting) {
             (0, _) => write!(f, "No older messages were dropped yet."),
             (count, 0) => write!(
@@ -91,14 +101,14 @@ impl Agent {
     /// Returns [`AgentError::Session`] if the session could not be read.
     pub async fn context_report(&self, session: &SessionKey) -> Result<ContextReport, AgentError> {
         let view = self.sessions.read(session, ReadFrom::Cursor).await?;
-        let (sections, tools) = self.prompt_size(session, &view).await;
+        let preferred = self.preferred_model(&view.metadata);
+        let served = self.served_window(session, &preferred).await;
+        let (sections, (specs, tools)) = self.prompt_size(session, &view).await;
         let messages = replay(&view).transcript.into_messages();
         let conversation: usize = messages
             .iter()
             .map(|message| estimate_message(message))
             .sum();
-        let specs = self.engine.registry().specs().len();
-        let settings = self.consolidator.settings();
         let model = self.consolidator.model();
         let calibrator = self.consolidator.calibrator();
         let others = [
@@ -112,8 +122,13 @@ impl Agent {
         });
         Ok(ContextReport {
             parts: parts.collect(),
-            budget: settings.budget(),
-            window: settings.window,
+            budget: self.consolidator.token_budget(session),
+            window: self.consolidator.window(session),
+            served: served.filter(|served| {
+                let configured = self.consolidator.settings().window;
+                let tokens = budget::tokens_of(Some(*served));
+                configured == 0 || tokens < configured
+            }),
             messages: messages.len(),
             summarised: view.cursor.0,
             waiting: messages_waiting(&view),
@@ -121,25 +136,28 @@ impl Agent {
         })
     }
 
-    /// Returns the estimated tokens of each section of a session's prompt, and of its tools.
+    /// Returns the estimated tokens of each section of a session's prompt, and the number and tokens
+    /// of its tools.
     pub(super) async fn prompt_size(
         &self,
         session: &SessionKey,
         view: &SessionView,
-    ) -> (Vec<(String, usize)>, usize) {
+    ) -> (Vec<(String, usize)>, (usize, usize)) {
         self.consolidator.calibrator().load().await;
         let log_facts = LogFacts::of(view, &chrono::Local::now().fixed_offset());
         let audience = self.audience(session).await;
         let facts = SessionFacts {
             summary: last_summary(view),
             audience: Some(&audience),
+            profile: self.profile(session),
             ..log_facts.for_context()
         };
-        let prompt = self.context.epoch(session, facts).await.prompt;
+        let prompt = self.fitting_epoch(session, facts).await.prompt;
         let sections = prompt
             .texts()
             .map(|(name, text)| (name.to_owned(), estimate_tokens(text)))
             .collect();
-        (sections, estimate_tools(&self.engine.registry().specs()))
+        let tools = self.tools_of(&prompt);
+        (sections, (tools.len(), estimate_tools(&tools)))
     }
 }

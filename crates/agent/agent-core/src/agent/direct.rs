@@ -114,7 +114,7 @@ impl Agent {
         if *origin != Origin::User {
             return FittingText::unchanged(text);
         }
-        match keep_long_message(folder, &text, self.settings.options.token_budget).await {
+        match keep_long_message(folder, &text, self.default_budget().await).await {
             Ok(Some(kept)) => FittingText {
                 notice: Some(kept.notice()),
                 kept: Some(kept.characters),

@@ -15,6 +15,7 @@ mod model;
 mod parts;
 mod permits;
 mod rewind;
+mod served_window;
 mod skills;
 mod turn_start;
 mod usage;
@@ -55,6 +56,7 @@ use log::{ConversationSize, SessionLog};
 use memory::MemoryCheckTimer;
 use model::Announced;
 use permits::TurnPermits;
+use served_window::WindowNotices;
 use turn_start::{FreshSteering, Resumed, TurnStart};
 use usage::LastTurns;
 
@@ -73,6 +75,7 @@ pub struct Agent {
     permits: TurnPermits,
     last_turns: LastTurns,
     fallbacks: Announced,
+    windows: WindowNotices,
     prefixes: PrefixWatch,
     consolidator: Arc<Consolidator>,
     subagents: Option<Arc<Subagents>>,
@@ -121,6 +124,7 @@ impl Agent {
             permits,
             last_turns: LastTurns::default(),
             fallbacks: Announced::default(),
+            windows: WindowNotices::default(),
             prefixes,
             consolidator: Arc::new(consolidator),
             subagents: None,
@@ -323,19 +327,22 @@ impl Agent {
         let mut steering = FreshSteering::new(request.steering, taken);
         let session = &request.facts.session;
         let audience = self.audience(session).await;
+        let model = self.preferred_model(&view.metadata);
+        let served = self.served_window(session, &model);
+        let served = request.cancel.run_until_cancelled(served).await.flatten();
         let facts = SessionFacts {
             audience: Some(&audience),
             summary: log.conversation.summary.as_deref(),
+            profile: self.profile(session),
             ..log_facts.for_context()
         };
-        let epoch = self.context.epoch(session, facts).await;
+        let epoch = self.fitting_epoch(session, facts).await;
         let mut requests = self.prefixes.turn(session, log_facts, &view, &epoch).await;
-        let model = self.preferred_model(&view.metadata);
         // Frees a long conversation, which would otherwise be held twice during model calls.
         drop(view);
         let refresh = self.engine.registry().refresh();
         request.cancel.run_until_cancelled(refresh).await;
-        let tools = requests.stable_order(self.engine.registry().specs());
+        let tools = requests.stable_order(self.tools_of(&epoch.prompt));
         log.conversation.fixed = estimate_tokens(epoch.prompt.text()) + estimate_tools(&tools);
         let size = &mut log.conversation.size;
         *size = Size {
@@ -345,10 +352,13 @@ impl Agent {
                 .map(|message| estimate_message(message))
                 .sum(),
         };
+        let fixed = log.conversation.fixed;
+        let observer = request.observer.clone();
+        self.announce_window(&request.facts, &*observer, &model, (served, fixed));
         let io = TurnIo {
             facts: &request.facts,
             system: epoch.prompt.text().clone(),
-            model,
+            model: model.clone(),
             tools,
             context: &self.context,
             journal: log,
@@ -364,6 +374,11 @@ impl Agent {
             .await;
         requests.close().await;
         let mut report = report?;
+        if report.outcome != TurnOutcome::Stopped {
+            // A server that had to load the model first knows its window now.
+            let served = self.served_window(&request.facts.session, &model).await;
+            self.announce_window(&request.facts, &*observer, &model, (served, fixed));
+        }
         self.announce_fallback(&request.facts, &mut report);
         self.last_turns.record(&request.facts.session, report.usage);
         if report.outcome == TurnOutcome::Stopped && request.interrupt.is_cancelled() {

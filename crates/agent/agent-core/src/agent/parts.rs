@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nanobot_approvals::Approvals;
 use nanobot_bus::EventFeed;
-use nanobot_context::ContextBuilder;
+use nanobot_context::{ContextBuilder, PromptProfile};
 use nanobot_provider::ProviderRouter;
 use nanobot_redact::Secrets;
 use nanobot_session::{MessageEntry, SessionStore, TurnOutcome};
@@ -43,6 +43,8 @@ pub struct AgentSettings {
     pub model: ModelId,
     /// Settings that keep conversations within the model's window.
     pub consolidation: ConsolidationSettings,
+    /// The profile of prompts; `None` for the lean one in small windows only.
+    pub prompt_profile: Option<PromptProfile>,
     /// Number of messages of earlier heartbeats that the next one still sees.
     pub heartbeat_keeps: usize,
     /// Folder for whole tool results that are too long for a prompt, where tools can read them.
@@ -66,6 +68,7 @@ impl Default for AgentSettings {
             max_concurrent_turns: 256,
             model: ModelId::from(""),
             consolidation: ConsolidationSettings::default(),
+            prompt_profile: None,
             heartbeat_keeps: 8,
             results_folder: None,
             media_folder: None,

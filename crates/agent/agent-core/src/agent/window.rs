@@ -31,7 +31,7 @@ impl Agent {
     /// report.
     pub async fn compact(&self, session: &SessionKey) -> Result<CompactReport, AgentError> {
         let view = self.sessions.read(session, ReadFrom::Cursor).await?;
-        let (sections, tools) = self.prompt_size(session, &view).await;
+        let (sections, (_, tools)) = self.prompt_size(session, &view).await;
         let fixed = tools + sections.iter().map(|(_, tokens)| tokens).sum::<usize>();
         self.consolidator
             .record_size(session, fixed, Size::default(), false);

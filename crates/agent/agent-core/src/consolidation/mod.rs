@@ -24,6 +24,7 @@ mod summarise;
 mod waiting;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -47,7 +48,7 @@ pub(crate) use state::{has_pending, last_summary, messages_waiting, metadata_has
 
 use self::backlog::OfferedQuestions;
 use self::state::{Consent, Pending};
-use crate::budget::TokenBudget;
+use crate::budget::{self, TokenBudget};
 use crate::locks::KeyedLocks;
 
 /// Maximum number of concurrent summaries over all sessions.
@@ -94,6 +95,10 @@ pub(crate) struct Consolidator {
     permits: Semaphore,
     running: Mutex<HashSet<SessionKey>>,
     estimates: Mutex<HashMap<SessionKey, SessionEstimate>>,
+    /// Windows with which the servers of models run them, by session.
+    served: Mutex<HashMap<SessionKey, usize>>,
+    /// That of the model that writes summaries; 0 if it is unknown.
+    served_for_summaries: AtomicUsize,
     /// Held while the consolidation state of a session is changed.
     states: KeyedLocks,
     /// Models that do not support a forced tool choice.
@@ -154,6 +159,8 @@ impl Consolidator {
             permits: Semaphore::new(MAX_CONCURRENT),
             running: Mutex::default(),
             estimates: Mutex::default(),
+            served: Mutex::default(),
+            served_for_summaries: AtomicUsize::new(0),
             states: KeyedLocks::default(),
             unforced: Mutex::default(),
         }
@@ -175,14 +182,48 @@ impl Consolidator {
             .map_or_else(|| ModelId::from(""), |candidate| candidate.model.clone())
     }
 
+    /// Records the window with which the model of a session is run; 0 if it is unknown.
+    pub(crate) fn record_window(&self, session: &SessionKey, tokens: usize) {
+        let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        if tokens == 0 {
+            served.remove(session);
+            return;
+        }
+        // It is recorded again with the next turn of the session.
+        if served.len() >= MAX_SESSIONS && !served.contains_key(session) {
+            served.clear();
+        }
+        served.insert(session.clone(), tokens);
+    }
+
+    /// Returns the window of a session in tokens: the setting, or a lower one that was recorded; 0
+    /// for no limit.
+    pub(crate) fn window(&self, session: &SessionKey) -> usize {
+        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        let recorded = served.get(session).copied().unwrap_or(0);
+        budget::lower(self.settings.window, recorded)
+    }
+
+    /// Returns the maximum number of tokens of a session's requests; 0 for no limit.
+    pub(crate) fn token_budget(&self, session: &SessionKey) -> usize {
+        budget::of_window(self.window(session), self.settings.max_output)
+    }
+
     /// Returns the budget of a session's requests.
     fn budget(&self, session: &SessionKey) -> TokenBudget {
-        TokenBudget::of(
-            self.settings.budget(),
-            &self.calibrator,
-            &self.model(),
-            session,
-        )
+        self.budget_of(self.token_budget(session), session)
+    }
+
+    /// Returns the budget of the requests for summaries of a session, which the default model
+    /// writes.
+    fn summary_budget(&self, session: &SessionKey) -> TokenBudget {
+        let served = self.served_for_summaries.load(Ordering::Relaxed);
+        let limit = budget::of_window(served, self.settings.max_output);
+        self.budget_of(budget::lower(self.token_budget(session), limit), session)
+    }
+
+    fn budget_of(&self, tokens: usize, session: &SessionKey) -> TokenBudget {
+        TokenBudget::of(tokens, &self.calibrator, &self.model(), session)
     }
 
     /// Returns the part of the budget that the conversation may take; `usize::MAX` for no limit.

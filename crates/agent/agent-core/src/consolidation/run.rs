@@ -1,11 +1,12 @@
 //! Summarises the waiting chunks of a session, one after the other.
 
 use std::collections::HashSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use nanobot_memory::{MemoryError, Reason, Scope};
 use nanobot_session::{Entry, ReadFrom, Seq, SessionError};
-use nanobot_types::{NoticeKind, SessionKey, chain};
+use nanobot_types::{ModelId, NoticeKind, SessionKey, chain};
 
 use super::notifier::{MemoryProblem, Notifier};
 use super::pieces::{TranscriptPiece, pieces};
@@ -14,7 +15,7 @@ use super::{
     CompactReport, Consolidator, NextChunk, STATE, SummaryExtent, SummaryProgress, backlog, now,
     size,
 };
-use crate::AudienceLookup;
+use crate::{AudienceLookup, budget};
 
 /// Maximum number of chunks per run.
 const ROUNDS: usize = 5;
@@ -92,6 +93,9 @@ impl Consolidator {
             running: &self.running,
             session,
         };
+        let served = self.router.context_window(&ModelId::from("")).await;
+        self.served_for_summaries
+            .store(budget::tokens_of(served), Ordering::Relaxed);
         loop {
             let Ok(_permit) = self.permits.acquire().await else {
                 return report;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Tokens reserved for what estimates miss: separators, and the error of the estimate.
-const RESERVE: usize = 1_024;
+use crate::budget;
+
 /// Number of newest messages that always stay if no `memory_window` is set.
 const KEPT_MESSAGES: usize = 8;
 /// Minimum and maximum number of messages that stay of a `memory_window`.
@@ -48,9 +48,7 @@ impl ConsolidationSettings {
     /// the window, however long answers may be.
     #[must_use]
     pub fn budget(&self) -> usize {
-        self.window
-            .saturating_sub(self.max_output.saturating_add(RESERVE))
-            .max(self.window / 2)
+        budget::of_window(self.window, self.max_output)
     }
 
     /// Returns the number of newest messages that are never summarised.

@@ -88,7 +88,7 @@ impl Consolidator {
     /// Returns as much of the facts as the model can read and give back, and `true` if that is all
     /// of them.
     fn facts_to_send<'t>(&self, run: &ConsolidationRun<'_>, facts: &'t str) -> (&'t str, bool) {
-        let budget = self.budget(run.session).at_most(UNLIMITED);
+        let budget = self.summary_budget(run.session).at_most(UNLIMITED);
         let limit = (budget / 4).min(self.settings().max_output / 4 * 3);
         let tokens = estimate_tokens(facts);
         if tokens <= limit {
@@ -104,7 +104,7 @@ impl Consolidator {
 
     /// Returns the tokens of messages that fit into one request beside `facts`.
     pub(super) fn part_limit(&self, session: &SessionKey, facts: usize) -> usize {
-        let budget = self.budget(session).at_most(UNLIMITED);
+        let budget = self.summary_budget(session).at_most(UNLIMITED);
         (budget / 4 * 3)
             .saturating_sub(facts + INSTRUCTIONS)
             .max(budget / 5)

@@ -31,6 +31,15 @@ impl Conversation<'_> {
         is_shorter.then_some(room)
     }
 
+    /// Returns the tokens of a request with it, as its model counts them.
+    pub(super) fn tokens(&self) -> usize {
+        let estimated = self.fixed + estimate_messages(&self.messages);
+        let model = self.engine.model();
+        self.engine
+            .calibrator
+            .calibrated(&model, self.session, estimated)
+    }
+
     /// Shortens it to half its size after a vendor reported a context overflow. Returns `false` if
     /// that was not possible.
     pub(super) fn halve(&mut self) -> bool {

@@ -22,6 +22,7 @@ use super::turn_engine::TurnEngine;
 use super::untrusted::{mark_untrusted, untrusted_origin};
 use super::visible::visible;
 use super::{AnsweredRequest, EngineReport, TurnIo, TurnOptions, TurnProgress};
+use crate::budget;
 use crate::subagent::{account_of, is_subagent_session};
 use crate::{Signal, TurnStep};
 
@@ -169,7 +170,9 @@ impl<'a> Turn<'a> {
             cancel: self.io.cancel.clone(),
             account: account_of(self.io.facts),
         };
-        self.fit();
+        if let Some(explanation) = self.fit().await {
+            return (LlmResponse::error(explanation), None);
+        }
         let mut response = self
             .engine
             .router
@@ -221,14 +224,28 @@ impl<'a> Turn<'a> {
         (response, streamed)
     }
 
-    /// Shortens the conversation to fit into the budget.
-    fn fit(&mut self) {
-        if !self.options.compact_after_tools {
-            return;
-        }
-        if let Some(room) = self.conversation.fit(self.options.token_budget) {
+    /// Shortens the conversation to fit into the budget. Returns an explanation for the user if the
+    /// request cannot fit into the window with which the server runs the model, with an eighth left
+    /// for the answer: local servers drop the beginning of such a request, and answer the rest.
+    async fn fit(&mut self) -> Option<String> {
+        let router = &self.engine.router;
+        let served = router.context_window(&self.io.model);
+        let served = self.io.cancel.run_until_cancelled(served).await.flatten();
+        let candidate = router.preferred(&self.io.model);
+        let limit = budget::in_served_window(self.options.token_budget, served, candidate);
+        if self.options.compact_after_tools
+            && let Some(room) = self.conversation.fit(limit)
+        {
             tracing::info!(session = %self.io.facts.session, trace = %self.trace, room, "shortened the conversation to fit");
         }
+        let (window, tokens) = (budget::tokens_of(served), self.conversation.tokens());
+        let served = served.filter(|_| tokens > window - window / 8)?;
+        let model = candidate.map(ToString::to_string).unwrap_or_default();
+        Some(format!(
+            "{model} runs with a window of {} tokens, but the system prompt, the tools and the question need about \
+             {tokens}. Nothing was sent, because the server would drop the beginning. {}",
+            served.tokens, served.advice
+        ))
     }
 
     async fn request(&self) -> ChatRequest {

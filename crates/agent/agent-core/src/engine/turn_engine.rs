@@ -92,6 +92,11 @@ impl TurnEngine {
             .map_or_else(|| ModelId::from(""), |candidate| candidate.model.clone())
     }
 
+    /// Returns its router.
+    pub(crate) fn router(&self) -> &ProviderRouter {
+        &self.router
+    }
+
     /// Returns the presets of its router by name, with their models.
     pub(crate) fn presets(&self) -> impl Iterator<Item = (&str, &Candidate)> {
         self.router.presets()

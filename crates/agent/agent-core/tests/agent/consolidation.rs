@@ -98,6 +98,11 @@ impl Home {
     }
 
     pub(crate) fn agent(&self) -> Arc<Agent> {
+        self.agent_with(|_| ())
+    }
+
+    /// Returns an agent with changed settings.
+    pub(crate) fn agent_with(&self, change: impl FnOnce(&mut AgentSettings)) -> Arc<Agent> {
         let candidate = Candidate {
             provider: self.provider.clone(),
             model: "model".into(),
@@ -122,14 +127,13 @@ impl Home {
             token_budget: self.settings.budget(),
             ..TurnOptions::default()
         };
-        Arc::new(Agent::new(
-            parts,
-            AgentSettings {
-                options,
-                consolidation: self.settings.clone(),
-                ..AgentSettings::default()
-            },
-        ))
+        let mut settings = AgentSettings {
+            options,
+            consolidation: self.settings.clone(),
+            ..AgentSettings::default()
+        };
+        change(&mut settings);
+        Arc::new(Agent::new(parts, settings))
     }
 
     /// Runs a turn, and starts the background work after it.

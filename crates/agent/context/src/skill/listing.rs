@@ -1,5 +1,8 @@
 //! The skills in a system prompt.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use nanobot_skill::Skill;
 
 use super::body_of;
@@ -44,6 +47,30 @@ pub(crate) fn skill_list(skills: &[Skill]) -> String {
         return entries;
     }
     format!("{HOW_TO}\n\n<skills>\n{entries}</skills>")
+}
+
+/// Returns the names of the available skills that are not in the prompt in full, by their folders;
+/// empty if there are none.
+pub(crate) fn skill_names(skills: &[Skill]) -> String {
+    let mut folders: BTreeMap<&Path, Vec<String>> = BTreeMap::new();
+    for skill in skills {
+        let folder = skill.location.parent().and_then(Path::parent);
+        if let Some(folder) = folder.filter(|_| skill.is_available() && !is_active(skill)) {
+            folders
+                .entry(folder)
+                .or_default()
+                .push(xml_line(&skill.name));
+        }
+    }
+    let lines = folders.iter().map(|(folder, names)| {
+        let (folder, names) = (folder.display(), names.join(", "));
+        format!("\n{folder}/NAME/SKILL.md: {names}")
+    });
+    let lines: String = lines.collect();
+    if lines.is_empty() {
+        return lines;
+    }
+    format!("{HOW_TO}\n{lines}")
 }
 
 fn entry(skill: &Skill) -> String {
@@ -135,6 +162,22 @@ mod tests {
                 "x".repeat(265)
             )
         );
+    }
+
+    #[test]
+    fn names_of_available_skills_are_listed_by_folder() {
+        let mut other = skill("c", "three", Vec::new());
+        other.location = "/built-in/c/SKILL.md".into();
+        let skills = [
+            skill("a", "one", Vec::new()),
+            other,
+            skill("b", "two", vec![Blocker::System("plan9".to_owned())]),
+            skill("d", "four", Vec::new()),
+        ];
+        let expected =
+            format!("{HOW_TO}\n\n/built-in/NAME/SKILL.md: c\n/w/skills/NAME/SKILL.md: a, d");
+        assert_eq!(skill_names(&skills), expected);
+        assert_eq!(skill_names(&[]), "");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 mod listing;
 mod mention;
 
-pub(crate) use listing::{active_skills, skill_list};
+pub(crate) use listing::{active_skills, skill_list, skill_names};
 pub(crate) use mention::{might_name, named_skills};
 
 use nanobot_skill::Skill;

@@ -20,6 +20,7 @@ use nanobot_redact::Secrets;
 use nanobot_state::SqliteSpendLedger;
 use nanobot_tool::{Registry, RegistryError, Tool, Typed};
 use nanobot_tools::{HttpClients, ToolsConfig, builtin};
+use nanobot_types::ToolSpec;
 
 use crate::assembly::approvals::approvals;
 use crate::assembly::audit::AuditLog;
@@ -95,6 +96,7 @@ impl Assistant {
             max_concurrent_turns: concurrency(config, &defaults),
             model: model.to_string().into(),
             consolidation,
+            prompt_profile: defaults.prompt_profile.fixed(),
             heartbeat_keeps: heartbeat.keep_recent_messages,
             results_folder: Some(results_folder(config)),
             media_folder: Some(config.paths().media.clone()),
@@ -196,14 +198,11 @@ impl Contexts {
     }
 
     fn for_assistant(self, registry: &Registry) -> ContextBuilder {
-        let tools = registry
-            .specs()
-            .iter()
-            .map(|spec| spec.name.clone())
-            .collect();
+        let names = |specs: &[ToolSpec]| specs.iter().map(|spec| spec.name.clone()).collect();
         ContextBuilder::new(
             ContextSettings {
-                tools,
+                tools: names(&registry.specs()),
+                core_tools: names(&registry.core_specs()),
                 ..self.settings
             },
             self.memory,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nanobot_config::Config;
 use nanobot_provider::{
-    Candidate, ProviderFactory, ProviderRouter, RawProviderConfig, RetryPolicy,
+    Candidate, ContextWindow, ProviderFactory, ProviderRouter, RawProviderConfig, RetryPolicy,
 };
 use nanobot_providers::{
     CUSTOM, ClientConnection, DEMO, HttpClients, LOCAL_SERVERS, ListError, LocalServer,
@@ -16,7 +16,7 @@ use nanobot_providers::{
 use nanobot_tools::WebConfig;
 
 use crate::assembly::cooldowns::CooldownFile;
-use crate::assembly::model_presets::{OtherModels, agent_defaults, other_models};
+use crate::assembly::model_presets::{OtherModels, agent_defaults, generation, other_models};
 use crate::assembly::provider_sections::{self, ChosenProvider, Sections, lists_own_models};
 use crate::assembly::settings::AgentDefaults;
 use crate::{Runtime, RuntimeError};
@@ -69,6 +69,12 @@ pub struct ModelChoice {
 }
 
 impl ModelChoice {
+    /// Returns the window with which a local server runs the model, if it says so.
+    pub(crate) async fn served_window(&self) -> Option<ContextWindow> {
+        let ClientConnection { provider, model } = self.connection.as_ref()?;
+        provider.context_window(model).await
+    }
+
     /// Wraps the description of a gateway's model.
     pub(crate) fn of_gateway(model: String) -> Self {
         Self {
@@ -205,7 +211,7 @@ pub(crate) fn router(
         ModelSource::Demo { .. } | ModelSource::Nobody { .. } => OtherModels::default(),
         _ => other_models(runtime, defaults)?,
     };
-    let candidates = candidate(defaults, choice)
+    let candidates = candidate(config, defaults, choice)?
         .into_iter()
         .chain(others.fallbacks);
     Ok(ProviderRouter::new(candidates, retry_policy(config))
@@ -219,17 +225,24 @@ pub(crate) fn router_of_one(
     config: &Config,
     defaults: &AgentDefaults,
     choice: &ModelChoice,
-) -> ProviderRouter {
-    ProviderRouter::new(candidate(defaults, choice), retry_policy(config))
+) -> Result<ProviderRouter, RuntimeError> {
+    let candidate = candidate(config, defaults, choice)?;
+    Ok(ProviderRouter::new(candidate, retry_policy(config)))
 }
 
-fn candidate(defaults: &AgentDefaults, choice: &ModelChoice) -> Option<Candidate> {
-    let connection = choice.connection.as_ref()?;
-    Some(Candidate {
-        provider: connection.provider.clone(),
-        model: connection.model.clone(),
-        generation: defaults.generation(),
-    })
+fn candidate(
+    config: &Config,
+    defaults: &AgentDefaults,
+    choice: &ModelChoice,
+) -> Result<Option<Candidate>, RuntimeError> {
+    let Some(ClientConnection { provider, model }) = &choice.connection else {
+        return Ok(None);
+    };
+    Ok(Some(Candidate {
+        provider: provider.clone(),
+        model: model.clone(),
+        generation: generation(config, defaults, None, &**provider)?,
+    }))
 }
 
 fn retry_policy(config: &Config) -> RetryPolicy {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use nanobot_config::{Config, ConfigError};
-use nanobot_provider::Candidate;
+use nanobot_provider::{Candidate, Generation, Provider};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,7 @@ use crate::{Runtime, RuntimeError};
 /// Configuration keys.
 const PRESETS: &str = "modelPresets";
 const FALLBACKS: &str = "agents.defaults.fallbackModels";
+const TEMPERATURE: &str = "agents.defaults.temperature";
 const PRESET: &str = "agents.defaults.modelPreset";
 
 /// Name that no preset may have: it is that of `agents.defaults`.
@@ -100,6 +101,29 @@ pub(crate) fn selected_window(config: &Config) -> Result<Option<i64>, RuntimeErr
     let defaults: AgentDefaults = config.section("agents.defaults")?;
     let preset = selected(config, &defaults)?;
     Ok(preset.and_then(|preset| preset.context_window_tokens))
+}
+
+/// Returns the parameters of generation for a provider. A local server gets a temperature only if
+/// one is set, by `preset` or by the preset that `modelPreset` names: it knows that of its model.
+pub(crate) fn generation(
+    config: &Config,
+    settings: &AgentDefaults,
+    preset: Option<&ModelPreset>,
+    provider: &dyn Provider,
+) -> Result<Generation, RuntimeError> {
+    let defaults: AgentDefaults = config.section("agents.defaults")?;
+    let named = selected(config, &defaults)?;
+    let is_set_by = |preset: &ModelPreset| preset.temperature.is_some();
+    let is_set = config.is_set(TEMPERATURE)?
+        || preset.is_some_and(is_set_by)
+        || named.as_ref().is_some_and(is_set_by);
+    let generation = settings.generation();
+    Ok(Generation {
+        temperature: generation
+            .temperature
+            .filter(|_| is_set || !provider.is_local()),
+        ..generation
+    })
 }
 
 fn selected(
@@ -210,8 +234,13 @@ fn candidate(
     let settings = preset.applied_to(defaults);
     let connection = connect(runtime, &settings)?;
     Ok(Candidate {
+        generation: generation(
+            runtime.config(),
+            &settings,
+            Some(preset),
+            &*connection.provider,
+        )?,
         provider: connection.provider,
         model: connection.model,
-        generation: settings.generation(),
     })
 }

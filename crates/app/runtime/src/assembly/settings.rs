@@ -3,12 +3,37 @@
 use std::path::PathBuf;
 
 use nanobot_agent_core::TurnOptions;
+use nanobot_context::PromptProfile;
 use nanobot_provider::Generation;
 use nanobot_session::Durability;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::assembly::model_presets::FallbackModel;
+
+/// `agents.defaults.promptProfile`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PromptProfileSetting {
+    /// Lean in a small window.
+    #[default]
+    Auto,
+    /// All sections and tools.
+    Full,
+    /// For small models and windows.
+    Lean,
+}
+
+impl PromptProfileSetting {
+    /// Returns the profile of all prompts; `None` if it depends on the window.
+    pub(crate) fn fixed(self) -> Option<PromptProfile> {
+        match self {
+            Self::Auto => None,
+            Self::Full => Some(PromptProfile::Full),
+            Self::Lean => Some(PromptProfile::Lean),
+        }
+    }
+}
 
 /// `agents.defaults`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,13 +60,18 @@ pub struct AgentDefaults {
     pub context_window_tokens: i64,
     /// Number of messages after which a conversation is summarised, if no token window is set.
     pub memory_window: Option<u32>,
+    /// Extent of prompts: `full`, or `lean` for small models and windows, with the tools for files,
+    /// shell and web listed, the others found by `tool_search`, and skills by name. `auto` is lean
+    /// in a window of at most 8,192 tokens.
+    pub prompt_profile: PromptProfileSetting,
     /// Summarises messages that do not fit into the window into memory.
     pub consolidate: bool,
     /// Maximum number of requests for a summary without asking first. Only a long conversation that
     /// was never summarised needs more, such as an imported one.
     #[schemars(range(min = 1))]
     pub max_unasked_summary_requests: u32,
-    /// Sampling temperature.
+    /// Sampling temperature. A local server gets it only if it is set, and uses the model's own
+    /// otherwise.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: f64,
     /// Maximum number of model calls in one turn.
@@ -87,6 +117,7 @@ impl Default for AgentDefaults {
             max_tokens: 8192,
             context_window_tokens: 65_536,
             memory_window: None,
+            prompt_profile: PromptProfileSetting::Auto,
             consolidate: true,
             max_unasked_summary_requests: 8,
             temperature: 0.1,

@@ -1,6 +1,8 @@
 //! The rows of the vendor table.
 
-use super::{ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, SignIn, WireProtocol};
+use super::{
+    ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, SignIn, WindowApi, WireProtocol,
+};
 
 const STRIP: ModelRule = ModelRule::StripOwn(&[]);
 
@@ -21,6 +23,7 @@ const VENDOR: ProviderSpec = ProviderSpec {
     public_list: false,
     responses_models: &[],
     quirks: Quirks::NONE,
+    window_api: None,
     key_hint: "",
 };
 
@@ -289,6 +292,7 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "vllm",
         label: "vLLM/Local",
         keywords: &["vllm"],
+        window_api: Some(WindowApi::ModelList),
         ..LOCAL
     },
     ProviderSpec {
@@ -298,6 +302,7 @@ pub const TABLE: &[ProviderSpec] = &[
         base: Some("http://localhost:11434/v1"),
         base_marker: "11434",
         model: ModelRule::StripOwn(&["ollama_chat"]),
+        window_api: Some(WindowApi::Ollama),
         ..LOCAL
     },
     ProviderSpec {
@@ -454,6 +459,7 @@ pub const TABLE: &[ProviderSpec] = &[
         base: Some("http://localhost:1234/v1"),
         base_marker: "1234",
         model: ModelRule::StripOwn(&["lmstudio"]),
+        window_api: Some(WindowApi::LmStudio),
         ..LOCAL
     },
     ProviderSpec {
@@ -462,6 +468,7 @@ pub const TABLE: &[ProviderSpec] = &[
         keywords: &["llama-cpp"],
         base: Some("http://localhost:8080/v1"),
         base_marker: "8080",
+        window_api: Some(WindowApi::Props),
         ..LOCAL
     },
     ProviderSpec {

@@ -19,6 +19,9 @@ use crate::assembly::spending;
 use crate::error::chain;
 use crate::{Runtime, RuntimeError};
 
+/// Minimum window that suffices for work with tools, in tokens.
+const SMALL_WINDOW: u32 = 16_384;
+
 pub(super) async fn examine(list: &mut FindingList, runtime: &Runtime) {
     let config = runtime.config();
     let defaults = match agent_defaults(config) {
@@ -68,6 +71,16 @@ pub(super) async fn examine(list: &mut FindingList, runtime: &Runtime) {
             );
         }
         _ => list.good("model.usable", format!("{choice} is set up")),
+    }
+    if let Some(window) = choice.served_window().await {
+        let what = format!(
+            "the server runs it with a window of {} tokens",
+            window.tokens
+        );
+        match window.tokens {
+            ..SMALL_WINDOW => list.warn("model.window", what, window.advice),
+            _ => list.good("model.window", what),
+        }
     }
     if let Err(error) = other_models(runtime, &defaults) {
         let remedy = "Correct agents.defaults.fallbackModels, or the section of that provider.";
@@ -134,7 +147,8 @@ async fn query_model(
             ..CallAccount::default()
         },
     };
-    let mut router = model::router_of_one(config, defaults, choice);
+    let mut router =
+        model::router_of_one(config, defaults, choice).map_err(|error| chain(&error))?;
     // A new database would mark a home of the Python program as ours.
     let ledger = match config.paths().state_db.exists() {
         true => Some(spending::open(config).map_err(|error| error.to_string())?),

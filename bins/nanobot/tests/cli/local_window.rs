@@ -1,0 +1,151 @@
+//! A local server that runs its model with a small window, as Ollama does unless it is configured.
+
+use nanobot_testkit::{ModelServer, Reply};
+use serde_json::{Value, json};
+
+use crate::support::{Home, assert_says};
+
+/// Tools of a lean prompt; the others are found by `tool_search`.
+const CORE: [&str; 9] = [
+    "edit_file",
+    "exec",
+    "list_dir",
+    "read_file",
+    "tool_call",
+    "tool_search",
+    "web_fetch",
+    "web_search",
+    "write_file",
+];
+/// Members of a request to a local server without settings. The answer has half of the window.
+const MEMBERS: [&str; 7] = [
+    "max_tokens",
+    "messages",
+    "model",
+    "stream",
+    "stream_options",
+    "tool_choice",
+    "tools",
+];
+/// Maximum size of the first lean request in a fresh home, in bytes.
+const FIRST_REQUEST: usize = 5 * 1024;
+const ADVICE: &str = "OLLAMA_CONTEXT_LENGTH";
+
+/// Starts an Ollama whose model is loaded with this window.
+async fn ollama(window: u32) -> ModelServer {
+    let model = ModelServer::answering(|_| Reply::text("ok")).await.unwrap();
+    load(&model, window);
+    model
+}
+
+fn load(model: &ModelServer, window: u32) {
+    let entry = json!({"model": "qwen3:latest", "context_length": window});
+    model.serve("/api/ps", json!({"models": [entry]}));
+}
+
+/// Returns a home with this model and these settings of `agents.defaults`.
+fn home(model: &ModelServer, settings: &Value) -> Home {
+    let home = Home::new();
+    let mut defaults = json!({"model": "qwen3", "provider": "ollama"});
+    let more = settings.as_object().unwrap().clone();
+    defaults.as_object_mut().unwrap().extend(more);
+    home.configure(&json!({
+        "agents": {"defaults": defaults},
+        "providers": {"ollama": {"apiBase": model.base_url()}},
+    }));
+    home
+}
+
+async fn say(home: &Home, session: &str, text: &str) -> (i32, String, String) {
+    let run = home.run(&["agent", "-s", session, "-m", text]).await;
+    (run.code, run.stdout, run.stderr)
+}
+
+#[tokio::test]
+async fn a_small_window_is_named_with_advice_and_gets_a_lean_prompt() {
+    let model = ollama(4_096).await;
+    let home = home(&model, &json!({}));
+    let (code, _, stderr) = say(&home, "cli:one", "hello").await;
+    assert_eq!(code, 0, "{stderr}");
+    let notice = "ollama/qwen3 runs with a window of 4096 tokens";
+    assert_says(&stderr, &[notice, ADVICE]);
+    // A larger window does not change the prompt of a conversation, which the server has cached.
+    load(&model, 131_072);
+    let (code, _, stderr) = say(&home, "cli:one", "hello again").await;
+    assert_eq!(code, 0, "{stderr}");
+    assert!(!stderr.contains("window"), "{stderr}");
+
+    let requests = model.requests();
+    let [first, second] = &*requests else {
+        panic!("{} requests", requests.len());
+    };
+    for request in [first, second] {
+        let mut members: Vec<_> = request.json.as_object().unwrap().keys().collect();
+        members.sort();
+        assert_eq!(members, MEMBERS);
+        assert_eq!(request.tool_names(), CORE);
+    }
+    assert_eq!(first.system(), second.system());
+    let limits = [first, second].map(|request| request.json["max_tokens"].clone());
+    assert_eq!(limits, [json!(2_048), json!(8_192)]);
+    let body = std::str::from_utf8(&first.http.body).unwrap();
+    let body = body.replace(home.path().to_str().unwrap(), "/home/ann/.nanobot");
+    assert!(body.len() <= FIRST_REQUEST, "{} bytes:\n{body}", body.len());
+    assert_eq!(model.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_request_that_cannot_fit_is_refused_with_advice_and_not_sent() {
+    let model = ollama(4_096).await;
+    let home = home(&model, &json!({}));
+    let rules = "Always be polite to everyone. ".repeat(500);
+    home.write("workspace/AGENTS.md", &rules);
+    home.write("workspace/SOUL.md", &rules);
+    let (code, stdout, _) = say(&home, "cli:one", "hello").await;
+    assert_eq!(code, 1, "{stdout}");
+    assert_says(&stdout, &["4096 tokens", "Nothing was sent", ADVICE]);
+    assert_eq!(model.requests().len(), 0);
+
+    load(&model, 16_384);
+    let (code, stdout, stderr) = say(&home, "cli:one", "and now?").await;
+    assert_eq!((code, stdout.as_str()), (0, "ok\n"), "{stderr}");
+}
+
+#[tokio::test]
+async fn reports_have_the_window_of_the_server() {
+    let model = ollama(4_096).await;
+    let home = home(&model, &json!({}));
+    say(&home, "cli:direct", "hello").await;
+    let report = home.run(&["agent", "-m", "/context"]).await;
+    assert_says(
+        &report.stdout,
+        &["in a window of 4096", "tools (9)", ADVICE],
+    );
+    let findings = home.run(&["doctor"]).await;
+    let finding = "the server runs it with a window of 4096 tokens [model.window]";
+    assert_says(&findings.stdout, &[finding, ADVICE]);
+}
+
+#[tokio::test]
+async fn settings_fix_the_profile_and_the_temperature() {
+    for (settings, window, is_lean) in [
+        (
+            json!({"promptProfile": "full", "temperature": 0.3}),
+            4_096,
+            false,
+        ),
+        (json!({"promptProfile": "lean"}), 131_072, true),
+        (json!({"contextWindowTokens": 8_192}), 131_072, true),
+        (json!({}), 131_072, false),
+    ] {
+        let model = ollama(window).await;
+        let home = home(&model, &settings);
+        let (code, _, stderr) = say(&home, "cli:one", "hello").await;
+        assert_eq!(code, 0, "{settings}: {stderr}");
+        let requests = model.requests();
+        let is_core = requests[0].tool_names() == CORE;
+        assert_eq!(is_core, is_lean, "{settings}");
+        let temperature = settings.get("temperature");
+        assert_eq!(requests[0].json.get("temperature"), temperature);
+    }
+}
