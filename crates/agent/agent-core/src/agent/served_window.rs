@@ -5,11 +5,12 @@
 //! is built anew, except that a prompt that leaves no room in the window is replaced at once.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use nanobot_context::{Epoch, PromptProfile, SessionFacts, SystemPrompt, estimate_tokens};
+use nanobot_context::{
+    Epoch, PromptProfile, SessionFacts, SystemPrompt, estimate_tokens, estimate_tools,
+};
 use nanobot_provider::ContextWindow;
-use nanobot_tool::Registry;
 use nanobot_types::{ModelId, Origin, SessionKey, ToolSpec};
 
 use super::{Agent, TurnFacts};
@@ -82,7 +83,7 @@ impl Agent {
         if !is_other {
             return epoch;
         }
-        let tools = nanobot_context::estimate_tools(&self.tools_of(&epoch.prompt));
+        let tools = estimate_tools(&self.tools_of(&epoch.prompt));
         let fixed = estimate_tokens(epoch.prompt.text()) + tools;
         let window = self.consolidator.window(session);
         if window == 0 || fixed <= window / 2 {
@@ -93,15 +94,15 @@ impl Agent {
     }
 
     /// Returns the tools that are listed with a prompt.
-    pub(super) fn tools_of(&self, prompt: &SystemPrompt) -> std::sync::Arc<[ToolSpec]> {
-        let registry: &Registry = self.engine.registry();
+    pub(super) fn tools_of(&self, prompt: &SystemPrompt) -> Arc<[ToolSpec]> {
+        let registry = self.engine.registry();
         match prompt.profile() {
             PromptProfile::Full => registry.specs(),
             PromptProfile::Lean => registry.core_specs(),
         }
     }
 
-    /// Tells the user once that the server runs the model with a small window; `fixed` tokens of it
+    /// Notifies the user once that the server runs the model with a small window; `fixed` tokens of it
     /// go to the system prompt and the tools. Any window below the configured one is logged.
     pub(super) fn announce_window(
         &self,
