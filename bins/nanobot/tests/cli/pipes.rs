@@ -320,6 +320,32 @@ async fn failed_turn_ends_with_code_1_in_every_format() {
 }
 
 #[tokio::test]
+async fn each_line_has_one_end_of_its_turn() {
+    let refused = Reply::error(401, "no such key");
+    let model = ModelServer::scripted([refused, Reply::text("B.")])
+        .await
+        .unwrap();
+    let home = Home::with_model(&model.base_url());
+    let run = home
+        .run_with_input(&["agent", "--json", "--lines"], b"a?\nb?\n")
+        .await;
+    let rows = events(&run);
+    let ends: Vec<(&str, &Value)> = rows
+        .iter()
+        .filter_map(|row| Some((row["type"].as_str()?, &row["ok"])))
+        .filter(|(kind, _)| ["reply", "turn_end"].contains(kind))
+        .collect();
+    let (no, yes, none) = (&json!(false), &json!(true), &Value::Null);
+    let expected = [
+        ("reply", no),
+        ("turn_end", none),
+        ("reply", yes),
+        ("turn_end", none),
+    ];
+    assert_eq!((run.code, ends.as_slice()), (1, expected.as_slice()));
+}
+
+#[tokio::test]
 async fn refused_command_fails_in_every_format() {
     let home = Home::new();
     let run = home

@@ -46,6 +46,11 @@ pub(crate) fn print_failure(failure: &CommandFailure) -> io::Result<()> {
     output::write_verbatim(&line(&end(failure.code())))
 }
 
+/// Returns the end of the turn of a message, with the number of unfinished subagents.
+pub(super) fn turn_end(unfinished: u32) -> Value {
+    json!({"type": "turn_end", "subagents": unfinished})
+}
+
 /// Returns the object of an event.
 pub(super) fn event(event: &TerminalEvent) -> Value {
     match event {
@@ -60,9 +65,7 @@ pub(super) fn event(event: &TerminalEvent) -> Value {
         TerminalEvent::Question { text, answers } => {
             json!({"type": "question", "text": text, "answers": answers})
         }
-        TerminalEvent::TurnEnd { unfinished, .. } => {
-            json!({"type": "turn_end", "subagents": unfinished})
-        }
+        TerminalEvent::TurnEnd { unfinished, .. } => turn_end(*unfinished),
         TerminalEvent::Reply {
             text,
             streamed,

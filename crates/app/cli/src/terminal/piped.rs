@@ -132,7 +132,18 @@ impl Lines {
             match event {
                 TerminalEvent::Question { .. } => questions += 1,
                 TerminalEvent::TurnEnd { .. } if !is_command => return Ok(true),
-                TerminalEvent::Reply { ok, job: None, .. } if is_command || !ok => return Ok(ok),
+                TerminalEvent::Reply { ok, job: None, .. } if is_command => return Ok(ok),
+                // The end of its turn is not awaited: a message that could not be recorded is tried
+                // again, and has none before that succeeds.
+                TerminalEvent::Reply {
+                    ok: false,
+                    job: None,
+                    ..
+                } => {
+                    printer.end_failed_turn(self.terminal.unfinished());
+                    printer.outcome()?;
+                    return Ok(false);
+                }
                 _ => {}
             }
         }

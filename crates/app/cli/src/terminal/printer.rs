@@ -128,6 +128,13 @@ impl Printer {
         }
     }
 
+    /// Prints the end of the turn of a message that failed, as JSON only.
+    pub(super) fn end_failed_turn(&mut self, unfinished: u32) {
+        if self.format == OutputFormat::Json {
+            self.print_json(&json::turn_end(unfinished));
+        }
+    }
+
     fn put(&mut self, pieces: Vec<ViewPiece>) {
         for piece in pieces {
             match (piece, &mut self.screen) {
