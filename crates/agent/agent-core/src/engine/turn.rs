@@ -238,8 +238,11 @@ impl<'a> Turn<'a> {
         {
             tracing::info!(session = %self.io.facts.session, trace = %self.trace, room, "shortened the conversation to fit");
         }
-        let (window, tokens) = (budget::tokens_of(served), self.conversation.tokens());
-        let served = served.filter(|_| tokens > window - window / 8)?;
+        let served = served?;
+        let (window, tokens) = (budget::tokens_of(Some(served)), self.conversation.tokens());
+        if tokens <= window - window / 8 {
+            return None;
+        }
         let model = candidate.map(ToString::to_string).unwrap_or_default();
         Some(format!(
             "{model} runs with a window of {} tokens, but the system prompt, the tools and the question need about \
