@@ -6,23 +6,18 @@ usage: check_mcp.py FOLDER-OF-THE-BINARIES
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from port_server import free_port, wait_for_port
+
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".cache/mcp-venv/bin"
 NODE = ROOT / ".cache/mcp-node/node_modules/.bin"
 PATIENCE = 60
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 class RemoteServer:
@@ -35,15 +30,7 @@ class RemoteServer:
             [NODE / "mcp-server-everything", transport],
             env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )
-        begun = time.monotonic()
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            except OSError:
-                if time.monotonic() - begun > PATIENCE or self.process.poll() is not None:
-                    raise
-                time.sleep(0.1)
+        wait_for_port(self.port, self.process)
 
     def stop(self):
         os.killpg(self.process.pid, signal.SIGKILL)

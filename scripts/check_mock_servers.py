@@ -13,11 +13,9 @@ with a fallback is asserted; see SECOND.
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
@@ -25,13 +23,14 @@ from pathlib import Path
 
 from llmock.journal import RequestRecord
 from llmock.verdict import judge
+from port_server import free_port, wait_for_port
 
 ROOT = Path(__file__).resolve().parent.parent
 LLMOCK = ROOT / ".cache/mock-servers-venv/bin/llmock"
 AIMOCK = ROOT / ".cache/mock-servers-node/node_modules/@copilotkit/aimock/dist/cli.js"
 PATIENCE = 60
-# A process of all its turns.
-LIMIT = 170
+# Maximum seconds of one run of the program. A turn without luck waits 7 s between its four attempts.
+LIMIT = 600
 MODEL = "mock-model"
 # The style `hello` of llmock. It has more words than the last chunk that a fault can hit, so each
 # fault precedes the finish reason: a stream that breaks after it is complete for a client.
@@ -60,23 +59,13 @@ def get(url):
 class Server:
     """A mock server on a free port."""
 
-    def __init__(self, command, health):
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            port = listener.getsockname()[1]
+    def __init__(self, command):
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         self.process = subprocess.Popen(
             [*map(str, command), "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )
-        begun = time.monotonic()
-        while True:
-            try:
-                get(self.url + health)
-                return
-            except OSError:
-                if time.monotonic() - begun > PATIENCE or self.process.poll() is not None:
-                    raise
-                time.sleep(0.1)
+        wait_for_port(port, self.process)
 
     def stop(self):
         self.process.kill()
@@ -86,7 +75,7 @@ class Server:
 class FaultServer(Server):
     def __init__(self, *options):
         options = ["--tool-mode", "off", "--response-style", "hello", "--log-level", "error", *PACE, *options]
-        super().__init__([LLMOCK, "serve", *options], "/health")
+        super().__init__([LLMOCK, "serve", *options])
 
     def records(self, path=""):
         known = {field.name for field in fields(RequestRecord)}
@@ -309,7 +298,7 @@ def check_shapes(program, wire):
         fixtures = Path(folder) / "fixtures.json"
         fixtures.write_text(json.dumps(FIXTURES))
         command = ["node", AIMOCK, "-f", fixtures, "--validate-on-load", "--strict", "--log-level", "silent"]
-        server = Server(command, "/health")
+        server = Server(command)
     try:
         config = {
             "providers": {wire.provider: wire.section(server)},
