@@ -16,12 +16,15 @@ use std::{
 const MAX_LINKS: usize = 40;
 
 /// A path with its links resolved.
+#[derive(Clone, Default)]
 pub(crate) struct Resolved {
     /// The path without links, `.` and `..`.
     pub(crate) path: PathBuf,
     /// `true` if the path led through `/proc` or `/sys`, whose links do not behave as ordinary
     /// links.
     pub(crate) through_kernel: bool,
+    /// Number of links that were followed.
+    links: usize,
 }
 
 /// One component that is still to be resolved.
@@ -43,9 +46,11 @@ fn steps(path: &Path) -> impl DoubleEndedIterator<Item = PendingComponent> {
 }
 
 /// Resolves paths as they are during one check: each component is looked up once, however many
-/// paths share it.
+/// paths share it, and each folder is resolved once.
 #[derive(Default)]
 pub(crate) struct PathLookup {
+    /// Folders as they are written, with what they resolve to.
+    folders: HashMap<PathBuf, Resolved>,
     /// Targets of the links found, and `None` for everything else.
     targets: HashMap<PathBuf, Option<PathBuf>>,
 }
@@ -53,12 +58,25 @@ pub(crate) struct PathLookup {
 impl PathLookup {
     /// Resolves all links of the absolute path `path`.
     pub(crate) fn resolve(&mut self, path: &Path) -> io::Result<Resolved> {
-        let mut pending: VecDeque<PendingComponent> = steps(path).collect();
-        let mut resolved = Resolved {
-            path: PathBuf::new(),
-            through_kernel: false,
+        let mut components = path.components();
+        let Some(last) = components.next_back() else {
+            return Ok(Resolved::default());
         };
-        let mut links = 0;
+        let folder = components.as_path();
+        let resolved = match self.folders.get(folder) {
+            Some(resolved) => resolved.clone(),
+            None => {
+                let resolved = self.resolve_from(Resolved::default(), folder)?;
+                self.folders.insert(folder.to_owned(), resolved.clone());
+                resolved
+            }
+        };
+        self.resolve_from(resolved, last.as_ref())
+    }
+
+    /// Resolves `path` in the folder `resolved`.
+    fn resolve_from(&mut self, mut resolved: Resolved, path: &Path) -> io::Result<Resolved> {
+        let mut pending: VecDeque<PendingComponent> = steps(path).collect();
         while let Some(step) = pending.pop_front() {
             match step {
                 PendingComponent::Anchor(anchor) => resolved.path.push(anchor),
@@ -71,8 +89,8 @@ impl PathLookup {
                     match self.target(&candidate)? {
                         None => resolved.path = candidate,
                         Some(target) => {
-                            links += 1;
-                            if links > MAX_LINKS {
+                            resolved.links += 1;
+                            if resolved.links > MAX_LINKS {
                                 return Err(io::Error::other("too many symbolic links"));
                             }
                             for step in steps(target).rev() {
