@@ -27,15 +27,18 @@ pub(crate) fn estimate_messages(messages: &[Arc<ChatMessage>]) -> usize {
         .sum()
 }
 
-/// Shortens messages to fit into `budget` tokens where possible, with a quarter of the budget to
-/// spare if that can be reached. Returns `true` if anything changed.
-pub(crate) fn compact(messages: &mut Vec<Arc<ChatMessage>>, budget: usize) -> bool {
-    let mut total = estimate_messages(messages);
+/// Shortens messages of `total` tokens to fit into `budget` tokens where possible, with a quarter of
+/// the budget to spare if that can be reached. Returns their tokens afterwards: `total` if nothing
+/// changed.
+pub(crate) fn compact(
+    messages: &mut Vec<Arc<ChatMessage>>,
+    mut total: usize,
+    budget: usize,
+) -> usize {
     if total <= budget {
-        return false;
+        return total;
     }
     let target = budget - budget / 4;
-    let before = total;
     leave_out_results(messages, &mut total, target);
     if total > budget {
         leave_out_turns(messages, &mut total, target);
@@ -46,7 +49,7 @@ pub(crate) fn compact(messages: &mut Vec<Arc<ChatMessage>>, budget: usize) -> bo
         }
         shorten(messages, &mut total, target, cap);
     }
-    total < before
+    total
 }
 
 /// Replaces the oldest tool results by a note.
@@ -184,6 +187,14 @@ mod tests {
         ))
     }
 
+    /// Returns `true` if messages were shortened.
+    fn compacts(messages: &mut Vec<Arc<ChatMessage>>, budget: usize) -> bool {
+        let before = estimate_messages(messages);
+        let after = compact(messages, before, budget);
+        assert_eq!(after, estimate_messages(messages));
+        after < before
+    }
+
     fn user(text: &str) -> Arc<ChatMessage> {
         Arc::new(ChatMessage::user(text))
     }
@@ -192,14 +203,14 @@ mod tests {
     fn removes_old_results_before_new_ones() {
         let long = "word ".repeat(1000);
         let mut messages = vec![result(&long); 8];
-        assert!(compact(&mut messages, 7000));
+        assert!(compacts(&mut messages, 7000));
         let cut = messages
             .iter()
             .filter(|message| message.text() == NOTE)
             .count();
         assert_eq!(cut, 3, "a quarter of the budget is free");
         assert_eq!(messages.last().unwrap().text(), long);
-        assert!(!compact(&mut messages, 7000));
+        assert!(!compacts(&mut messages, 7000));
     }
 
     #[test]
@@ -213,7 +224,7 @@ mod tests {
             ]);
         }
         messages.push(user("now"));
-        assert!(compact(&mut messages, 4000));
+        assert!(compacts(&mut messages, 4000));
         let texts: Vec<String> = messages
             .iter()
             .map(|message| message.text().chars().take(3).collect())
@@ -226,7 +237,7 @@ mod tests {
         let text = format!("BEGIN {} END", "很长的话 with words ".repeat(20_000));
         for budget in [20_000, 3_000, 400] {
             let mut messages = vec![user(&text), result(&text), result(&text)];
-            assert!(compact(&mut messages, budget));
+            assert!(compacts(&mut messages, budget));
             assert!(estimate_messages(&messages) <= budget, "{budget}");
             let first = messages.first().unwrap().text();
             assert!(

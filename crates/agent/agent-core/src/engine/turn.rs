@@ -46,13 +46,7 @@ impl TurnEngine {
         let fixed = estimate_tokens(&io.system) + estimate_tools(&io.tools);
         let mut turn = Turn {
             engine: self,
-            conversation: Conversation {
-                engine: self,
-                session: &io.facts.session,
-                fixed,
-                messages,
-                shortened: false,
-            },
+            conversation: Conversation::new(self, &io.facts.session, fixed, messages),
             trace,
             options,
             io,
@@ -99,7 +93,7 @@ impl<'a> Turn<'a> {
     fn number_calls(&self, pending: &[ToolCall]) -> Vec<(u32, ToolCall)> {
         let last_answer =
             self.conversation
-                .messages
+                .messages()
                 .iter()
                 .rev()
                 .find_map(|message| match &**message {
@@ -192,16 +186,11 @@ impl<'a> Turn<'a> {
             self.conversation.calibrate(&response);
         }
         if let (Some(provider), Some(sent)) = (&response.provider, tap.take_sent()) {
-            let Conversation {
-                messages,
-                shortened,
-                ..
-            } = &self.conversation;
             self.io.requests.answered(AnsweredRequest {
                 sent: &sent,
                 provider,
-                messages,
-                shortened: *shortened,
+                messages: self.conversation.messages(),
+                shortened: self.conversation.is_shortened(),
             });
         }
         self.engine.events.send(Event::ModelCalled {
@@ -252,7 +241,7 @@ impl<'a> Turn<'a> {
     }
 
     async fn request(&self) -> ChatRequest {
-        self.request_of(self.conversation.messages.clone()).await
+        self.request_of(self.conversation.messages().to_vec()).await
     }
 
     async fn request_of(&self, messages: Vec<Arc<ChatMessage>>) -> ChatRequest {
@@ -480,7 +469,7 @@ impl<'a> Turn<'a> {
         }
         let messages: Vec<Arc<ChatMessage>> = entries.iter().map(MessageEntry::sent).collect();
         self.io.journal.record(entries).await?;
-        self.conversation.messages.extend(messages);
+        self.conversation.extend(messages);
         Ok(())
     }
 }
