@@ -149,3 +149,30 @@ async fn settings_fix_the_profile_and_the_temperature() {
         assert_eq!(requests[0].json.get("temperature"), temperature);
     }
 }
+
+#[tokio::test]
+async fn calls_in_the_text_of_a_local_model_run_only_if_that_is_on() {
+    let call = "<function=read_file>\n<parameter=path>\nnotes.txt\n</parameter>\n</function>";
+    for is_on in [false, true] {
+        let replies = [Reply::text(call), Reply::text("There is milk on it.")];
+        let model = ModelServer::scripted(replies).await.unwrap();
+        load(&model, 32_768);
+        let home = home(&model, &json!({"parseCallsFromText": is_on}));
+        home.write("workspace/notes.txt", "Buy milk.");
+        let (code, stdout, stderr) = say(&home, "cli:one", "What is on my list?").await;
+        assert_eq!(code, 0, "{stderr}");
+        let requests = model.requests();
+        if !is_on {
+            assert_eq!((requests.len(), stdout.trim()), (1, call));
+            continue;
+        }
+        assert_eq!(stdout, "There is milk on it.\n");
+        let messages = requests[1].json["messages"].as_array().unwrap();
+        let [.., said, result] = &messages[..] else {
+            panic!("{messages:?}");
+        };
+        assert_eq!(said["tool_calls"][0]["function"]["name"], "read_file");
+        assert_says(result["content"].as_str().unwrap(), &["Buy milk."]);
+        assert_eq!(model.violations(), Vec::<String>::new());
+    }
+}

@@ -26,14 +26,9 @@ pub(crate) fn repair(raw: &str) -> Result<String, String> {
     if text.is_empty() || text == "null" {
         return Ok("{}".to_owned());
     }
-    let mut reader = ArgumentReader {
-        text,
-        chars: text.char_indices().peekable(),
-        values: 0,
-    };
-    let value = reader.value(0)?;
-    reader.skip_space();
-    if let Some((position, _)) = reader.chars.peek() {
+    let (value, rest) = parse_lenient(text)?;
+    if !rest.trim().is_empty() {
+        let position = text.len() - rest.trim_start().len();
         return Err(format!(
             "the arguments go on after their end (at character {position}); send one JSON object"
         ));
@@ -50,6 +45,26 @@ pub(crate) fn repair(raw: &str) -> Result<String, String> {
     } else {
         Value::Object(map).to_string()
     })
+}
+
+/// Parses the JSON value at the beginning of a text as models write it, and returns it with the text
+/// after it. Nesting, the number of values and duplicate keys are limited as they are for arguments.
+///
+/// # Errors
+/// Returns the reason for the model, also if the text ends before the value does. A number or a
+/// constant at the very end of the text counts as cut off.
+pub fn parse_lenient(text: &str) -> Result<(Value, &str), String> {
+    let mut reader = ArgumentReader {
+        text,
+        chars: text.char_indices().peekable(),
+        values: 0,
+    };
+    let value = reader.value(0)?;
+    let end = reader
+        .chars
+        .peek()
+        .map_or(text.len(), |(position, _)| *position);
+    Ok((value, text.get(end..).unwrap_or_default()))
 }
 
 fn kind(value: &Value) -> &'static str {

@@ -205,7 +205,8 @@ fn call(pieces: PartialCall, id: impl Into<CallId>, reason: &FinishReason) -> To
 
 /// Sanitizes a tool name so that every vendor accepts it in the history: letters, digits, `_` and
 /// `-`, at most 64 characters.
-fn sanitize_name(name: &str) -> String {
+#[must_use]
+pub fn sanitize_name(name: &str) -> String {
     if name.is_empty() {
         return UNNAMED.to_owned();
     }

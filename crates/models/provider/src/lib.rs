@@ -75,9 +75,10 @@ mod window;
 use async_trait::async_trait;
 use nanobot_types::{ModelId, ProviderName};
 
+pub use arguments::parse_lenient;
 pub use error::{ProviderError, Recovery};
 pub use factory::{ProviderConfigError, ProviderFactory, RawProviderConfig, provider_factory};
-pub use fold::{Fold, Folded};
+pub use fold::{Fold, Folded, sanitize_name};
 pub use handover::handed_over;
 pub use meter::{CallAccount, CallPurpose, Consumption, ConsumptionByPurpose, UsageMeter};
 pub use price::ModelPrice;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TurnOptions {
-    /// Parses tool calls that a model writes into its text as `<tool_call>{…}</tool_call>`, as some
-    /// local models do. Off by default, so that text that looks like a call does not run.
+    /// Parses tool calls that a model writes into its text, as local models do whose server does
+    /// not know their form. Off by default, so that text that looks like a call does not run.
     pub parse_calls_from_text: bool,
     /// Prefixes a failed result with its severity.
     pub include_severity: bool,

@@ -10,6 +10,7 @@ use nanobot_provider::{ChatRequest, Delta, DeltaSink};
 use nanobot_redact::{SecretStream, Secrets};
 use nanobot_types::StreamId;
 
+use super::text_calls::CallHold;
 use super::visible::VisibleStream;
 use crate::{Observer, Signal};
 
@@ -19,6 +20,8 @@ pub(super) struct StreamTap {
     /// Id of the first stream; later ones have a number after it.
     stream: StreamId,
     shown: Mutex<Shown>,
+    /// `true` if text may be a call, which is not shown.
+    hides_calls: bool,
     secrets: Secrets,
     /// `true` if the router retried, so the reported usage covers more than one request.
     tried_again: AtomicBool,
@@ -31,6 +34,7 @@ pub(super) struct StreamTap {
 /// The filters that text passes before it is shown.
 struct Shown {
     visible: VisibleStream,
+    calls: Option<CallHold>,
     hidden: SecretStream,
     /// Number of streams that were withdrawn.
     withdrawn: usize,
@@ -39,22 +43,53 @@ struct Shown {
 }
 
 impl Shown {
-    fn new(secrets: &Secrets, withdrawn: usize) -> Self {
+    fn new(secrets: &Secrets, hides_calls: bool, withdrawn: usize) -> Self {
         Self {
             visible: VisibleStream::default(),
+            calls: hides_calls.then(CallHold::default),
             hidden: secrets.stream(),
             withdrawn,
             emitted: false,
         }
     }
+
+    fn push(&mut self, piece: &str) -> String {
+        let seen = self.visible.push(piece);
+        self.pass(seen)
+    }
+
+    /// Lets visible text pass the filters after the first one.
+    fn pass(&mut self, seen: String) -> String {
+        let text = match &mut self.calls {
+            Some(calls) => calls.push(&seen),
+            None => seen,
+        };
+        self.hidden.push(&text)
+    }
+
+    fn finish(&mut self, calls_in_text: bool) -> String {
+        let seen = self.visible.finish();
+        let mut text = self.pass(seen);
+        if let Some(calls) = &mut self.calls {
+            text += &self.hidden.push(&calls.finish(calls_in_text));
+        }
+        text + &self.hidden.finish()
+    }
 }
 
 impl StreamTap {
-    pub(super) fn new(observer: Arc<dyn Observer>, stream: StreamId, secrets: &Secrets) -> Self {
+    /// `hides_calls` tells whether calls are taken from the text.
+    pub(super) fn new(
+        observer: Arc<dyn Observer>,
+        stream: StreamId,
+        secrets: &Secrets,
+        hides_calls: bool,
+    ) -> Self {
         Self {
             observer,
             stream,
-            shown: Mutex::new(Shown::new(secrets, 0)),
+            shown: Mutex::new(Shown::new(secrets, hides_calls, 0)),
+            hides_calls,
             secrets: secrets.clone(),
             tried_again: AtomicBool::new(false),
             sent: Mutex::default(),
@@ -111,7 +146,7 @@ impl StreamTap {
             let mut shown = self.lock();
             let stream = shown.emitted.then(|| self.current(&shown));
             let count = shown.withdrawn + usize::from(shown.emitted);
-            *shown = Shown::new(&self.secrets, count);
+            *shown = Shown::new(&self.secrets, self.hides_calls, count);
             stream
         };
         if let Some(stream) = withdrawn {
@@ -119,13 +154,10 @@ impl StreamTap {
         }
     }
 
-    /// Ends the stream. Returns its id if anything was shown.
-    pub(super) fn finish(&self, resuming: bool) -> Option<StreamId> {
-        self.show(
-            |Shown {
-                 visible, hidden, ..
-             }| hidden.push(&visible.finish()) + &hidden.finish(),
-        );
+    /// Ends the stream. Returns its id if anything was shown. `calls_in_text` tells whether the
+    /// text had calls.
+    pub(super) fn finish(&self, resuming: bool, calls_in_text: bool) -> Option<StreamId> {
+        self.show(|shown| shown.finish(calls_in_text));
         let stream = {
             let shown = self.lock();
             shown.emitted.then(|| self.current(&shown))
@@ -144,13 +176,7 @@ impl DeltaSink for StreamTap {
 
     fn delta(&self, delta: Delta) {
         match delta {
-            Delta::Text(piece) => {
-                self.show(
-                    |Shown {
-                         visible, hidden, ..
-                     }| hidden.push(&visible.push(&piece)),
-                );
-            }
+            Delta::Text(piece) => self.show(|shown| shown.push(&piece)),
             Delta::Restart => self.restart(),
             Delta::Reasoning(_) => {}
             Delta::Fallback(line) => {
@@ -180,11 +206,11 @@ mod tests {
             }
         };
         let secrets = Secrets::new(["open sesame".to_owned()]);
-        let tap = StreamTap::new(Arc::new(observer), StreamId::from("s"), &secrets);
+        let tap = StreamTap::new(Arc::new(observer), StreamId::from("s"), &secrets, false);
         pieces
             .iter()
             .for_each(|piece| tap.delta(Delta::Text((*piece).to_owned())));
-        tap.finish(false);
+        tap.finish(false, false);
         drop(tap);
         seen.lock().unwrap().clone()
     }
@@ -194,14 +220,14 @@ mod tests {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = seen.clone();
         let observer = move |signal| sink.lock().unwrap().push(signal);
-        let tap = StreamTap::new(Arc::new(observer), "s".into(), &Secrets::default());
+        let tap = StreamTap::new(Arc::new(observer), "s".into(), &Secrets::default(), false);
         let text = |text: &str| tap.delta(Delta::Text(text.to_owned()));
         text("<think>nothing to see");
         tap.delta(Delta::Restart);
         text("half");
         tap.delta(Delta::Restart);
         text("whole");
-        assert_eq!(tap.finish(false), Some("s.1".into()));
+        assert_eq!(tap.finish(false, false), Some("s.1".into()));
         let signals = std::mem::take(&mut *seen.lock().unwrap());
         let (first, second) = (StreamId::from("s"), StreamId::from("s.1"));
         let delta = |stream: &StreamId, text: &str| Signal::Delta {
@@ -220,6 +246,31 @@ mod tests {
                 },
             ]
         );
+    }
+
+    #[test]
+    fn calls_in_the_text_are_not_shown() {
+        let seen = Arc::new(Mutex::new(String::new()));
+        let sink = seen.clone();
+        let observer = move |signal| {
+            if let Signal::Delta { text, .. } = signal {
+                sink.lock().unwrap().push_str(&text);
+            }
+        };
+        let secrets = Secrets::new(["open sesame".to_owned()]);
+        let tap = StreamTap::new(Arc::new(observer), "s".into(), &secrets, true);
+        for piece in [
+            "Let me look. <tool",
+            "_call>{}",
+            "</tool_call> open ses",
+            "ame",
+        ] {
+            tap.delta(Delta::Text(piece.to_owned()));
+        }
+        assert_eq!(*seen.lock().unwrap(), "Let me look. ");
+        tap.finish(false, false);
+        let whole = "Let me look. <tool_call>{}</tool_call> ***";
+        assert_eq!(*seen.lock().unwrap(), whole);
     }
 
     #[test]

@@ -91,15 +91,15 @@ struct Turn<'a> {
 impl<'a> Turn<'a> {
     /// Returns the pending calls of the last answer with their positions in the turn.
     fn number_calls(&self, pending: &[ToolCall]) -> Vec<(u32, ToolCall)> {
-        let last_answer =
-            self.conversation
-                .messages()
-                .iter()
-                .rev()
-                .find_map(|message| match &**message {
-                    ChatMessage::Assistant(assistant) => Some(&assistant.tool_calls),
-                    _ => None,
-                });
+        let last_answer = self
+            .conversation
+            .messages()
+            .iter()
+            .rev()
+            .find_map(|message| match &**message {
+                ChatMessage::Assistant(assistant) => Some(&assistant.tool_calls),
+                _ => None,
+            });
         let Some(calls) = last_answer else {
             return Vec::new();
         };
@@ -128,14 +128,10 @@ impl<'a> Turn<'a> {
         self.iterations += 1;
         let stream = StreamId::from(format!("{}#{}", self.trace, self.iterations));
         self.io.journal.step_started(TurnStep::Model);
-        let (mut response, stream) = self.call_model(stream).await;
+        let (response, stream) = self.call_model(stream).await;
         self.io.journal.step_started(TurnStep::Answer);
         if self.io.cancel.is_cancelled() {
             return Ok(Some(self.end(TurnOutcome::Stopped, None)));
-        }
-        let is_whole = response.finish_reason != FinishReason::Runaway;
-        if self.options.parse_calls_from_text && response.tool_calls.is_empty() && is_whole {
-            self.take_calls_from_text(&mut response);
         }
         match response.finish_reason {
             FinishReason::Error | FinishReason::ContextOverflow => {
@@ -157,6 +153,7 @@ impl<'a> Turn<'a> {
             self.io.observer.clone(),
             stream,
             &self.engine.secrets,
+            self.options.parse_calls_from_text,
         ));
         let context = CallContext {
             trace: self.trace.clone(),
@@ -206,7 +203,8 @@ impl<'a> Turn<'a> {
             };
             self.io.observer.signal(Signal::Activity(step));
         }
-        let streamed = tap.finish(!response.tool_calls.is_empty());
+        let calls_in_text = self.take_calls_from_text(&mut response);
+        let streamed = tap.finish(!response.tool_calls.is_empty(), calls_in_text);
         let hidden = |text: String| self.engine.secrets.redact(&text).into_owned();
         response.content = response.content.map(hidden);
         response.reasoning_content = response.reasoning_content.map(hidden);
@@ -279,15 +277,24 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn take_calls_from_text(&self, response: &mut LlmResponse) {
-        let Some(text) = response.content.as_deref() else {
-            return;
+    /// Takes the calls out of the text of a complete answer without other calls, if that is on.
+    /// Returns `true` if there are any.
+    fn take_calls_from_text(&self, response: &mut LlmResponse) -> bool {
+        let is_eligible = self.options.parse_calls_from_text
+            && response.tool_calls.is_empty()
+            && response.finish_reason == FinishReason::Stop;
+        let Some(text) = response.content.as_deref().filter(|_| is_eligible) else {
+            return false;
         };
-        let (remaining, calls) = split_calls(text, &format!("{}-{}", self.trace, self.iterations));
-        if !calls.is_empty() {
-            response.content = Some(remaining);
-            response.tool_calls = calls;
+        let id_prefix = format!("{}-{}", self.trace, self.iterations);
+        let (remaining, calls) = split_calls(text, &self.io.tools, &id_prefix);
+        if calls.is_empty() {
+            return false;
         }
+        response.content = Some(remaining);
+        response.tool_calls = calls;
+        response.finish_reason = FinishReason::ToolCalls;
+        true
     }
 
     /// Records an answer that calls tools, then runs the calls.

@@ -6,28 +6,39 @@ const THINKING_TAGS: [&str; 3] = ["think", "thinking", "thought"];
 /// Returns the visible part of `text`, without thinking blocks. This includes a block that was
 /// never closed, and one whose opening tag the vendor dropped. Returns `None` if nothing is left.
 pub(crate) fn visible(text: &str) -> Option<String> {
-    let mut rest = text.to_owned();
-    for tag in THINKING_TAGS {
-        rest = without_tag(&rest, tag);
-    }
-    let trimmed = rest.trim();
+    let (_, seen) = split_thinking(text);
+    let trimmed = seen.trim();
     (!trimmed.is_empty()).then(|| trimmed.to_owned())
 }
 
-fn without_tag(text: &str, tag: &str) -> String {
+/// Splits a text into its thinking, with the tags, and the rest.
+pub(crate) fn split_thinking(text: &str) -> (String, String) {
+    let mut thinking = String::new();
+    let mut rest = text.to_owned();
+    for tag in THINKING_TAGS {
+        rest = take_thinking(&rest, tag, &mut thinking);
+    }
+    (thinking, rest)
+}
+
+/// Appends the thinking in this tag to `thinking` and returns the rest.
+fn take_thinking(text: &str, tag: &str, thinking: &mut String) -> String {
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
     let mut remaining = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, inside)) = rest.split_once(&open) {
         remaining.push_str(before);
-        rest = inside.split_once(&close).map_or("", |(_, after)| after);
+        let (thought, after) = inside.split_once(&close).unwrap_or((inside, ""));
+        thinking.extend([&open, thought, &close]);
+        rest = after;
     }
     // A closing tag without an opening one: everything before it was thinking.
-    let tail = rest.split_once(&close).map_or(rest, |(_, after)| after);
-    if tail.len() < rest.len() {
+    if let Some((before, after)) = rest.split_once(&close) {
+        thinking.extend([&remaining, before, &close]);
         remaining.clear();
+        rest = after;
     }
-    remaining.push_str(tail);
+    remaining.push_str(rest);
     remaining
 }
 

@@ -353,31 +353,41 @@ async fn unknown_tool_and_broken_arguments_get_one_result_each() {
     assert_eq!(log.len(), 6);
 }
 
-#[tokio::test]
-async fn calls_in_text_run_only_if_enabled() {
-    let text = "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>";
-    let world = World::new(ScriptedProvider::scripted([Reply::text(text)]));
-    world
-        .agent()
-        .process_direct(DirectRequest::new("go"))
-        .await
-        .unwrap();
-    assert_eq!(world.runs.of("look"), 0);
-    let mut world = World::new(ScriptedProvider::scripted([
-        Reply::text(text),
-        Reply::text("seen"),
-    ]));
+/// Runs a turn in which the first answer of the model has this text, with calls in text parsed or
+/// not. Returns how often the tool ran, and the visible reply.
+async fn with_calls_from_text(reply: Reply, parse_calls_from_text: bool) -> (u32, String) {
+    let provider = ScriptedProvider::scripted([reply, Reply::text("seen")]);
+    let mut world = World::new(provider);
     world.options = TurnOptions {
-        parse_calls_from_text: true,
+        parse_calls_from_text,
         ..TurnOptions::default()
     };
-    let report = world
-        .agent()
-        .process_direct(DirectRequest::new("go"))
-        .await
-        .unwrap();
-    assert_eq!(
-        (world.runs.of("look"), report.visible.as_deref()),
-        (1, Some("seen"))
-    );
+    let request = DirectRequest::new("go");
+    let report = world.agent().process_direct(request).await.unwrap();
+    (world.runs.of("look"), report.visible.unwrap_or_default())
+}
+
+#[tokio::test]
+async fn calls_in_text_run_only_if_enabled() {
+    let call = "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>";
+    let thought = format!("<think>{call}</think>No.");
+    let whole = "{\"name\": \"look\", \"parameters\": {}}";
+    for (text, is_on, runs, visible) in [
+        (call, false, 0, call),
+        (call, true, 1, "seen"),
+        (whole, false, 0, whole),
+        (whole, true, 1, "seen"),
+        (&thought, true, 0, "No."),
+    ] {
+        let ran = with_calls_from_text(Reply::text(text), is_on).await;
+        assert_eq!(ran, (runs, visible.to_owned()), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn calls_in_a_truncated_text_do_not_run() {
+    let call = "<tool_call>{\"name\": \"look\", \"arguments\": {}}</tool_call>";
+    let (runs, visible) = with_calls_from_text(Reply::text(call).with_finish("length"), true).await;
+    assert_eq!(runs, 0);
+    assert!(visible.starts_with(call), "{visible}");
 }
