@@ -60,9 +60,12 @@ impl Provider for Anthropic {
                     return Ok(stream);
                 }
                 Err(error)
-                    if self
-                        .refusals
-                        .add(&mut refused, request::OPTIONAL, &body, &error) => {}
+                    if self.refusals.add(
+                        &mut refused,
+                        request::OPTIONAL,
+                        |member| body.get(member).is_some(),
+                        &error,
+                    ) => {}
                 Err(error) => return Err(error),
             }
         }

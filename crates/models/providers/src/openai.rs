@@ -1,13 +1,15 @@
 //! Client for OpenAI's `/chat/completions` and compatible APIs.
 //!
-//! Decision: async-openai carries the request and parses the event stream, with raw JSON in both
-//! directions, so that vendors' extensions are neither lost nor rejected. Its own retries are
+//! Decision: async-openai carries the request and parses the event stream, with our own JSON in
+//! both directions, so that vendors' extensions are neither lost nor rejected. Its own retries are
 //! replaced by a service that sends once and sees status, headers and body first: retrying is the
 //! router's job.
 
 pub(crate) mod chunk;
 mod pace;
+mod parameters;
 mod request;
+mod wire;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,6 +32,7 @@ use serde_json::Value;
 
 use self::chunk::ChunkReader;
 use self::pace::Backpressure;
+use self::wire::Body;
 use crate::body::{self, ErrorSlot};
 use crate::client::network_error;
 use crate::fault::ErrorClassifier;
@@ -38,7 +41,8 @@ use crate::refusal::UnsupportedParams;
 use crate::settings::ExtraBody;
 use crate::{HttpClients, ProviderKind, ProviderSpec, WireProtocol};
 
-pub(crate) use self::request::{render, temperature};
+pub(crate) use self::parameters::temperature;
+pub(crate) use self::request::render;
 
 /// Version of Azure's API, sent as `api-version`.
 const AZURE_VERSION: &str = "2024-10-21";
@@ -78,17 +82,19 @@ impl Provider for OpenAi {
         }
         let mut refused = self.refusals.params();
         loop {
-            let body = request::body(&self.spec, &self.name, &request, &refused);
-            let body = self.extra_body.added_to(body);
+            let body = request::body(&self.spec, &self.name, &request, &refused, &self.extra_body);
             match self.exchange(&request, &body).await {
                 Ok(stream) => {
                     self.refusals.remember(refused);
                     return Ok(stream);
                 }
                 Err(error)
-                    if self
-                        .refusals
-                        .add(&mut refused, request::OPTIONAL, &body, &error) => {}
+                    if self.refusals.add(
+                        &mut refused,
+                        parameters::OPTIONAL,
+                        |member| body.parameters.contains_key(member),
+                        &error,
+                    ) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -121,7 +127,7 @@ impl OpenAi {
     async fn exchange(
         &self,
         request: &ChatRequest,
-        body: &Value,
+        body: &Body<'_>,
     ) -> Result<ChatStream, ProviderError> {
         let url = self.url(request)?;
         let http = self.http.client_for(&url)?;
@@ -150,7 +156,7 @@ impl OpenAi {
         let client = Client::build(http, endpoint).with_http_service(service);
         let chunks = client
             .chat()
-            .create_stream_byot::<&Value, Value>(body)
+            .create_stream_byot::<&Body<'_>, Value>(body)
             .await
             .map_err(|error| call.error(error))?;
         Ok(events(chunks, call).boxed())

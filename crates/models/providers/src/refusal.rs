@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use nanobot_provider::ProviderError;
-use serde_json::Value;
 
 /// Maximum number of parameters removed from one request.
 const MAX_LEARNED: usize = 3;
@@ -38,13 +37,13 @@ impl UnsupportedParams {
         }
     }
 
-    /// Adds the optional parameter of the body that the error names. Returns `false` if there is
-    /// none, or if too many were removed already.
+    /// Adds the optional parameter that the error names, if the body contains it. Returns `false` if
+    /// there is none, or if too many were removed already.
     pub(crate) fn add(
         &self,
         members: &mut ParamNames,
         optional: &[&'static str],
-        body: &Value,
+        is_sent: impl Fn(&str) -> bool,
         error: &ProviderError,
     ) -> bool {
         let ProviderError::BadRequest(words) = error else {
@@ -52,7 +51,7 @@ impl UnsupportedParams {
         };
         let named = optional
             .iter()
-            .find(|member| body.get(**member).is_some() && words.contains(**member));
+            .find(|member| is_sent(member) && words.contains(**member));
         let Some(member) = named else { return false };
         tracing::debug!(member, "retrying without an unsupported parameter");
         members.len() < self.params().len() + MAX_LEARNED && members.insert(member)
@@ -86,7 +85,12 @@ mod tests {
             let mut members = ParamNames::new();
             let error = ProviderError::BadRequest(words.to_owned());
             assert_eq!(
-                UnsupportedParams::default().add(&mut members, &optional, &body, &error),
+                UnsupportedParams::default().add(
+                    &mut members,
+                    &optional,
+                    |member| body.get(member).is_some(),
+                    &error
+                ),
                 expected.is_some(),
                 "{words}"
             );

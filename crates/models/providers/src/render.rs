@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use nanobot_types::{CallId, Map, ToolCall};
+use serde::Serialize;
 use serde_json::Value;
 use sha1::{Digest as _, Sha1};
 
@@ -26,8 +27,14 @@ pub struct RenderedMessages {
     pub messages: Vec<String>,
 }
 
-pub(crate) fn texts(values: &[Value]) -> Vec<String> {
-    values.iter().map(Value::to_string).collect()
+/// Returns a part of a request body as compact JSON.
+pub(crate) fn text(part: &impl Serialize) -> String {
+    // These parts have string keys and consist of data only, so that they always serialise.
+    serde_json::to_string(part).unwrap_or_default()
+}
+
+pub(crate) fn texts(parts: &[impl Serialize]) -> Vec<String> {
+    parts.iter().map(text).collect()
 }
 
 /// Returns a call's arguments as an object. Text that is not an object is kept inside one.

@@ -78,9 +78,12 @@ impl Provider for Responses {
                 // Models without reasoning cannot encrypt it.
                 Err(error) if is_about_encryption(&error) && refused.insert(request::INCLUDE) => {}
                 Err(error)
-                    if self
-                        .refusals
-                        .add(&mut refused, request::OPTIONAL, &body, &error) => {}
+                    if self.refusals.add(
+                        &mut refused,
+                        request::OPTIONAL,
+                        |member| body.get(member).is_some(),
+                        &error,
+                    ) => {}
                 Err(error) => return Err(error),
             }
         }

@@ -158,8 +158,13 @@ impl ExtraBody {
     /// Returns the body with these fields.
     pub(crate) fn added_to(&self, mut body: Value) -> Value {
         if let Value::Object(fields) = &mut body {
-            fields.extend(self.0.clone());
+            self.add_to(fields);
         }
         body
+    }
+
+    /// Adds these fields to those of a body.
+    pub(crate) fn add_to(&self, fields: &mut Map) {
+        fields.extend(self.0.clone());
     }
 }

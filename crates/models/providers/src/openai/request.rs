@@ -1,37 +1,26 @@
-//! Builds the request body.
+//! Builds the request body: the conversation and the tools.
 
-use nanobot_provider::{ChatRequest, ToolChoice};
+use std::borrow::Cow;
+
+use nanobot_provider::ChatRequest;
 use nanobot_types::{
     AssistantMessage, ChatMessage, Content, ContentBlock, ModelId, ProviderName, ToolCall,
     ToolMessage, ToolSource, ToolSpec,
 };
 use serde::de::IgnoredAny;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
+use super::parameters::parameters;
+use super::wire::{
+    AssistantReply, Body, CacheControl, Call, CalledFunction, Message, MessageContent, Part,
+    Reasoning, Tool, ToolFunction,
+};
 use crate::refusal::ParamNames;
 use crate::render::{
-    CallIds, EMPTY, RenderedMessages, arguments, digest, number, plain_id, short_id, texts,
-    tool_name,
+    CallIds, EMPTY, RenderedMessages, arguments, plain_id, short_id, text, texts, tool_name,
 };
-use crate::{ProviderSpec, Quirks, ReasoningParam};
-
-/// Parameters that a vendor may reject and that a request can do without.
-pub(super) const OPTIONAL: &[&str] = &[
-    "stream_options",
-    "temperature",
-    "reasoning_effort",
-    "reasoning",
-    "thinking",
-    "enable_thinking",
-    "reasoning_split",
-    "prompt_cache_key",
-    "tool_choice",
-    "max_completion_tokens",
-    "max_tokens",
-];
-
-/// Models that accept no temperature.
-const FIXED_TEMPERATURE: &[&str] = &["gpt-5", "o1", "o3", "o4", "codex"];
+use crate::settings::ExtraBody;
+use crate::{ProviderSpec, Quirks};
 
 /// Introduces the pictures of tool results.
 const RESULT_PICTURES: &str = "[Pictures of the tool results above]";
@@ -43,20 +32,20 @@ pub(crate) fn render(
 ) -> RenderedMessages {
     RenderedMessages {
         tools: texts(&tools(&request.tools)),
-        system: system(&request.system).to_string(),
+        system: text(&system(&request.system)),
         messages: texts(&messages(&spec.quirks, name, request)),
     }
 }
 
-/// Returns the request body, without the parameters in `refused`.
-pub(super) fn body(
+/// Returns the request body, without the parameters in `refused` and with those in `extra`.
+pub(super) fn body<'a>(
     spec: &ProviderSpec,
     name: &ProviderName,
-    request: &ChatRequest,
+    request: &'a ChatRequest,
     refused: &ParamNames,
-) -> Value {
+    extra: &ExtraBody,
+) -> Body<'a> {
     let quirks = &spec.quirks;
-    let mut body = Map::new();
     let mut conversation = messages(quirks, name, request);
     if !request.system.is_empty() {
         conversation.insert(0, system(&request.system));
@@ -65,115 +54,28 @@ pub(super) fn body(
     if quirks.cache_marks && takes_marks(&request.model) {
         mark(&request.tools, &mut conversation, &mut tools);
     }
-    body.insert("model".into(), request.model.as_str().into());
-    body.insert("messages".into(), Value::Array(conversation));
-    if !tools.is_empty() {
-        body.insert("tools".into(), Value::Array(tools));
-        body.insert("tool_choice".into(), tool_choice(&request.tool_choice));
-    }
-    body.insert("stream".into(), true.into());
-    body.insert("stream_options".into(), json!({ "include_usage": true }));
-    generation(quirks, request, refused, &mut body);
-    for member in refused {
-        body.remove(*member);
-    }
-    Value::Object(body)
-}
-
-fn generation(
-    quirks: &Quirks,
-    request: &ChatRequest,
-    refused: &ParamNames,
-    body: &mut Map<String, Value>,
-) {
-    let model = request.model.as_str().to_lowercase();
-    let wanted = &request.generation;
-    let completion_limit =
-        quirks.completion_limit != refused.contains(limit_name(quirks.completion_limit));
-    // If the vendor rejected one name of the limit, the limit is sent under the other name, which
-    // is then not removed.
-    body.insert(
-        limit_name(completion_limit).into(),
-        wanted.max_tokens.max(1).into(),
-    );
-    if let Some(temperature) = temperature(quirks, request) {
-        body.insert("temperature".into(), temperature.into());
-    }
-    if let Some((member, value)) = wanted
-        .reasoning_effort
-        .as_deref()
-        .and_then(|effort| thinking(quirks, &model, effort))
-    {
-        body.insert(member.into(), value);
-    }
-    if let Some(key) = request.cache_key.as_ref().filter(|_| quirks.cache_key) {
-        // Vendors accept at most 64 characters, and chat names must not reach them.
-        body.insert("prompt_cache_key".into(), digest(key).into());
+    let mut parameters = parameters(quirks, request, refused);
+    extra.add_to(&mut parameters);
+    Body {
+        model: request.model.as_str(),
+        messages: conversation,
+        tools,
+        parameters,
     }
 }
 
-/// Returns the temperature to send; `None` if the model accepts none.
-pub(crate) fn temperature(quirks: &Quirks, request: &ChatRequest) -> Option<f64> {
-    let model = request.model.as_str().to_lowercase();
-    let wanted = &request.generation;
-    let is_fixed = quirks.completion_limit
-        && (wanted.reasoning_effort.is_some()
-            || FIXED_TEMPERATURE.iter().any(|part| model.contains(part)));
-    let own = quirks
-        .temperatures
-        .iter()
-        .find(|(part, _)| model.contains(part))
-        .map(|(_, temperature)| *temperature);
-    own.or_else(|| wanted.temperature.map(number).filter(|_| !is_fixed))
-}
-
-fn limit_name(completion: bool) -> &'static str {
-    if completion {
-        "max_completion_tokens"
-    } else {
-        "max_tokens"
-    }
-}
-
-fn thinking(quirks: &Quirks, model: &str, effort: &str) -> Option<(&'static str, Value)> {
-    let is_off = matches!(effort, "none" | "minimal");
-    Some(match quirks.thinking {
-        ReasoningParam::Effort => ("reasoning_effort", effort.into()),
-        ReasoningParam::ReasoningObject => ("reasoning", json!({ "effort": effort })),
-        ReasoningParam::Type => (
-            "thinking",
-            json!({ "type": if is_off { "disabled" } else { "enabled" } }),
-        ),
-        ReasoningParam::Flag => ("enable_thinking", (!is_off).into()),
-        ReasoningParam::Split => ("reasoning_split", true.into()),
-        ReasoningParam::NoneOrHigh if model.contains("magistral") => return None,
-        ReasoningParam::NoneOrHigh => (
-            "reasoning_effort",
-            if is_off || effort == "low" {
-                "none"
-            } else {
-                "high"
-            }
-            .into(),
-        ),
-    })
-}
-
-fn tools(specs: &[ToolSpec]) -> Vec<Value> {
-    let tool = |spec: &ToolSpec| {
-        json!({
-            "type": "function",
-            "function": { "name": spec.name, "description": spec.description, "parameters": spec.parameters },
-        })
-    };
+fn tools(specs: &[ToolSpec]) -> Vec<Tool<'_>> {
     specs.iter().map(tool).collect()
 }
 
-fn tool_choice(choice: &ToolChoice) -> Value {
-    match choice {
-        ToolChoice::Auto => "auto".into(),
-        ToolChoice::None => "none".into(),
-        ToolChoice::Tool(name) => json!({ "type": "function", "function": { "name": name } }),
+fn tool(spec: &ToolSpec) -> Tool<'_> {
+    Tool {
+        function: ToolFunction {
+            name: spec.name.as_str(),
+            description: &spec.description,
+            parameters: &spec.parameters,
+        },
+        cache_control: None,
     }
 }
 
@@ -189,53 +91,38 @@ fn takes_marks(model: &ModelId) -> bool {
 /// Marks what to cache: the built-in tools, the system prompt, and the two newest user messages.
 /// Marking two of them means that the cache entry of the previous request is found again. Tool
 /// results are plain text in this protocol and cannot be marked.
-fn mark(specs: &[ToolSpec], conversation: &mut [Value], tools: &mut [Value]) {
-    let cached = || json!({ "type": "ephemeral" });
+fn mark(specs: &[ToolSpec], conversation: &mut [Message<'_>], tools: &mut [Tool<'_>]) {
     let own = specs
         .iter()
         .take_while(|spec| spec.source == ToolSource::BuiltIn)
         .count();
-    if let Some(Value::Object(tool)) = own.checked_sub(1).and_then(|last| tools.get_mut(last)) {
-        tool.insert("cache_control".into(), cached());
+    if let Some(tool) = own.checked_sub(1).and_then(|last| tools.get_mut(last)) {
+        tool.cache_control = Some(CacheControl::Ephemeral);
     }
-    let has_role =
-        |message: &Value, wanted: &str| message.get("role").is_some_and(|role| role == wanted);
-    let system = conversation
-        .first()
-        .is_some_and(|message| has_role(message, "system"));
-    let assistant_message = conversation
-        .iter_mut()
-        .skip(usize::from(system))
-        .rev()
-        .filter(|message| has_role(message, "user"));
-    assistant_message
-        .take(2)
-        .for_each(|message| mark_content(message, cached()));
-    if let Some(message) = conversation.first_mut().filter(|_| system) {
-        mark_content(message, cached());
-    }
-}
-
-/// Marks the last part of a message, turning plain text into a part.
-fn mark_content(message: &mut Value, cached: Value) {
-    match message.get_mut("content") {
-        Some(content @ Value::String(_)) => {
-            *content = json!([{ "type": "text", "text": content.take(), "cache_control": cached }]);
-        }
-        Some(Value::Array(parts)) => {
-            if let Some(Value::Object(part)) = parts.last_mut() {
-                part.insert("cache_control".into(), cached);
+    let mut users_to_mark = 2;
+    for message in conversation.iter_mut().rev() {
+        match message {
+            Message::User { content } if users_to_mark > 0 => {
+                users_to_mark -= 1;
+                content.mark();
             }
+            Message::System { content } => content.mark(),
+            Message::User { .. } | Message::Assistant(_) | Message::Tool { .. } => {}
         }
-        _ => {}
     }
 }
 
-fn system(text: &str) -> Value {
-    json!({ "role": "system", "content": text })
+fn system(text: &str) -> Message<'_> {
+    Message::System {
+        content: MessageContent::Text(text.into()),
+    }
 }
 
-fn messages(quirks: &Quirks, name: &ProviderName, request: &ChatRequest) -> Vec<Value> {
+fn messages<'a>(
+    quirks: &Quirks,
+    name: &ProviderName,
+    request: &'a ChatRequest,
+) -> Vec<Message<'a>> {
     let keep_blocks = request.model.as_str().to_lowercase().contains("claude");
     let mut ids = CallIds::new(if quirks.short_ids { short_id } else { plain_id });
     let mut messages = Vec::new();
@@ -247,20 +134,18 @@ fn messages(quirks: &Quirks, name: &ProviderName, request: &ChatRequest) -> Vec<
         messages.push(match &**message {
             // The system prompt is sent separately; a transcript has no system messages.
             ChatMessage::System { .. } => continue,
-            ChatMessage::User(user) => {
-                json!({ "role": "user", "content": user_content(&user.content) })
-            }
+            ChatMessage::User(user) => Message::User {
+                content: user_content(&user.content),
+            },
             ChatMessage::Assistant(assistant_message) => {
                 let is_own = assistant_message.provider.as_ref() == Some(name);
+                let is_foreign = is_foreign(assistant_message, name);
                 let calls = assistant_message.tool_calls.iter().map(|call| {
-                    tool_call(
-                        call,
-                        ids.call(&call.id, is_own && !quirks.short_ids),
-                        is_foreign(assistant_message, name),
-                    )
+                    let id = ids.call(&call.id, is_own && !quirks.short_ids);
+                    tool_call(call, id, is_foreign)
                 });
                 let calls = calls.collect();
-                assistant(quirks, name, keep_blocks, assistant_message, calls)
+                assistant(quirks, is_foreign, keep_blocks, assistant_message, calls)
             }
             ChatMessage::Tool(result) => {
                 pictures.add(result);
@@ -275,10 +160,10 @@ fn messages(quirks: &Quirks, name: &ProviderName, request: &ChatRequest) -> Vec<
 /// Pictures of tool results. Results are plain text in this protocol, so a message from the user
 /// shows their pictures after them.
 #[derive(Default)]
-struct ResultPictures(Vec<Value>);
+struct ResultPictures<'a>(Vec<Part<'a>>);
 
-impl ResultPictures {
-    fn add(&mut self, result: &ToolMessage) {
+impl<'a> ResultPictures<'a> {
+    fn add(&mut self, result: &'a ToolMessage) {
         let Content::Blocks(blocks) = &result.content else {
             return;
         };
@@ -288,13 +173,15 @@ impl ResultPictures {
     }
 
     /// Returns the message with the pictures so far, and forgets them.
-    fn take(&mut self) -> Option<Value> {
+    fn take(&mut self) -> Option<Message<'a>> {
         if self.0.is_empty() {
             return None;
         }
-        let mut parts = vec![json!({ "type": "text", "text": RESULT_PICTURES })];
+        let mut parts = vec![Part::text(RESULT_PICTURES)];
         parts.append(&mut self.0);
-        Some(json!({ "role": "user", "content": parts }))
+        Some(Message::User {
+            content: MessageContent::Parts(parts),
+        })
     }
 }
 
@@ -307,81 +194,63 @@ fn is_foreign(assistant_message: &AssistantMessage, name: &ProviderName) -> bool
         .is_some_and(|provider| provider != name)
 }
 
-fn tool_result(result: &ToolMessage, id: String) -> Value {
-    let mut message = Map::from_iter([
-        ("role".to_owned(), Value::from("tool")),
-        ("tool_call_id".to_owned(), id.into()),
-        ("content".to_owned(), tool_content(&result.content).into()),
-    ]);
-    if let Some(tool) = &result.name {
-        message.insert("name".into(), tool_name(tool.as_str()).into());
+fn tool_result(result: &ToolMessage, id: String) -> Message<'_> {
+    Message::Tool {
+        tool_call_id: id,
+        name: result.name.as_ref().map(|name| tool_name(name.as_str())),
+        content: or_empty(tool_content(&result.content)),
     }
-    Value::Object(message)
 }
 
-fn assistant(
+/// Builds the message of a reply. Its reasoning is sent back to the provider that made it only.
+fn assistant<'a>(
     quirks: &Quirks,
-    name: &ProviderName,
+    is_foreign: bool,
     keep_blocks: bool,
-    assistant_message: &AssistantMessage,
-    calls: Vec<Value>,
-) -> Value {
-    let mut message = Map::from_iter([("role".to_owned(), Value::from("assistant"))]);
-    let text = assistant_message
+    assistant_message: &'a AssistantMessage,
+    tool_calls: Vec<Call<'a>>,
+) -> Message<'a> {
+    let words = assistant_message
         .content
         .as_ref()
-        .map(Content::to_text)
-        .filter(|text| !text.is_empty());
-    let content = match text {
-        Some(text) => text.into(),
-        None if calls.is_empty() => EMPTY.into(),
-        None => Value::Null,
-    };
-    message.insert("content".into(), content);
-    if !calls.is_empty() {
-        message.insert("tool_calls".into(), Value::Array(calls));
-    }
-    if is_foreign(assistant_message, name) {
-        return Value::Object(message);
-    }
-    if let (Some(member), Some(reasoning)) =
-        (quirks.reasoning_back, &assistant_message.reasoning_content)
-    {
-        message.insert(member.into(), reasoning.as_str().into());
-    }
+        .map(content_text)
+        .filter(|words| !words.is_empty());
+    let content = words.or_else(|| tool_calls.is_empty().then_some(EMPTY.into()));
+    let reasoning = quirks
+        .reasoning_back
+        .zip(assistant_message.reasoning_content.as_deref())
+        .filter(|_| !is_foreign)
+        .map(|(member, text)| Reasoning { member, text });
     // Reasoning of the same provider's Responses API means nothing here.
     let is_block = |block: &&Value| block.get("type").is_none_or(|kind| kind != "reasoning");
-    let blocks: Vec<Value> = assistant_message
-        .thinking_blocks
-        .iter()
-        .filter(is_block)
-        .cloned()
-        .collect();
-    if keep_blocks && !blocks.is_empty() {
-        message.insert("thinking_blocks".into(), blocks.into());
-    }
-    Value::Object(message)
+    let thinking_blocks = if keep_blocks && !is_foreign {
+        let blocks = assistant_message.thinking_blocks.iter();
+        blocks.filter(is_block).collect()
+    } else {
+        Vec::new()
+    };
+    Message::Assistant(AssistantReply {
+        content,
+        reasoning,
+        thinking_blocks,
+        tool_calls,
+    })
 }
 
 /// Builds a tool call. The members that a vendor added to its call are sent back to that vendor
 /// only.
-fn tool_call(call: &ToolCall, id: String, is_foreign: bool) -> Value {
+fn tool_call(call: &ToolCall, id: String, is_foreign: bool) -> Call<'_> {
     let text = if is_object(&call.arguments) {
-        call.arguments.clone()
+        Cow::Borrowed(call.arguments.as_str())
     } else {
-        Value::Object(arguments(call)).to_string()
+        Value::Object(arguments(call)).to_string().into()
     };
-    let (mut outer, mut function) = if is_foreign {
-        (Map::new(), Map::new())
+    let function = CalledFunction::new(tool_name(call.name.as_str()), text);
+    if is_foreign {
+        Call::new(id, function)
     } else {
-        (call.extra.clone(), call.function_extra.clone())
-    };
-    function.insert("name".into(), tool_name(call.name.as_str()).into());
-    function.insert("arguments".into(), text.into());
-    outer.insert("id".into(), id.into());
-    outer.insert("type".into(), "function".into());
-    outer.insert("function".into(), Value::Object(function));
-    Value::Object(outer)
+        Call::new(id, function.with_extra(&call.function_extra)).with_extra(&call.extra)
+    }
 }
 
 /// Returns `true` for the text of a JSON object.
@@ -389,58 +258,58 @@ fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 
-fn user_content(content: &Content) -> Value {
-    let Content::Blocks(blocks) = content else {
-        let text = content.to_text();
-        return if text.is_empty() {
-            EMPTY.into()
-        } else {
-            text.into()
-        };
+fn user_content(content: &Content) -> MessageContent<'_> {
+    let parts: Vec<Part<'_>> = match content {
+        Content::Text(text) => return MessageContent::Text(or_empty(text.into())),
+        Content::Blocks(blocks) => blocks.iter().filter_map(part).collect(),
     };
-    let parts: Vec<Value> = blocks.iter().filter_map(part).collect();
     if parts.is_empty() {
-        EMPTY.into()
+        MessageContent::Text(EMPTY.into())
     } else {
-        parts.into()
+        MessageContent::Parts(parts)
     }
 }
 
 /// Returns the part for a block; `None` for the private blocks of other programs.
-fn part(block: &ContentBlock) -> Option<Value> {
+fn part(block: &ContentBlock) -> Option<Part<'_>> {
     match block {
         ContentBlock::Text { text } => text_part(text),
-        ContentBlock::ImageUrl { image_url } => {
-            Some(json!({ "type": "image_url", "image_url": { "url": image_url.url } }))
-        }
+        ContentBlock::ImageUrl { image_url } => Some(Part::image(image_url)),
         ContentBlock::Other(value) => match value.get("type")?.as_str()? {
             "input_text" | "output_text" => text_part(value.get("text")?.as_str()?),
-            "input_audio" | "file" => Some(value.clone()),
+            "input_audio" | "file" => value.as_object().map(Part::opaque),
             _ => None,
         },
     }
 }
 
-fn text_part(text: &str) -> Option<Value> {
-    (!text.is_empty()).then(|| json!({ "type": "text", "text": text }))
+fn text_part(text: &str) -> Option<Part<'_>> {
+    (!text.is_empty()).then(|| Part::text(text))
 }
 
 /// Returns a tool result as text, the only form that the API accepts there.
-fn tool_content(content: &Content) -> String {
-    let text = match content {
-        Content::Text(text) => text.clone(),
+fn tool_content(content: &Content) -> Cow<'_, str> {
+    match content {
+        Content::Text(text) => text.into(),
         Content::Blocks(blocks) => {
             let texts = blocks.iter().filter_map(|block| match block {
                 ContentBlock::Text { text } => Some(text.as_str()),
                 ContentBlock::ImageUrl { .. } => None,
                 ContentBlock::Other(value) => value.get("text").and_then(Value::as_str),
             });
-            texts.collect::<Vec<_>>().join("\n")
+            texts.collect::<Vec<_>>().join("\n").into()
         }
-    };
-    if text.is_empty() {
-        EMPTY.to_owned()
-    } else {
-        text
     }
+}
+
+/// Returns all text, like [`Content::to_text`], without copying plain text.
+fn content_text(content: &Content) -> Cow<'_, str> {
+    match content {
+        Content::Text(text) => text.into(),
+        Content::Blocks(_) => content.to_text().into(),
+    }
+}
+
+fn or_empty(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.is_empty() { EMPTY.into() } else { text }
 }
