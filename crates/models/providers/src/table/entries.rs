@@ -506,6 +506,19 @@ pub const TABLE: &[ProviderSpec] = &[
         ..VENDOR
     },
     ProviderSpec {
+        name: "xai",
+        label: "xAI",
+        keywords: &["xai", "grok"],
+        default_model: Some("grok-4.5"),
+        environment: &["XAI_API_KEY"],
+        base: Some("https://api.x.ai/v1"),
+        quirks: Quirks {
+            reasoning_back: None,
+            ..Quirks::NONE
+        },
+        ..VENDOR
+    },
+    ProviderSpec {
         name: "bedrock",
         label: "AWS Bedrock",
         keywords: &["bedrock"],

@@ -421,7 +421,7 @@ mod tests {
     #[test]
     fn models_find_their_provider() {
         let openrouter = keyed("openrouter");
-        let anthropic = keyed("anthropic");
+        let (anthropic, xai) = (keyed("anthropic"), keyed("xai"));
         let vllm = at("vllm", "http://localhost:8000/v1");
         let ollama = at("ollama", "http://localhost:11434");
         let table: &[(&str, &[Section<'_>], &str)] = &[
@@ -460,6 +460,16 @@ mod tests {
                 &[keyed("openai"), openrouter],
                 "openai",
             ),
+            // Models of Grok stay at a gateway unless xAI itself is configured.
+            ("grok-4.5", &[openrouter], "openrouter"),
+            ("x-ai/grok-4", &[openrouter], "openrouter"),
+            ("xai/grok-4", &[openrouter], "openrouter"),
+            ("grok-code-fast-1", &[keyed("opencode")], "opencode"),
+            ("grok-4.5", &[openrouter, xai], "xai"),
+            ("x-ai/grok-4", &[openrouter, xai], "xai"),
+            ("openrouter/x-ai/grok-4", &[openrouter, xai], "openrouter"),
+            ("grokking-1", &[openrouter, xai], "openrouter"),
+            ("groq/llama-3", &[keyed("groq"), xai], "groq"),
             // A local server needs an address.
             ("nvidia/nemotron-3", &[openrouter], "openrouter"),
             ("nvidia/nemotron-3", &[openrouter, ollama], "ollama"),

@@ -109,6 +109,10 @@ const WINDOWS: &[(&str, u32)] = &[
     ("grok", 131_072),
     ("grok-4", 256_000),
     ("grok-4-fast", 2_000_000),
+    // More tokens cost more for each of them.
+    ("grok-4.20", 200_000),
+    ("grok-4.3", 200_000),
+    ("grok-4.5", 200_000),
     ("grok-code-fast", 256_000),
     // Others
     ("command-r", 128_000),

@@ -57,6 +57,7 @@ const CHAT: &[Row] = &[
     ("ovms", "ovms/m", "m", EFFORT),
     ("nvidia", "Org/m", "Org/m", EFFORT),
     ("qianfan", "qianfan/m", "m", EFFORT),
+    ("xai", "x-ai/m", "m", EFFORT),
 ];
 
 /// The rows that speak Anthropic's protocol.
