@@ -27,6 +27,7 @@ fn configure(home: &Home, login: &SignInServer, model: &ModelServer, wanted: &st
         "providers": {
             "openaiCodex": {"loginBase": login.url(), "apiBase": model.base_url()},
             "githubCopilot": {"loginBase": login.url()},
+            "xaiGrok": {"loginBase": login.url(), "apiBase": model.base_url()},
         },
     }));
 }
@@ -43,17 +44,17 @@ async fn model(login: &SignInServer) -> ModelServer {
     model
 }
 
-/// Runs `nanobot provider login openai-codex` as a person with a browser.
-async fn log_in(home: &Home, answer: Answer) -> Run {
-    tokio::time::timeout(DEADLINE, log_in_slowly(home, answer))
+/// Runs `nanobot provider login NAME` as a person with a browser.
+async fn log_in(home: &Home, name: &str, answer: Answer) -> Run {
+    tokio::time::timeout(DEADLINE, log_in_slowly(home, name, answer))
         .await
         .expect("the login ends in time")
 }
 
-async fn log_in_slowly(home: &Home, answer: Answer) -> Run {
+async fn log_in_slowly(home: &Home, name: &str, answer: Answer) -> Run {
     let mut command = Command::from(home.program());
     command
-        .args(["provider", "login", "openai-codex"])
+        .args(["provider", "login", name])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -114,7 +115,7 @@ async fn codex_login_turn_and_logout() {
     );
 
     for answer in [Answer::Browser, Answer::PastedCode] {
-        let run = log_in(&home, answer).await;
+        let run = log_in(&home, "openai-codex", answer).await;
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
         assert_says(&run.stdout, &["Logged in to OpenAI Codex."]);
         assert_answers(&home).await;
@@ -122,7 +123,11 @@ async fn codex_login_turn_and_logout() {
     let status = home.run(&["provider", "status"]).await.stdout;
     assert_says(
         &status,
-        &["OpenAI Codex: logged in", "Github Copilot: not logged in"],
+        &[
+            "OpenAI Codex: logged in",
+            "Github Copilot: not logged in",
+            "xAI Grok: not logged in",
+        ],
     );
     let json = home.run(&["provider", "status", "--json"]).await.stdout;
     let whole = home.run(&["status"]).await.stdout;
@@ -135,6 +140,42 @@ async fn codex_login_turn_and_logout() {
     assert_says(&run.stdout, &["Logged out of openai-codex."]);
     let run = home.run(&["provider", "logout", "openai-codex"]).await;
     assert_says(&run.stdout, &["There is no login at openai-codex."]);
+    assert_eq!(model.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn grok_login_turn_and_logout() {
+    let login = SignInServer::start().await.unwrap();
+    let model = model(&login).await;
+    let home = Home::new();
+    configure(&home, &login, &model, "xai-grok/grok-4.5");
+    for answer in [Answer::Browser, Answer::PastedCode] {
+        let run = log_in(&home, "xai-grok", answer).await;
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{}", run.stdout);
+        assert_says(&run.stdout, &["Logged in to xAI Grok."]);
+        assert_answers(&home).await;
+    }
+    let status = home.run(&["provider", "status"]).await.stdout;
+    assert_says(&status, &["xAI Grok: logged in"]);
+    for token in login.tokens() {
+        assert!(!status.contains(&token), "{status}");
+    }
+    let run = home.run(&["provider", "logout", "xai-grok"]).await;
+    assert_says(&run.stdout, &["Logged out of xai-grok."]);
+
+    // Tokens without a lifetime left are renewed before each request.
+    login.set_life(0);
+    log_in(&home, "xai-grok", Answer::Browser).await;
+    assert_answers(&home).await;
+    login.end_logins();
+    let run = home.run(&["agent", "-m", "Hi"]).await;
+    assert_eq!(run.code, 1);
+    assert_says(
+        &(run.stdout + &run.stderr),
+        &["the login has ended", "nanobot provider login xai-grok"],
+    );
+    let status = home.run(&["provider", "status"]).await.stdout;
+    assert_says(&status, &["xAI Grok: not logged in"]);
     assert_eq!(model.violations(), Vec::<String>::new());
 }
 
@@ -171,6 +212,6 @@ async fn providers_without_a_login_are_named() {
     assert_eq!(run.code, 1);
     assert_says(
         &run.stderr,
-        &["these have one: openai-codex, github-copilot"],
+        &["these have one: openai-codex, github-copilot, xai-grok"],
     );
 }

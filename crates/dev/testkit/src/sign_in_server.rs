@@ -1,5 +1,5 @@
-//! The login servers of model vendors, as strict as the real ones: ChatGPT's authorization code with
-//! PKCE, and GitHub's device code with the exchange for a token of Copilot.
+//! The login servers of model vendors, as strict as the real ones: the authorization codes with PKCE
+//! of ChatGPT and xAI, and GitHub's device code with the exchange for a token of Copilot.
 //!
 //! Refresh tokens are rotated, and one that is used twice ends the login, as at the vendors.
 
@@ -15,7 +15,37 @@ use crate::TestkitError;
 use crate::http::{Request, Response, Server};
 use crate::sync::Watched;
 
-const CODEX_CLIENT: &str = "app_EMoamEEZ73f0CkXaXp7hrann";
+/// A vendor's client with authorization codes.
+struct CodeClient {
+    id: &'static str,
+    scope: &'static str,
+    /// Beginning and end of the redirect address, with a port between them.
+    redirect: [&'static str; 2],
+    /// Further fields of an authorization, with their values.
+    fields: &'static [(&'static str, &'static str)],
+    needs_nonce: bool,
+}
+
+const CODEX: CodeClient = CodeClient {
+    id: "app_EMoamEEZ73f0CkXaXp7hrann",
+    scope: "openid profile email offline_access",
+    redirect: ["http://localhost:", "/auth/callback"],
+    fields: &[
+        ("originator", "nanobot"),
+        ("id_token_add_organizations", "true"),
+        ("codex_cli_simplified_flow", "true"),
+    ],
+    needs_nonce: false,
+};
+
+const GROK: CodeClient = CodeClient {
+    id: "b1a00492-073a-47ea-816f-4c329264a828",
+    scope: "openid profile email offline_access grok-cli:access api:access",
+    redirect: ["http://127.0.0.1:", "/callback"],
+    fields: &[("referrer", "nanobot")],
+    needs_nonce: true,
+};
+
 const COPILOT_CLIENT: &str = "Iv1.b507a08c87ecfe98";
 /// Lifetime of access tokens, in seconds, unless a test changes it.
 const LIFE: u64 = 3600;
@@ -33,8 +63,11 @@ struct State {
     api: Option<String>,
     /// Answers to questions for a device token, before the token.
     progress: Vec<Value>,
-    /// Authorization codes, with the challenge and the redirect address that they belong to.
-    codes: BTreeMap<String, (String, String)>,
+    /// The answer to all requests for tokens, in place of the real one.
+    fault: Option<Response>,
+    /// Authorization codes, with the client, the challenge and the redirect address that they
+    /// belong to.
+    codes: BTreeMap<String, [String; 3]>,
     refresh: BTreeSet<String>,
     devices: BTreeSet<String>,
     access: BTreeSet<String>,
@@ -88,6 +121,7 @@ impl SignInServer {
             life: LIFE,
             api: None,
             progress: Vec::new(),
+            fault: None,
             codes: BTreeMap::new(),
             refresh: BTreeSet::new(),
             devices: BTreeSet::new(),
@@ -128,6 +162,11 @@ impl SignInServer {
         self.state.change(|state| state.progress = errors);
     }
 
+    /// Sets the answer to all requests for tokens; `None` for the real one.
+    pub fn set_fault(&self, answer: Option<Response>) {
+        self.state.change(|state| state.fault = answer);
+    }
+
     /// Ends all logins: no token is accepted any more.
     pub fn end_logins(&self) {
         self.state.change(|state| {
@@ -157,8 +196,8 @@ impl SignInServer {
         })
     }
 
-    /// Returns the steps so far: `authorize`, `code`, `refresh`, `device`, `poll`, `exchange`, and
-    /// `refused: REASON`.
+    /// Returns the steps so far: `authorize`, `code`, `refresh`, `device`, `poll`, `exchange`,
+    /// `fault`, and `refused: REASON`.
     #[must_use]
     pub fn journal(&self) -> Vec<String> {
         self.state.read(|state| state.journal.clone())
@@ -166,9 +205,15 @@ impl SignInServer {
 }
 
 fn answer(state: &mut State, request: &Request) -> Response {
+    if let Some(fault) = state.fault.clone().filter(|_| request.method == "POST") {
+        state.journal.push("fault".to_owned());
+        return fault;
+    }
     let answered = match (request.method.as_str(), request.path()) {
-        ("GET", "/oauth/authorize") => authorize(state, request),
-        ("POST", "/oauth/token") => token(state, request),
+        ("GET", "/oauth/authorize") => authorize(state, request, &CODEX),
+        ("POST", "/oauth/token") => token(state, request, &CODEX),
+        ("GET", "/oauth2/authorize") => authorize(state, request, &GROK),
+        ("POST", "/oauth2/token") => token(state, request, &GROK),
         ("POST", "/login/device/code") => device_code(state, request),
         ("POST", "/login/oauth/access_token") => device_token(state, request),
         ("GET", "/copilot_internal/v2/token") => exchange(state, request),
@@ -194,29 +239,32 @@ fn require(holds: bool, reason: &str) -> Result<(), Refusal> {
     }
 }
 
-fn authorize(state: &mut State, request: &Request) -> Result<Response, Refusal> {
+fn authorize(
+    state: &mut State,
+    request: &Request,
+    client: &CodeClient,
+) -> Result<Response, Refusal> {
     let fields: BTreeMap<String, String> = request.query().into_iter().collect();
     let field = |name: &str| fields.get(name).map_or("", String::as_str);
-    require(field("client_id") == CODEX_CLIENT, "unknown client")?;
+    require(field("client_id") == client.id, "unknown client")?;
     require(field("response_type") == "code", "response_type")?;
     require(field("code_challenge_method") == "S256", "no PKCE")?;
     require(field("code_challenge").len() == 43, "no challenge")?;
     require(field("state").len() >= 32, "a short state")?;
-    require(
-        field("scope") == "openid profile email offline_access",
-        "scope",
-    )?;
-    require(field("originator") == "nanobot", "originator")?;
-    require(
-        field("id_token_add_organizations") == "true",
-        "organizations",
-    )?;
-    require(field("codex_cli_simplified_flow") == "true", "flow")?;
+    let has_nonce = !client.needs_nonce || field("nonce").len() >= 32;
+    require(has_nonce, "a short nonce")?;
+    require(field("scope") == client.scope, "scope")?;
+    for (name, value) in client.fields {
+        require(field(name) == *value, name)?;
+    }
     let redirect = field("redirect_uri");
-    let is_here = redirect.starts_with("http://localhost:") && redirect.ends_with("/auth/callback");
+    let [before, after] = client.redirect;
+    let port = redirect.strip_prefix(before);
+    let port = port.and_then(|rest| rest.strip_suffix(after));
+    let is_here = port.is_some_and(|port| port.parse::<u16>().is_ok());
     require(is_here, "redirect_uri")?;
     let code = state.issue("code");
-    let bound = (field("code_challenge").to_owned(), redirect.to_owned());
+    let bound = [client.id, field("code_challenge"), redirect].map(str::to_owned);
     state.codes.insert(code.clone(), bound);
     state.journal.push("authorize".to_owned());
     let mut query = form_urlencoded::Serializer::new(String::new());
@@ -234,14 +282,16 @@ fn form(request: &Request) -> Result<BTreeMap<String, String>, Refusal> {
     Ok(form_urlencoded::parse(&request.body).into_owned().collect())
 }
 
-fn token(state: &mut State, request: &Request) -> Result<Response, Refusal> {
+fn token(state: &mut State, request: &Request, client: &CodeClient) -> Result<Response, Refusal> {
     let fields = form(request)?;
     let field = |name: &str| fields.get(name).map_or("", String::as_str);
-    require(field("client_id") == CODEX_CLIENT, "invalid_client")?;
+    require(field("client_id") == client.id, "invalid_client")?;
     match field("grant_type") {
         "authorization_code" => {
             let found = state.codes.remove(field("code"));
-            let (challenge, redirect) = found.ok_or_else(|| refusal(400, "invalid_grant"))?;
+            let found = found.ok_or_else(|| refusal(400, "invalid_grant"))?;
+            let [owner, challenge, redirect] = found;
+            require(owner == client.id, "invalid_grant")?;
             let proof = URL_SAFE_NO_PAD.encode(Sha256::digest(field("code_verifier")));
             require(proof == challenge, "invalid_grant")?;
             require(field("redirect_uri") == redirect, "invalid_grant")?;

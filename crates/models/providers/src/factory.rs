@@ -412,7 +412,7 @@ mod tests {
             ),
             ("openai", header, "providers.openai.extraHeaders.a b"),
             ("openai_codex", key.clone(), "needs a folder"),
-            ("xai_grok", key.clone(), "not supported yet"),
+            ("xai_grok", key.clone(), "needs a folder"),
             ("bedrock", key, "not supported yet"),
         ];
         for (name, settings, expected) in table {

@@ -1,4 +1,4 @@
-//! Providers with a login instead of a key: OpenAI Codex and GitHub Copilot.
+//! Providers with a login instead of a key: OpenAI Codex, GitHub Copilot and xAI Grok.
 //!
 //! Decision: a login is a command of the operator, and a provider without one fails like a provider
 //! without a key. The tokens are in a file per provider. They are read for every request, so that a
@@ -8,9 +8,11 @@
 
 mod access;
 mod callback;
+mod code_grant;
 mod codex;
 mod copilot;
 mod fetch;
+mod grok;
 mod login;
 mod provider;
 mod store;
@@ -72,6 +74,7 @@ impl SignIn {
         let mut headers = match self {
             Self::Codex => codex::headers(grant),
             Self::Copilot => copilot::headers(),
+            Self::Grok => grok::headers(),
         };
         if let Some(bearer) = header(&format!("Bearer {}", grant.access_token.expose())) {
             headers.insert(http::header::AUTHORIZATION, bearer);

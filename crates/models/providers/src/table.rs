@@ -60,6 +60,8 @@ pub enum SignIn {
     Codex,
     /// GitHub: a device code, and a token that is exchanged for one of Copilot.
     Copilot,
+    /// xAI: OAuth with an authorization code and PKCE.
+    Grok,
 }
 
 /// Rule that turns a configured model name into the one sent to the vendor.

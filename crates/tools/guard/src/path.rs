@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Common locations of credentials below the home folder, for [`PathRules::secret_paths`].
-pub const CREDENTIAL_PATHS: [&str; 14] = [
+pub const CREDENTIAL_PATHS: [&str; 15] = [
     "~/.ssh",
     "~/.gnupg",
     "~/.aws",
@@ -36,6 +36,7 @@ pub const CREDENTIAL_PATHS: [&str; 14] = [
     "~/.config/gh",
     "~/.config/litellm",
     "~/.codex/auth.json",
+    "~/.grok/auth.json",
     "~/.local/share/keyrings",
     "~/.local/share/oauth-cli-kit",
 ];

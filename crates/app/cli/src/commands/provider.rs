@@ -13,7 +13,7 @@ use crate::output::{self, sanitize};
 /// Subcommands of `nanobot provider`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProviderCommand {
-    /// Log in to openai-codex or github-copilot in a browser
+    /// Log in to openai-codex, github-copilot or xai-grok in a browser
     Login {
         /// Name of the provider
         name: String,

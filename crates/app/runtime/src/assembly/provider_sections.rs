@@ -46,8 +46,8 @@ pub(crate) struct ProviderSection {
     thinking_style: Option<ThinkingStyle>,
     /// Name that `nanobot status` shows.
     display_name: Option<String>,
-    /// Base URL of the login server of `openai_codex` and `github_copilot`; without it, the vendor's
-    /// own. All requests of a login go to it.
+    /// Base URL of the login server of `openai_codex`, `github_copilot` and `xai_grok`; without it,
+    /// the vendor's own. All requests of a login go to it.
     login_base: Option<String>,
 }
 

@@ -8,7 +8,7 @@ use reqwest::Url;
 
 use super::fetch::RenewError;
 use super::store::{Grant, TokenFile};
-use super::{SignInError, advice, codex, copilot};
+use super::{SignInError, advice, codex, copilot, grok};
 use crate::build_error::section_key;
 use crate::{BuildError, HttpClients, ProviderSettings, ProviderSpec, Selection, SignIn};
 
@@ -81,6 +81,7 @@ impl Access {
         let renewed = match self.sign_in {
             SignIn::Codex => codex::renew(&self.http, &self.server, &grant).await,
             SignIn::Copilot => copilot::renew(&self.http, &self.server, &grant).await,
+            SignIn::Grok => grok::renew(&self.http, &self.server, &grant).await,
         };
         let stored = match renewed {
             Ok(grant) => lock.write(&grant).await.map(|()| grant),
@@ -120,6 +121,7 @@ fn server(sign_in: SignIn, configured: Option<&str>) -> Option<Url> {
     let text = configured.unwrap_or(match sign_in {
         SignIn::Codex => codex::SERVER,
         SignIn::Copilot => copilot::SERVER,
+        SignIn::Grok => grok::SERVER,
     });
     let url = Url::parse(text.trim_end_matches('/')).ok()?;
     let is_here = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));

@@ -1,15 +1,15 @@
-//! The login at ChatGPT: OAuth with an authorization code and PKCE (RFC 7636).
+//! The login at ChatGPT: OAuth with an authorization code and PKCE.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderMap, HeaderValue};
 use nanobot_redact::Secret;
 use reqwest::Url;
-use serde::Deserialize;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
-use super::fetch::{Answer, RenewError, address, post};
+use super::callback::CallbackPage;
+use super::code_grant::{Tokens, challenge, no_usable_tokens, tokens};
+use super::fetch::{RenewError, address};
 use super::store::Grant;
 use super::{header, is_token};
 use crate::HttpClients;
@@ -18,31 +18,26 @@ use crate::HttpClients;
 pub(super) const SERVER: &str = "https://auth.openai.com";
 /// Port of the address that the browser is sent to. The login server accepts no other one.
 pub(super) const CALLBACK_PORT: u16 = 1455;
-/// Path of that address.
-pub(super) const CALLBACK_PATH: &str = "/auth/callback";
+/// The page at that address.
+pub(super) const PAGE: CallbackPage = CallbackPage {
+    host: "localhost",
+    path: "/auth/callback",
+    script_origin: None,
+};
 
 const CLIENT: &str = "app_EMoamEEZ73f0CkXaXp7hrann";
 const SCOPE: &str = "openid profile email offline_access";
 const ORIGINATOR: &str = "nanobot";
 
-#[derive(Deserialize)]
-struct Tokens {
-    access_token: Secret,
-    refresh_token: Option<Secret>,
-    expires_in: Option<u64>,
-    id_token: Option<Secret>,
-}
-
 /// Returns the address that asks for an authorization.
 pub(super) fn authorization(server: &Url, redirect: &str, state: &str, verifier: &Secret) -> Url {
     let mut url = address(server, "oauth/authorize");
-    let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose()));
     url.query_pairs_mut().extend_pairs([
         ("response_type", "code"),
         ("client_id", CLIENT),
         ("redirect_uri", redirect),
         ("scope", SCOPE),
-        ("code_challenge", &challenge),
+        ("code_challenge", &challenge(verifier)),
         ("code_challenge_method", "S256"),
         ("id_token_add_organizations", "true"),
         ("codex_cli_simplified_flow", "true"),
@@ -90,35 +85,18 @@ async fn grant(
     fields: &[(&str, &str)],
     old: Option<&Grant>,
 ) -> Result<Grant, RenewError> {
-    let answer = post(http, &address(server, "oauth/token"), fields)
-        .await
-        .map_err(RenewError::Failed)?;
-    if !answer.status.is_success() {
-        return Err(RenewError::of_refusal(&answer));
-    }
-    read(server, answer, old).ok_or_else(|| RenewError::unusable("it sent no usable tokens"))
+    let tokens = tokens(http, &address(server, "oauth/token"), fields).await?;
+    let account = named_account(&tokens, old).ok_or_else(no_usable_tokens)?;
+    tokens
+        .grant(server, old, Some(account))
+        .ok_or_else(no_usable_tokens)
 }
 
-/// Reads tokens. A server that does not rotate sends no refresh token.
-fn read(server: &Url, answer: Answer, old: Option<&Grant>) -> Option<Grant> {
-    let tokens: Tokens = serde_json::from_value(answer.body).ok()?;
-    let refresh_token = tokens
-        .refresh_token
-        .or_else(|| old.map(|old| old.refresh_token.clone()))?;
-    let account = account(&tokens.access_token)
+/// Returns the account of tokens, without which the model cannot be called.
+fn named_account(tokens: &Tokens, old: Option<&Grant>) -> Option<String> {
+    account(&tokens.access_token)
         .or_else(|| account(tokens.id_token.as_ref()?))
-        .or_else(|| old?.account.clone())?;
-    let mut grant = Grant {
-        server: server.to_string(),
-        access_token: tokens.access_token,
-        refresh_token,
-        ends_at: None,
-        renew_at: None,
-        account: Some(account),
-        api: None,
-    };
-    grant.set_life(tokens.expires_in);
-    is_token(grant.access_token.expose()).then_some(grant)
+        .or_else(|| old?.account.clone())
 }
 
 /// Returns the account in a token. It comes from the login server by HTTPS, so the signature is not

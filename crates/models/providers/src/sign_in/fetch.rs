@@ -68,10 +68,14 @@ pub(super) enum RenewError {
 }
 
 impl RenewError {
-    /// Classifies a refusal: the server may be busy, or the code or token is not valid.
+    /// Classifies a refusal: the server may be busy, or the code or token is not valid. An answer
+    /// that is no JSON comes from something in between, and a login must not end by it.
     pub(super) fn of_refusal(answer: &Answer) -> Self {
         let status = answer.status.as_u16();
         match status {
+            ..500 if !answer.body.is_object() => {
+                Self::unusable(&format!("it answered with status {status} and no JSON"))
+            }
             408 | 429 | 500.. => Self::Failed(ProviderError::Server {
                 retry_after: None,
                 status,

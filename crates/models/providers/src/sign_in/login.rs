@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_redact::Secret;
+use reqwest::Url;
 use tokio::time::Instant;
 use url::form_urlencoded;
 use uuid::Uuid;
 
-use super::callback::Callback;
+use super::callback::{Callback, CallbackPage};
 use super::copilot::DeviceCode;
 use super::store::Grant;
-use super::{Access, SignInError, codex, copilot};
+use super::{Access, SignInError, codex, copilot, grok};
 use crate::{HttpClients, ProviderSettings, Selection, SignIn};
 
 /// Time from the beginning of a login in the browser to its end.
@@ -50,18 +51,18 @@ pub async fn begin_login(
         SignIn::Codex => {
             // Another login server may accept any port.
             let is_own = access.server.as_str().trim_end_matches('/') == codex::SERVER;
-            let callback = Callback::listen(if is_own { codex::CALLBACK_PORT } else { 0 }).await;
-            let (state, verifier) = (random(), random());
-            let redirect = callback.address();
-            let address =
-                codex::authorization(&access.server, &redirect, state.expose(), &verifier);
-            let step = Step::Browser {
-                address: address.to_string(),
-                callback,
-                state,
-                verifier,
-            };
-            (TIME_LIMIT, step)
+            let port = if is_own { codex::CALLBACK_PORT } else { 0 };
+            let step = browser(codex::PAGE, port, |redirect, state, verifier| {
+                codex::authorization(&access.server, redirect, state, verifier)
+            });
+            (TIME_LIMIT, step.await)
+        }
+        SignIn::Grok => {
+            let nonce = random();
+            let step = browser(grok::PAGE, 0, |redirect, state, verifier| {
+                grok::authorization(&access.server, redirect, state, nonce.expose(), verifier)
+            });
+            (TIME_LIMIT, step.await)
         }
         SignIn::Copilot => {
             let code = copilot::device_code(&access.http, &access.server).await?;
@@ -73,6 +74,24 @@ pub async fn begin_login(
         deadline: Instant::now() + life,
         step,
     })
+}
+
+/// Begins a login in the browser. `authorization` returns its address for a redirect address, a
+/// state and a verifier.
+async fn browser(
+    page: CallbackPage,
+    port: u16,
+    authorization: impl FnOnce(&str, &str, &Secret) -> Url,
+) -> Step {
+    let callback = Callback::listen(page, port).await;
+    let (state, verifier) = (random(), random());
+    let address = authorization(&callback.address(), state.expose(), &verifier);
+    Step::Browser {
+        address: address.to_string(),
+        callback,
+        state,
+        verifier,
+    }
 }
 
 /// Removes the tokens of a provider. Returns `true` if there were some.
@@ -154,7 +173,13 @@ impl PendingLogin {
                 ..
             } => {
                 let code = code(&answer(callback, pasted).await, state)?;
-                codex::exchange(http, server, &callback.address(), &code, verifier).await?
+                let redirect = callback.address();
+                match self.access.sign_in {
+                    SignIn::Grok => {
+                        grok::exchange(http, server, &redirect, &code, verifier).await?
+                    }
+                    _ => codex::exchange(http, server, &redirect, &code, verifier).await?,
+                }
             }
         })
     }

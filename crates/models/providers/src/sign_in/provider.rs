@@ -8,8 +8,8 @@ use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError};
 use nanobot_types::{ChatMessage, Content, ContentBlock, ProviderName};
 use reqwest::Url;
 
-use super::Access;
 use super::store::Grant;
+use super::{Access, grok};
 use crate::client::endpoint_url;
 use crate::openai::OpenAi;
 use crate::responses::Responses;
@@ -55,8 +55,12 @@ impl SignedIn {
     /// Returns the client for a request.
     fn client(&self, grant: &Grant, request: &ChatRequest) -> Arc<dyn Provider> {
         let mut headers = self.access.sign_in.headers(grant);
-        if self.access.sign_in == SignIn::Copilot && has_images(request) {
-            headers.insert("copilot-vision-request", HeaderValue::from_static("true"));
+        match self.access.sign_in {
+            SignIn::Copilot if has_images(request) => {
+                headers.insert("copilot-vision-request", HeaderValue::from_static("true"));
+            }
+            SignIn::Grok => headers.extend(grok::model_header(request.model.as_str())),
+            SignIn::Codex | SignIn::Copilot => {}
         }
         let named = grant.api.as_deref().filter(|_| !self.has_own_base);
         let named = named.and_then(|api| Url::parse(api).ok());

@@ -531,11 +531,16 @@ pub const TABLE: &[ProviderSpec] = &[
         name: "xai_grok",
         label: "xAI Grok",
         keywords: &["xai-grok"],
+        default_model: Some("grok-4.5"),
         base: Some("https://cli-chat-proxy.grok.com/v1"),
         kind: ProviderKind::SignIn,
-        wire: WireProtocol::Unsupported(
-            "signing in to Grok is not supported yet; use a gateway such as OpenRouter",
-        ),
+        wire: WireProtocol::Responses,
+        sign_in: Some(SignIn::Grok),
+        quirks: Quirks {
+            cache_key: true,
+            ..Quirks::NONE
+        },
+        key_hint: "The login needs an account with SuperGrok or X Premium+.",
         ..VENDOR
     },
     ProviderSpec {

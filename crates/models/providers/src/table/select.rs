@@ -446,6 +446,8 @@ mod tests {
                 "github_copilot",
             ),
             ("openai-codex/gpt-5", &[keyed("openai")], "openai_codex"),
+            ("xai-grok/grok-4.5", &[xai], "xai_grok"),
+            ("xai_grok/grok-4.5", &[openrouter], "xai_grok"),
             // Words, not parts of words.
             (
                 "grok-4-spark",
@@ -565,7 +567,7 @@ mod tests {
             error.contains("anthropic, openai, openai_codex, github_copilot, deepseek"),
             "{error}"
         );
-        for unusable in ["bedrock", "xai_grok", "assemblyai"] {
+        for unusable in ["bedrock", "assemblyai"] {
             assert!(!error.contains(unusable), "{error}");
         }
     }

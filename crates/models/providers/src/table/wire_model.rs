@@ -56,6 +56,8 @@ mod tests {
                 "github-copilot/gpt-5.3-codex",
                 "gpt-5.3-codex",
             ),
+            ("xai_grok", "xai-grok/grok-4.5", "grok-4.5"),
+            ("xai", "x-ai/grok-4.5", "grok-4.5"),
             ("ollama", "ollama/llama3:8b", "llama3:8b"),
             ("ollama", "ollama_chat/llama3", "llama3"),
             ("custom", "custom/whatever", "custom/whatever"),

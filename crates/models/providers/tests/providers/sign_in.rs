@@ -1,14 +1,15 @@
-//! Logins at Codex and Copilot, and requests with their tokens, against strict login servers.
+//! Logins at Codex, Copilot and Grok, and requests with their tokens, against strict login servers.
 
 use std::future::pending;
 use std::path::Path;
 use std::sync::Arc;
 
-use nanobot_provider::ProviderRouter;
+use nanobot_provider::{ChatRequest, Generation, ProviderRouter};
 use nanobot_providers::{
     PendingLogin, ProviderSettings, ProviderSpec, Selection, begin_login, known_tokens, logged_in,
     logout,
 };
+use nanobot_testkit::http::Response;
 use nanobot_testkit::mcp_server::visit;
 use nanobot_testkit::model_server::ModelRequest;
 use nanobot_testkit::{ModelServer, Reply, SignInServer};
@@ -50,7 +51,7 @@ impl Stage {
             token_folder: Some(self.folder.path().to_owned()),
             login_base: Some(self.login.url()),
             // The exchange of Copilot names the address.
-            api_base: (self.name == "openai_codex").then(|| self.model.base_url()),
+            api_base: (self.name != "github_copilot").then(|| self.model.base_url()),
             ..ProviderSettings::default()
         }
     }
@@ -178,26 +179,201 @@ async fn codex_logs_in_and_sends_its_token_and_account() {
 }
 
 #[tokio::test]
+async fn grok_logs_in_and_sends_its_token_and_headers() {
+    let stage = Stage::of("xai_grok").await;
+    let said = stage.ask().await;
+    assert!(
+        said.contains("no login at xAI Grok; run `nanobot provider login xai-grok`"),
+        "{said}"
+    );
+
+    let login = stage.begin().await;
+    assert_eq!((login.user_code(), login.must_be_pasted()), (None, false));
+    let page = visit(login.address()).await.unwrap();
+    let last = page.location.unwrap();
+    let browser = async { visit(&last).await.unwrap().status };
+    let (finished, status) = tokio::join!(login.finish(pending()), browser);
+    finished.unwrap();
+    assert_eq!((status, stage.is_logged_in()), (200, true));
+    assert!(is_private(&stage.file()));
+    assert_eq!(stage.login.journal(), ["authorize", "code"]);
+
+    let answered = stage
+        .router("xai-grok/grok-4.5")
+        .chat_with_failover(
+            ChatRequest {
+                generation: Generation {
+                    max_tokens: 1234,
+                    temperature: Some(0.2),
+                    reasoning_effort: Some("high".to_owned()),
+                },
+                cache_key: Some("chat".to_owned()),
+                ..hello()
+            },
+            &context(),
+        )
+        .await;
+    assert_eq!(words(&answered), "ok", "{answered:?}");
+    assert_eq!(stage.model.violations(), Vec::<String>::new());
+    let request = &stage.model.requests()[0];
+    assert_eq!(request.http.path(), "/v1/responses");
+    let header = |name: &str| request.http.header(name).unwrap_or_default().to_owned();
+    assert_eq!(
+        [
+            "x-xai-token-auth",
+            "x-authenticateresponse",
+            "x-grok-client-version",
+            "x-grok-client-identifier",
+            "x-grok-client-mode",
+            "x-grok-model-override",
+            "accept",
+        ]
+        .map(header),
+        [
+            "xai-grok-cli",
+            "authenticate-response",
+            "1.0.6",
+            "nanobot",
+            "headless",
+            "grok-4.5",
+            "text/event-stream",
+        ]
+    );
+    let body = &request.json;
+    let members = ["model", "store", "stream", "include", "max_output_tokens"];
+    assert_eq!(
+        members.map(|name| body[name].clone()),
+        [
+            json!("grok-4.5"),
+            json!(false),
+            json!(true),
+            json!(["reasoning.encrypted_content"]),
+            json!(1234),
+        ]
+    );
+    assert_eq!(
+        (&body["reasoning"], body["prompt_cache_key"].is_string()),
+        (&json!({ "effort": "high" }), true),
+        "{body}"
+    );
+
+    assert_eq!(known_tokens(stage.folder.path()).len(), 2);
+    let removed = logout(&stage.selection(), &stage.settings(), clients()).await;
+    assert!(removed.unwrap() && !stage.is_logged_in());
+}
+
+/// The server refuses old versions of its own client; the configuration can name another one.
+#[tokio::test]
+async fn configured_headers_replace_those_of_a_login() {
+    let stage = Stage::of("xai_grok").await;
+    stage.log_in().await;
+    let header = ("x-grok-client-version".to_owned(), "9.9.9".to_owned());
+    let settings = ProviderSettings {
+        extra_headers: [header].into(),
+        ..stage.settings()
+    };
+    let router = ProviderRouter::new([candidate(stage.name, &settings, "m")], quick());
+    let answered = router.chat_with_failover(hello(), &context()).await;
+    assert_eq!(words(&answered), "ok", "{answered:?}");
+    let sent = &stage.model.requests()[0].http;
+    let versions = sent
+        .headers
+        .iter()
+        .filter(|(name, _)| name.ends_with("-version"));
+    let versions: Vec<&str> = versions.map(|(_, value)| value.as_str()).collect();
+    assert_eq!(versions, ["9.9.9"]);
+}
+
+#[tokio::test]
 async fn a_forged_or_refused_answer_stores_nothing() {
-    let stage = Stage::of("openai_codex").await;
-    for (line, expected) in [
-        (
-            "http://localhost:1/auth/callback?code=c&state=x",
-            "does not belong",
-        ),
-        ("made-up-code", "invalid_grant"),
-    ] {
+    for name in ["openai_codex", "xai_grok"] {
+        let stage = Stage::of(name).await;
+        for (line, expected) in [
+            ("http://localhost:1/x?code=c&state=x", "does not belong"),
+            ("http://localhost:1/x?code=c", "does not belong"),
+            ("made-up-code", "invalid_grant"),
+        ] {
+            let login = stage.begin().await;
+            let error = login.finish(async { Some(line.to_owned()) }).await;
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains(expected), "{name} {line}: {error}");
+        }
         let login = stage.begin().await;
-        let error = login.finish(async { Some(line.to_owned()) }).await;
-        let error = error.unwrap_err().to_string();
-        assert!(error.contains(expected), "{line}: {error}");
+        let page = visit(login.address()).await.unwrap();
+        let last = page.location.unwrap().replace("state=", "state=f");
+        let browser = async { visit(&last).await.unwrap().status };
+        let (finished, _) = tokio::join!(login.finish(pending()), browser);
+        let error = finished.unwrap_err().to_string();
+        assert!(error.contains("does not belong"), "{name}: {error}");
+        assert!(!stage.is_logged_in(), "{name}");
     }
-    assert!(!stage.is_logged_in());
+}
+
+/// Returns answers that are not those of a login server, with a part of the resulting error.
+fn foreign_answers() -> [(Response, &'static str); 5] {
+    let elsewhere = Response::bytes(302, "text/html", "<html>moved</html>");
+    [
+        (
+            elsewhere.with_header("location", "https://portal.example.org/"),
+            "status 302 and no JSON",
+        ),
+        (
+            Response::bytes(403, "text/html", "<html>blocked</html>"),
+            "status 403 and no JSON",
+        ),
+        (
+            Response::bytes(200, "text/html", "<html>welcome</html>"),
+            "no usable tokens",
+        ),
+        (
+            Response::json(
+                200,
+                &json!({ "access_token": "a\nb", "refresh_token": "r" }),
+            ),
+            "no usable tokens",
+        ),
+        (
+            Response::bytes(200, "application/json", vec![b' '; 300 << 10]),
+            "more than 262144 bytes",
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn a_foreign_answer_neither_logs_in_nor_ends_a_login() {
+    for name in ["openai_codex", "xai_grok"] {
+        let stage = Stage::of(name).await;
+        for (answer, expected) in foreign_answers() {
+            stage.login.set_fault(Some(answer));
+            let login = stage.begin().await;
+            let last = visit(login.address()).await.unwrap().location.unwrap();
+            let error = login.finish(async { Some(last) }).await.unwrap_err();
+            let error = error.to_string();
+            assert!(error.contains(expected), "{name}: {error}");
+        }
+        assert!(!stage.is_logged_in(), "{name}");
+
+        stage.login.set_fault(None);
+        stage.log_in().await;
+        stage.login.revoke_access();
+        for (answer, expected) in foreign_answers() {
+            stage.login.set_fault(Some(answer));
+            let said = stage.ask().await;
+            assert!(said.contains(expected), "{name}: {said}");
+            assert!(stage.is_logged_in(), "{name}: {expected}");
+        }
+        stage.login.set_fault(None);
+        assert_eq!(stage.ask().await, "ok", "{name}");
+    }
 }
 
 #[tokio::test]
 async fn tokens_are_renewed_before_their_end_and_after_a_refusal() {
-    for (name, renewal) in [("openai_codex", "refresh"), ("github_copilot", "exchange")] {
+    for (name, renewal) in [
+        ("openai_codex", "refresh"),
+        ("github_copilot", "exchange"),
+        ("xai_grok", "refresh"),
+    ] {
         let stage = Stage::of(name).await;
         // They end so soon that each request renews them.
         stage.login.set_life(0);
@@ -228,18 +404,20 @@ async fn tokens_are_renewed_before_their_end_and_after_a_refusal() {
 /// Two processes share the file: only one of them may use the refresh token.
 #[tokio::test]
 async fn concurrent_requests_renew_once() {
-    let stage = Stage::of("openai_codex").await;
-    stage.log_in().await;
-    stage.login.revoke_access();
-    let routers = [stage.router("m"), stage.router("m"), stage.router("m")];
-    let context = context();
-    let asks = routers
-        .iter()
-        .map(|router| router.chat_with_failover(hello(), &context));
-    for response in futures_util::future::join_all(asks).await {
-        assert_eq!(words(&response), "ok", "{response:?}");
+    for name in ["openai_codex", "xai_grok"] {
+        let stage = Stage::of(name).await;
+        stage.log_in().await;
+        stage.login.revoke_access();
+        let routers = [stage.router("m"), stage.router("m"), stage.router("m")];
+        let context = context();
+        let asks = routers
+            .iter()
+            .map(|router| router.chat_with_failover(hello(), &context));
+        for response in futures_util::future::join_all(asks).await {
+            assert_eq!(words(&response), "ok", "{response:?}");
+        }
+        assert_eq!(stage.count("refresh"), 1, "{:?}", stage.login.journal());
     }
-    assert_eq!(stage.count("refresh"), 1, "{:?}", stage.login.journal());
 }
 
 #[tokio::test]
@@ -299,7 +477,7 @@ async fn copilot_shows_a_code_and_calls_the_named_address() {
 
 #[tokio::test]
 async fn tokens_are_not_sent_to_another_login_server() {
-    let stage = Stage::of("openai_codex").await;
+    let stage = Stage::of("xai_grok").await;
     stage.log_in().await;
     let other = SignInServer::start().await.unwrap();
     let settings = ProviderSettings {
