@@ -7,7 +7,7 @@
 //! (`oauthTokenUrl`) and the path of a file that contains them. The names that users give to
 //! channels and providers are ignored: `channels.monkey` is no key.
 
-use nanobot_redact::{HIDDEN, KEY_PREFIXES};
+use nanobot_redact::{HIDDEN, begins_like_key};
 use serde_json::Value;
 
 use crate::external::is_file_reference;
@@ -96,7 +96,7 @@ pub(crate) fn redacted(path: &[String], value: &Value) -> Value {
 /// Narrower than [`redacted`], because these values are searched for in all output: headers and
 /// variables of a child's environment count only if their name or form is that of a secret.
 pub(crate) fn secrets_in(path: &[String], text: &str, after_flag: bool) -> Vec<String> {
-    let is_issued = KEY_PREFIXES.iter().any(|start| text.starts_with(start)) || is_secret(path);
+    let is_issued = begins_like_key(text) || is_secret(path);
     let looks_secret = is_issued && nanobot_redact::without_secrets(text) == HIDDEN;
     if looks_secret || after_flag || is_named_secret(path) {
         // In `Authorization: Bearer …` the token alone is a secret, too.
@@ -189,8 +189,7 @@ fn hide(text: &str) -> String {
 }
 
 fn redacted_text(path: &[String], text: &str) -> String {
-    let looks_secret = KEY_PREFIXES.iter().any(|start| text.starts_with(start));
-    if is_secret(path) || looks_secret {
+    if is_secret(path) || begins_like_key(text) {
         return hide(text);
     }
     // The scheme of a proxy may be omitted, and then the value does not look like a URL.
@@ -251,6 +250,8 @@ mod tests {
             "env": {"DEBUG": "1"},
             "args": ["-y", "--token", "abc", "--api-key=abc", "plain"],
             "model": "sk-abc",
+            "provider": "xai-grok",
+            "fallbackModels": ["xai-grok/grok-4.5", "xai-grok-abcdefgh"],
             "home": "https://example.org/path"
         });
         assert_eq!(
@@ -267,6 +268,8 @@ mod tests {
                 "env": {"DEBUG": "***"},
                 "args": ["-y", "--token", "***", "--api-key=***", "plain"],
                 "model": "***",
+                "provider": "xai-grok",
+                "fallbackModels": ["xai-grok/grok-4.5", "***"],
                 "home": "https://example.org/path"
             })
         );

@@ -11,7 +11,7 @@ mod value;
 
 pub use exact::{SHORTEST, SecretStream, Secrets, is_searched};
 pub use secret::{Secret, serialize_exposed};
-pub use text::{KEY_PREFIXES, is_secret_name, without_issued_keys, without_secrets};
+pub use text::{begins_like_key, is_secret_name, without_issued_keys, without_secrets};
 pub use value::{hidden, redacted};
 
 /// Placeholder for a redacted secret.

@@ -22,7 +22,7 @@ const SECRET_WORDS: [&str; 9] = [
 ];
 
 /// Prefixes of issued keys, case-sensitive.
-pub const KEY_PREFIXES: [&str; 24] = [
+const KEY_PREFIXES: [&str; 24] = [
     "sk-",
     "pk-",
     "rk_",
@@ -48,6 +48,9 @@ pub const KEY_PREFIXES: [&str; 24] = [
     "ya29.",
     "eyJ",
 ];
+
+/// Name of a provider that begins like a key of its vendor, alone or before the name of a model.
+const PROVIDER: &str = "xai-grok";
 
 /// Minimum length of a key after its prefix, in characters.
 const KEY_LENGTH: usize = 8;
@@ -86,6 +89,14 @@ const MEDIA: [&str; 4] = ["image/", "audio/", "video/", "font/"];
 
 /// URL parts that make the whole URL a secret, because anyone who knows it can post there.
 const WEBHOOKS: [&str; 2] = ["hooks.slack.com/", "/api/webhooks/"];
+
+/// Returns `true` for a text that begins like an issued key, of whatever length.
+#[must_use]
+pub fn begins_like_key(text: &str) -> bool {
+    let rest = text.strip_prefix(PROVIDER);
+    let is_provider = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    !is_provider && KEY_PREFIXES.iter().any(|start| text.starts_with(start))
+}
 
 /// Replaces every secret in `text` by [`HIDDEN`]. Idempotent.
 #[must_use]
@@ -365,7 +376,8 @@ fn hidden_word(word: &str) -> String {
     if PUBLIC_PREFIXES.iter().any(|start| word.starts_with(start)) {
         return word.to_owned();
     }
-    if looks_secret(word) {
+    let is_model = word.starts_with(PROVIDER) && !begins_like_key(word);
+    if !is_model && looks_secret(word) {
         return HIDDEN.to_owned();
     }
     let pieces: Vec<&str> = word

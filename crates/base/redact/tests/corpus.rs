@@ -60,3 +60,21 @@ fn corpus_recall_and_precision_are_high() {
         "recall {recall:.1} %, precision {precision:.1} %\nmissed: {missed:#?}\naltered: {altered:#?}"
     );
 }
+
+#[test]
+fn a_model_of_grok_is_no_key_of_xai() {
+    let key = format!("xai-{}", "q7Xz09".repeat(12));
+    for (text, expected) in [
+        ("run `nanobot provider login xai-grok`".to_owned(), None),
+        ("xai-grok/grok-4.5 answers instead".to_owned(), None),
+        (
+            "{\"model\": \"xai-grok/grok-code-fast-1\"}".to_owned(),
+            None,
+        ),
+        (format!("the key {key}"), Some("the key ***")),
+        (format!("xai-grok/{key}"), Some("xai-grok/***")),
+        (format!("xai-grok{}", "q7Xz09".repeat(12)), Some("***")),
+    ] {
+        assert_eq!(without_secrets(&text), expected.unwrap_or(&text), "{text}");
+    }
+}
