@@ -176,3 +176,62 @@ async fn calls_in_the_text_of_a_local_model_run_only_if_that_is_on() {
         assert_eq!(model.violations(), Vec::<String>::new());
     }
 }
+
+#[tokio::test]
+async fn explained_model_has_its_window_and_the_source() {
+    let model = ollama(4_096).await;
+    for (settings, wanted, expected) in [
+        (
+            json!({}),
+            "qwen3",
+            "4096 tokens (answer of the local server)",
+        ),
+        (
+            json!({"contextWindowTokens": 2_048}),
+            "qwen3",
+            "2048 tokens (configuration)",
+        ),
+        (
+            json!({"contextWindowTokens": 0}),
+            "qwen3",
+            "4096 tokens (answer of the local server)",
+        ),
+        (
+            json!({"contextWindowTokens": 0}),
+            "openai/gpt-4.1",
+            "no limit (configuration)",
+        ),
+        (
+            json!({}),
+            "openai/gpt-4.1",
+            "1047576 tokens (bundled table)",
+        ),
+        (json!({}), "small", "1024 tokens (configuration)"),
+        (
+            json!({}),
+            "openai/unheard-of",
+            "65536 tokens (default for unknown models; ",
+        ),
+    ] {
+        let home = Home::new();
+        let mut defaults = json!({"model": "qwen3", "provider": "ollama"});
+        let more = settings.as_object().unwrap().clone();
+        defaults.as_object_mut().unwrap().extend(more);
+        home.configure(&json!({
+            "agents": {"defaults": defaults},
+            "modelPresets": {"small": {"model": "ollama/qwen3", "contextWindowTokens": 1_024}},
+            "providers": {"ollama": {"apiBase": model.base_url()}, "openai": {"apiKey": "k"}},
+        }));
+        let why = home.run(&["models", "why", wanted]).await;
+        assert_says(&why.stdout, &[&format!("  window    {expected}")]);
+        assert_eq!((why.code, why.stderr.as_str()), (0, ""), "{wanted}");
+    }
+    let home = home(&model, &json!({}));
+    let why = home.run(&["models", "why", "qwen3", "--json"]).await;
+    let route: Value = serde_json::from_str(&why.stdout).unwrap();
+    assert_eq!(
+        (&route["contextWindow"], &route["windowSource"]),
+        (&json!(4_096), &json!("server"))
+    );
+    assert_eq!(model.requests().len(), 0);
+}

@@ -37,6 +37,7 @@ mod terminal;
 pub use assembly::access::{HomeAccess, Revoked};
 pub use assembly::approvals::approval_store;
 pub use assembly::audit::{AuditReport, BrokenLine, audit_lines, verify_audit};
+pub use assembly::budget::WindowSource;
 pub use assembly::cron::JobScheduling;
 pub use assembly::extensions::EventObserver;
 pub use assembly::first_run::FirstRun;

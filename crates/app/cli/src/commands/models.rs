@@ -1,12 +1,15 @@
-//! `nanobot models`: the models of the configuration, and why a provider serves one.
+//! `nanobot models`: the models of the configuration, and why a provider serves one, with which
+//! window.
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 use nanobot_escape::sanitize_line;
-use nanobot_runtime::{ConfiguredModel, RuntimeBuilder, configured_models, model_route};
+use nanobot_runtime::{
+    ConfiguredModel, RuntimeBuilder, configured_models, install_tls, model_route,
+};
 
-use crate::commands::json as as_json;
+use crate::commands::{block_on, json as as_json};
 use crate::failure::CommandFailure;
 use crate::output;
 
@@ -19,7 +22,7 @@ pub(crate) enum ModelsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Explain which provider serves a model, and by which rule
+    /// Explain which provider serves a model, by which rule, and with which window
     Why {
         /// A model, with or without its provider, or the name of a preset
         #[arg(value_name = "MODEL")]
@@ -50,7 +53,8 @@ pub(crate) fn models(
             models.iter().all(|model| model.error.is_none())
         }
         ModelsCommand::Why { model, json } => {
-            let route = model_route(&runtime, &model)?;
+            install_tls();
+            let route = block_on(async { Ok(model_route(&runtime, &model).await?) })?;
             match json {
                 true => write_json(&route)?,
                 false => output::write(&route.to_string())?,

@@ -1,8 +1,12 @@
 //! The token budget of a conversation: the model's context window, or what the configuration sets.
 
+use std::fmt;
+
 use nanobot_agent_core::ConsolidationSettings;
 use nanobot_config::Config;
+use nanobot_provider::ContextWindow;
 use nanobot_providers::context_window;
+use serde::Serialize;
 
 use crate::assembly::model_presets::selected_window;
 use crate::assembly::settings::AgentDefaults;
@@ -10,6 +14,77 @@ use crate::{ModelChoice, ModelSource, RuntimeError};
 
 /// Configuration key of the context window.
 const WINDOW: &str = "agents.defaults.contextWindowTokens";
+
+/// Source of a context window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WindowSource {
+    /// `contextWindowTokens` of `agents.defaults` or of a preset.
+    Configuration,
+    /// The bundled table of models.
+    Table,
+    /// The default for models that are not in the table.
+    Default,
+    /// The local server that runs the model, with a smaller window than the other sources have.
+    Server,
+}
+
+impl fmt::Display for WindowSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Configuration => "configuration",
+            Self::Table => "bundled table",
+            Self::Default => {
+                "default for unknown models; agents.defaults.contextWindowTokens sets another one"
+            }
+            Self::Server => "answer of the local server",
+        })
+    }
+}
+
+/// A context window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PlannedWindow {
+    /// Its size in tokens; 0 for no limit.
+    pub(crate) tokens: usize,
+    pub(crate) source: WindowSource,
+}
+
+impl PlannedWindow {
+    /// Returns the window of a model before its server is asked: the one of the settings if it
+    /// `is_configured`, else the known one, else the default.
+    pub(crate) fn of(is_configured: bool, settings: &AgentDefaults, model: &str) -> Self {
+        let known = context_window(model).and_then(|window| usize::try_from(window).ok());
+        let (tokens, source) = match known {
+            _ if is_configured => (setting(settings), WindowSource::Configuration),
+            Some(tokens) => (tokens, WindowSource::Table),
+            None => (setting(settings), WindowSource::Default),
+        };
+        Self { tokens, source }
+    }
+
+    /// Returns the window with which the server runs the model if that is smaller.
+    pub(crate) fn within(self, served: Option<ContextWindow>) -> Self {
+        let served = served.and_then(|window| usize::try_from(window.tokens).ok());
+        match served {
+            Some(tokens) if self.tokens == 0 || tokens < self.tokens => Self {
+                tokens,
+                source: WindowSource::Server,
+            },
+            _ => self,
+        }
+    }
+}
+
+/// Returns the window of the settings, in tokens.
+fn setting(settings: &AgentDefaults) -> usize {
+    usize::try_from(settings.context_window_tokens).unwrap_or(0)
+}
+
+/// Returns `true` if `agents.defaults`, or the preset that `modelPreset` names, sets the window.
+pub(crate) fn has_window(config: &Config) -> Result<bool, RuntimeError> {
+    Ok(config.is_set(WINDOW)? || selected_window(config)?.is_some())
+}
 
 /// Returns the settings of consolidation for this model. A configured window wins; otherwise the
 /// model's known window is used, and the default for an unknown model. `memoryWindow` (a number of
@@ -19,16 +94,12 @@ pub(crate) fn consolidation(
     defaults: &AgentDefaults,
     model: &ModelChoice,
 ) -> Result<ConsolidationSettings, RuntimeError> {
-    let configured = usize::try_from(defaults.context_window_tokens).unwrap_or(0);
-    let is_configured = config.is_set(WINDOW)? || selected_window(config)?.is_some();
-    let window = match context_window(&model.model).and_then(|window| usize::try_from(window).ok())
-    {
-        Some(window) if !is_configured => match model.source {
-            // Local servers are often started with a smaller window than the model's.
-            ModelSource::Local { .. } => window.min(configured),
-            _ => window,
-        },
-        _ => configured,
+    let is_configured = has_window(config)?;
+    let planned = PlannedWindow::of(is_configured, defaults, &model.model);
+    let window = match (&model.source, planned.source) {
+        // Local servers are often started with a smaller window than the model's.
+        (ModelSource::Local { .. }, WindowSource::Table) => planned.tokens.min(setting(defaults)),
+        _ => planned.tokens,
     };
     Ok(ConsolidationSettings {
         enabled: defaults.consolidate,

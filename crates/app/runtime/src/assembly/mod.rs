@@ -4,7 +4,7 @@ pub(crate) mod access;
 pub(crate) mod approvals;
 pub(crate) mod assistant;
 pub(crate) mod audit;
-mod budget;
+pub(crate) mod budget;
 pub(crate) mod channels;
 mod cooldowns;
 pub(crate) mod cron;

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use nanobot_providers::{base_address, context_window, wire_model};
+use nanobot_providers::{base_address, wire_model};
 use serde::Serialize;
 
+use crate::assembly::budget::{PlannedWindow, WindowSource, has_window};
 use crate::assembly::model::{connect, describe};
 use crate::assembly::model_presets::{ModelPreset, agent_defaults, fallbacks, presets};
 use crate::assembly::provider_sections::Sections;
@@ -76,27 +77,42 @@ pub struct ModelRoute {
     pub address: Option<String>,
     /// The name of the model that the provider gets.
     pub wire_model: String,
-    /// The known window of the model, in tokens.
-    pub context_window: Option<u32>,
+    /// The window that is used for it as the model of `agents.defaults`, in tokens; 0 for no limit.
+    pub context_window: usize,
+    /// The source of the window.
+    pub window_source: WindowSource,
     /// The reason why it cannot be used; `None` if it can.
     pub error: Option<String>,
 }
 
-/// Explains which provider serves a model, or the model of a preset. Connects to nothing.
+/// Explains which provider serves a model, or the model of a preset, and how large its window is. A
+/// local server is asked for it, for at most 2 s; nothing else is contacted.
 ///
 /// # Errors
 /// Returns [`RuntimeError::Provider`] if no configured provider does.
-pub fn model_route(runtime: &Runtime, model: &str) -> Result<ModelRoute, RuntimeError> {
+pub async fn model_route(runtime: &Runtime, model: &str) -> Result<ModelRoute, RuntimeError> {
     let (config, extensions) = (runtime.config(), runtime.extensions());
     let defaults = agent_defaults(config)?;
-    let settings = match presets(config)?.remove(model) {
+    let preset = presets(config)?.remove(model);
+    let own_window = preset
+        .as_ref()
+        .and_then(|preset| preset.context_window_tokens);
+    let has_window = own_window.is_some() || has_window(config)?;
+    let settings = match preset {
         Some(preset) => preset.applied_to(&defaults),
         None if model == defaults.model => defaults,
         None => ModelPreset::of_model(model).applied_to(&defaults),
     };
-    let error = connect(runtime, &settings).err().map(|error| chain(&error));
+    let connected = connect(runtime, &settings);
+    let served = match &connected {
+        Ok(connection) => connection.provider.context_window(&connection.model).await,
+        Err(_) => None,
+    };
+    let error = connected.err().map(|error| chain(&error));
+    let window = |model: &str| PlannedWindow::of(has_window, &settings, model).within(served);
     let AgentDefaults { model, .. } = &settings;
     if let Some((factory, wire_model)) = extensions.selected_provider(&settings) {
+        let window = window(wire_model);
         return Ok(ModelRoute {
             model: model.clone(),
             provider: factory.name().to_owned(),
@@ -105,21 +121,25 @@ pub fn model_route(runtime: &Runtime, model: &str) -> Result<ModelRoute, Runtime
                 .to_owned(),
             address: None,
             wire_model: wire_model.to_owned(),
-            context_window: context_window(wire_model),
+            context_window: window.tokens,
+            window_source: window.source,
             error,
         });
     }
     let route = Sections::read(config)?.route(&settings, extensions)?;
     let selection = &route.selection;
     let provider = Sections::settings(config, selection)?;
+    let wire_model = wire_model(selection.spec, model);
+    let window = window(wire_model);
     Ok(ModelRoute {
         model: model.clone(),
         provider: selection.name.to_string(),
         label: selection.spec.label.to_owned(),
         rule: route.rule.to_string(),
         address: base_address(selection, &provider).ok(),
-        wire_model: wire_model(selection.spec, model).to_owned(),
-        context_window: context_window(model),
+        wire_model: wire_model.to_owned(),
+        context_window: window.tokens,
+        window_source: window.source,
         error,
     })
 }
@@ -136,13 +156,11 @@ impl fmt::Display for ModelRoute {
             writeln!(f, "  address   {address}")?;
         }
         writeln!(f, "  sent as   {}", self.wire_model)?;
-        match self.context_window {
-            Some(window) => writeln!(f, "  window    {window} tokens")?,
-            None => writeln!(
-                f,
-                "  window    unknown; agents.defaults.contextWindowTokens sets it"
-            )?,
-        }
+        let size = match self.context_window {
+            0 => "no limit".to_owned(),
+            tokens => format!("{tokens} tokens"),
+        };
+        writeln!(f, "  window    {size} ({})", self.window_source)?;
         match &self.error {
             Some(error) => writeln!(f, "  not usable: {error}"),
             None => Ok(()),
