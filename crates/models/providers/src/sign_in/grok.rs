@@ -2,8 +2,8 @@
 //! it. Facts are from <https://github.com/xai-org/grok-build>, version 1.0.6.
 //!
 //! Decision: the endpoints are fixed and not read from the discovery document, so that no answer can
-//! move them. The id token is not used, hence not asked for its nonce: the tokens come from the login
-//! server by HTTPS, and PKCE binds them to this login.
+//! move them. The id token and its nonce are not checked, because nothing of it is used: the tokens
+//! come from the login server by HTTPS, and PKCE binds them to this login.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use nanobot_redact::Secret;
