@@ -15,7 +15,7 @@ use nanobot_context::{ContextBuilder, ContextSettings};
 use nanobot_memory::MarkdownStore;
 use nanobot_provider::{
     CallAccount, CallContext, Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy,
-    ToolChoice,
+    ToolChoice, TurnMemo,
 };
 use nanobot_session::{InMemoryStore, MessageEntry, SessionError, SessionStore as _, TurnOutcome};
 use nanobot_testkit::{Reply, ScriptedCall, ScriptedProvider};
@@ -565,6 +565,7 @@ fn request() -> ChatRequest {
         tool_choice: ToolChoice::Auto,
         generation: Generation::default(),
         cache_key: None,
+        memo: TurnMemo::default(),
     }
 }
 

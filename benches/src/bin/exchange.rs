@@ -22,7 +22,7 @@ mod exchange {
 
     use anyhow::{Context as _, Result, bail};
     use futures_util::StreamExt as _;
-    use nanobot_provider::{ChatRequest, Generation, ToolChoice};
+    use nanobot_provider::{ChatRequest, Generation, ToolChoice, TurnMemo};
     use nanobot_providers::{HttpClients, ProviderSettings, ProviderSpec, Selection, build};
     use nanobot_types::{ChatMessage, Transcript};
 
@@ -71,6 +71,7 @@ mod exchange {
             tool_choice: ToolChoice::None,
             generation: Generation::default(),
             cache_key: None,
+            memo: TurnMemo::default(),
         };
         for _ in 0..times(arguments)? {
             let mut events = connection.provider.stream(request.clone()).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nanobot_provider::{
     CallAccount, CallContext, CallPurpose, ChatRequest, Generation, ProviderRouter, ToolChoice,
-    handed_over,
+    TurnMemo, handed_over,
 };
 use nanobot_types::{
     ChatMessage, Effect, FinishReason, LlmResponse, Map, ModelId, SessionKey, ToolSource, ToolSpec,
@@ -90,6 +90,7 @@ async fn call(
         tool_choice,
         generation: Generation::default(),
         cache_key: None,
+        memo: TurnMemo::default(),
     };
     let context = CallContext {
         trace: TraceId::from(question.name),

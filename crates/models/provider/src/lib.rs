@@ -10,7 +10,7 @@
 //! use async_trait::async_trait;
 //! use nanobot_provider::{
 //!     CallAccount, CallContext, Candidate, ChatRequest, ChatStream, Generation, Provider, ProviderError,
-//!     ProviderRouter, RetryPolicy, StreamEvent, ToolChoice, complete_answer,
+//!     ProviderRouter, RetryPolicy, StreamEvent, ToolChoice, TurnMemo, complete_answer,
 //! };
 //! use nanobot_types::{ChatMessage, ProviderName, Transcript};
 //!
@@ -45,6 +45,7 @@
 //!     tool_choice: ToolChoice::None,
 //!     generation: Generation::default(),
 //!     cache_key: None,
+//!     memo: TurnMemo::default(),
 //! };
 //! let context = CallContext {
 //!     trace: "example".into(),
@@ -64,6 +65,7 @@ mod factory;
 mod fold;
 mod handover;
 mod limit;
+mod memo;
 mod meter;
 mod price;
 mod request;
@@ -80,6 +82,7 @@ pub use error::{ProviderError, Recovery};
 pub use factory::{ProviderConfigError, ProviderFactory, RawProviderConfig, provider_factory};
 pub use fold::{Fold, Folded, sanitize_name};
 pub use handover::handed_over;
+pub use memo::TurnMemo;
 pub use meter::{CallAccount, CallPurpose, Consumption, ConsumptionByPurpose, UsageMeter};
 pub use price::ModelPrice;
 pub use request::{ChatRequest, Generation, ToolChoice};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::TurnMemo;
 use nanobot_types::{ChatMessage, ModelId, ToolName, ToolSpec, Transcript};
 
 /// Controls whether the model may, must or must not call tools.
@@ -58,6 +59,8 @@ pub struct ChatRequest {
     /// Key under which the requests of one session share the prompt cache, if the vendor supports
     /// one.
     pub cache_key: Option<String>,
+    /// What providers keep between the requests of a turn; empty for a single request.
+    pub memo: TurnMemo,
 }
 
 impl ChatRequest {

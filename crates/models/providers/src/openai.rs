@@ -9,6 +9,7 @@ pub(crate) mod chunk;
 mod pace;
 mod parameters;
 mod request;
+mod sent;
 mod wire;
 
 use std::collections::VecDeque;
@@ -32,6 +33,8 @@ use serde_json::Value;
 
 use self::chunk::ChunkReader;
 use self::pace::Backpressure;
+use self::request::MessageRenderer;
+use self::sent::SentMessages;
 use self::wire::Body;
 use crate::body::{self, ErrorSlot};
 use crate::client::network_error;
@@ -80,10 +83,30 @@ impl Provider for OpenAi {
         if let Some(window) = &self.window {
             window.limit_output(&mut request);
         }
+        let renderer = MessageRenderer::new(&self.spec.quirks, &self.name, &request.model);
+        if request::takes_marks(&self.spec.quirks, &request.model) {
+            let sent = SentMessages::new(&renderer, &request);
+            return self.send(&renderer, &request, &sent).await;
+        }
+        let sent = SentMessages::of(&renderer, &request);
+        let stream = self.send(&renderer, &request, &sent).await;
+        request.memo.put(sent);
+        stream
+    }
+}
+
+impl OpenAi {
+    /// Sends a request, again without the parameters that the vendor refuses.
+    async fn send(
+        &self,
+        renderer: &MessageRenderer<'_>,
+        request: &ChatRequest,
+        sent: &SentMessages,
+    ) -> Result<ChatStream, ProviderError> {
         let mut refused = self.refusals.params();
         loop {
-            let body = request::body(&self.spec, &self.name, &request, &refused, &self.extra_body);
-            match self.exchange(&request, &body).await {
+            let body = request::body(renderer, request, &refused, &self.extra_body, sent);
+            match self.exchange(request, &body).await {
                 Ok(stream) => {
                     self.refusals.remember(refused);
                     return Ok(stream);
@@ -99,9 +122,7 @@ impl Provider for OpenAi {
             }
         }
     }
-}
 
-impl OpenAi {
     fn url(&self, request: &ChatRequest) -> Result<Url, ProviderError> {
         let mut url = self.base.clone();
         {

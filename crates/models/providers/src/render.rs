@@ -73,14 +73,14 @@ pub(crate) fn number(value: f32) -> f64 {
 
 /// Call ids as a vendor accepts them: from its set of characters, at most 64 of them, each used
 /// once, and each result under the id of its call. An id depends only on the ids before it.
-#[derive(Debug)]
-pub(crate) struct CallIds<'a> {
+#[derive(Clone, Debug)]
+pub(crate) struct CallIds {
     spell: fn(&str) -> String,
-    latest: HashMap<&'a CallId, String>,
+    latest: HashMap<CallId, String>,
     taken: HashSet<String>,
 }
 
-impl<'a> CallIds<'a> {
+impl CallIds {
     pub(crate) fn new(spell: fn(&str) -> String) -> Self {
         Self {
             spell,
@@ -91,7 +91,7 @@ impl<'a> CallIds<'a> {
 
     /// Returns the id of the next call. If `is_own`, the id came from this vendor and keeps its
     /// characters.
-    pub(crate) fn call(&mut self, id: &'a CallId, is_own: bool) -> String {
+    pub(crate) fn call(&mut self, id: &CallId, is_own: bool) -> String {
         // An older session may contain ids that no vendor accepts.
         let short = bounded_id(id.as_str());
         let mut spelled = if is_own {
@@ -104,7 +104,7 @@ impl<'a> CallIds<'a> {
             count += 1;
             spelled = (self.spell)(&bounded_id(&format!("{short}_{count}")));
         }
-        self.latest.insert(id, spelled.clone());
+        self.latest.insert(id.clone(), spelled.clone());
         spelled
     }
 

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use nanobot_escape::ExternalText;
-use nanobot_provider::{ChatRequest, Generation, ToolChoice, handed_over};
+use nanobot_provider::{ChatRequest, Generation, ToolChoice, TurnMemo, handed_over};
 use nanobot_types::{ChatMessage, Effect, LlmResponse, ModelId, ToolSource, ToolSpec, Transcript};
 use serde_json::{Value, json};
 
@@ -63,6 +63,7 @@ pub(super) fn request(
         tool_choice: choice,
         generation: Generation::default(),
         cache_key: None,
+        memo: TurnMemo::default(),
     }
 }
 

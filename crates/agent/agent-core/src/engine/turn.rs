@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nanobot_context::{estimate_tokens, estimate_tools};
-use nanobot_provider::{CallContext, ChatRequest, Generation, ToolChoice};
+use nanobot_provider::{CallContext, ChatRequest, Generation, ToolChoice, TurnMemo};
 use nanobot_session::{MessageEntry, SessionError, TurnOutcome};
 use nanobot_tool::resolve_call;
 use nanobot_types::{
@@ -53,6 +53,7 @@ impl TurnEngine {
             calls: progress.tool_calls,
             iterations: progress.model_calls,
             guard: LoopGuard::default(),
+            memo: TurnMemo::default(),
             usage: Usage::default(),
             fallback: None,
             untrusted: progress.untrusted.clone(),
@@ -81,6 +82,7 @@ struct Turn<'a> {
     calls: u32,
     iterations: u32,
     guard: LoopGuard,
+    memo: TurnMemo,
     usage: Usage,
     /// The reason why another candidate than the preferred one answered last.
     fallback: Option<String>,
@@ -257,6 +259,7 @@ impl<'a> Turn<'a> {
             tool_choice: ToolChoice::Auto,
             generation: self.generation(),
             cache_key: Some(self.io.facts.session.to_string()),
+            memo: self.memo.clone(),
         }
     }
 

@@ -247,7 +247,7 @@ impl Write for HashingWriter {
 #[cfg(test)]
 mod tests {
     use nanobot_context::FrozenPart;
-    use nanobot_provider::{Generation, ToolChoice};
+    use nanobot_provider::{Generation, ToolChoice, TurnMemo};
     use nanobot_types::{Effect, ToolSource, Transcript};
     use serde_json::json;
 
@@ -291,6 +291,7 @@ mod tests {
             tool_choice: ToolChoice::Auto,
             generation: Generation::default(),
             cache_key: None,
+            memo: TurnMemo::default(),
         };
         let tools = request.tools.iter().map(|spec| {
             format!(

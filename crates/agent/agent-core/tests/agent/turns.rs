@@ -391,3 +391,21 @@ async fn calls_in_a_truncated_text_do_not_run() {
     assert_eq!(runs, 0);
     assert!(visible.starts_with(call), "{visible}");
 }
+
+#[tokio::test]
+async fn requests_of_a_turn_share_their_memo() {
+    let world = World::new(ScriptedProvider::scripted([
+        Reply::call("look", &json!({})),
+        Reply::text("one"),
+        Reply::text("two"),
+    ]));
+    let agent = world.agent();
+    for text in ["go", "again"] {
+        let request = DirectRequest::new(text);
+        agent.process_direct(request).await.unwrap();
+    }
+    let requests = world.provider.requests();
+    requests[0].memo.put(7);
+    assert_eq!(requests[2].memo.take::<i32>(), None, "of another turn");
+    assert_eq!(requests[1].memo.take::<i32>(), Some(7));
+}

@@ -11,7 +11,7 @@ use std::time::Duration;
 use nanobot_config::ConfigDraft;
 use nanobot_provider::{
     CallAccount, CallContext, Candidate, ChatRequest, Generation, ProviderRouter, RetryPolicy,
-    ToolChoice,
+    ToolChoice, TurnMemo,
 };
 use nanobot_providers::{
     ApiKey, CUSTOM, LOCAL_SERVERS, ListError, ProviderKind, ProviderSettings, ProviderSpec,
@@ -292,6 +292,7 @@ async fn ask_one_token(
         tool_choice: ToolChoice::Auto,
         generation: generation.clone(),
         cache_key: None,
+        memo: TurnMemo::default(),
     };
     let candidate = Candidate {
         provider: connection.provider,

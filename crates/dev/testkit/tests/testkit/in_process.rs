@@ -11,7 +11,7 @@ use nanobot_channel::{
     async_trait,
 };
 use nanobot_provider::{
-    ChatRequest, Generation, Provider as _, ProviderError, StreamEvent, ToolChoice,
+    ChatRequest, Generation, Provider as _, ProviderError, StreamEvent, ToolChoice, TurnMemo,
 };
 use nanobot_testkit::channel::{SendFault, single_part};
 use nanobot_testkit::{
@@ -32,6 +32,7 @@ fn request(text: &str) -> ChatRequest {
         tool_choice: ToolChoice::Auto,
         generation: Generation::default(),
         cache_key: None,
+        memo: TurnMemo::default(),
     }
 }
 

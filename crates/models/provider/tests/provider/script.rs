@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use nanobot_provider::{
     CallAccount, CallContext, Candidate, ChatRequest, ChatStream, Delta, Generation, Provider,
-    ProviderError, ProviderRouter, RetryPolicy, StreamEvent, ToolChoice,
+    ProviderError, ProviderRouter, RetryPolicy, StreamEvent, ToolChoice, TurnMemo,
 };
 use nanobot_types::{ChatMessage, FinishReason, ProviderName, Transcript};
 use tokio_util::sync::CancellationToken;
@@ -133,6 +133,7 @@ pub(crate) fn request(messages: Vec<ChatMessage>) -> ChatRequest {
         tool_choice: ToolChoice::Auto,
         generation: Generation::default(),
         cache_key: None,
+        memo: TurnMemo::default(),
     }
 }
 

@@ -291,10 +291,10 @@ fn thoughts<'a>(
         })
 }
 
-fn assistant<'a>(
+fn assistant(
     name: &ProviderName,
-    assistant_message: &'a AssistantMessage,
-    ids: &mut CallIds<'a>,
+    assistant_message: &AssistantMessage,
+    ids: &mut CallIds,
 ) -> Vec<Value> {
     let mut blocks: Vec<Value> = thoughts(name, assistant_message).cloned().collect();
     let words = assistant_message

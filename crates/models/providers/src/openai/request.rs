@@ -1,6 +1,7 @@
 //! Builds the request body: the conversation and the tools.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use nanobot_provider::ChatRequest;
 use nanobot_types::{
@@ -11,9 +12,10 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::parameters::parameters;
+use super::sent::SentMessages;
 use super::wire::{
-    AssistantReply, Body, CacheControl, Call, CalledFunction, Message, MessageContent, Part,
-    Reasoning, Tool, ToolFunction,
+    AssistantReply, Body, CacheControl, Call, CalledFunction, ConversationItem, Message,
+    MessageContent, Part, Reasoning, Tool, ToolFunction,
 };
 use crate::refusal::ParamNames;
 use crate::render::{
@@ -33,32 +35,41 @@ pub(crate) fn render(
     RenderedMessages {
         tools: texts(&tools(&request.tools)),
         system: text(&system(&request.system)),
-        messages: texts(&messages(&spec.quirks, name, request)),
+        messages: {
+            let renderer = MessageRenderer::new(&spec.quirks, name, &request.model);
+            let messages = request.transcript.messages();
+            texts(&renderer.messages(messages, &mut renderer.ids()))
+        },
     }
 }
 
-/// Returns the request body, without the parameters in `refused` and with those in `extra`.
+/// Returns the request body, without the parameters in `refused` and with those in `extra`. `sent`
+/// is the serialised beginning of the conversation, which is empty if [`takes_marks`].
 pub(super) fn body<'a>(
-    spec: &ProviderSpec,
-    name: &ProviderName,
+    renderer: &MessageRenderer<'_>,
     request: &'a ChatRequest,
     refused: &ParamNames,
     extra: &ExtraBody,
+    sent: &'a SentMessages,
 ) -> Body<'a> {
-    let quirks = &spec.quirks;
-    let mut conversation = messages(quirks, name, request);
-    if !request.system.is_empty() {
-        conversation.insert(0, system(&request.system));
-    }
+    let quirks = renderer.quirks;
+    let mut system = (!request.system.is_empty()).then(|| system(&request.system));
+    let mut conversation = sent.conversation(renderer, request);
     let mut tools = tools(&request.tools);
-    if quirks.cache_marks && takes_marks(&request.model) {
-        mark(&request.tools, &mut conversation, &mut tools);
+    if takes_marks(quirks, &request.model) {
+        mark(
+            &request.tools,
+            system.as_mut(),
+            &mut conversation,
+            &mut tools,
+        );
     }
     let mut parameters = parameters(quirks, request, refused);
     extra.add_to(&mut parameters);
+    let system = system.into_iter().map(ConversationItem::New);
     Body {
         model: request.model.as_str(),
-        messages: conversation,
+        messages: system.chain(conversation).collect(),
         tools,
         parameters,
     }
@@ -79,19 +90,25 @@ fn tool(spec: &ToolSpec) -> Tool<'_> {
     }
 }
 
-/// Returns `true` for models whose vendors cache only at explicit marks; the others cache by
-/// themselves.
-fn takes_marks(model: &ModelId) -> bool {
+/// Returns `true` if marks are sent: for models whose vendors cache only at explicit marks. The
+/// others cache by themselves.
+pub(super) fn takes_marks(quirks: &Quirks, model: &ModelId) -> bool {
     let model = model.as_str().to_lowercase();
-    ["claude", "anthropic/", "gemini"]
-        .iter()
-        .any(|part| model.contains(part))
+    quirks.cache_marks
+        && ["claude", "anthropic/", "gemini"]
+            .iter()
+            .any(|part| model.contains(part))
 }
 
 /// Marks what to cache: the built-in tools, the system prompt, and the two newest user messages.
 /// Marking two of them means that the cache entry of the previous request is found again. Tool
 /// results are plain text in this protocol and cannot be marked.
-fn mark(specs: &[ToolSpec], conversation: &mut [Message<'_>], tools: &mut [Tool<'_>]) {
+fn mark<'a>(
+    specs: &[ToolSpec],
+    system: Option<&mut Message<'a>>,
+    conversation: &mut [ConversationItem<'a>],
+    tools: &mut [Tool<'_>],
+) {
     let own = specs
         .iter()
         .take_while(|spec| spec.source == ToolSource::BuiltIn)
@@ -99,15 +116,13 @@ fn mark(specs: &[ToolSpec], conversation: &mut [Message<'_>], tools: &mut [Tool<
     if let Some(tool) = own.checked_sub(1).and_then(|last| tools.get_mut(last)) {
         tool.cache_control = Some(CacheControl::Ephemeral);
     }
-    let mut users_to_mark = 2;
-    for message in conversation.iter_mut().rev() {
-        match message {
-            Message::User { content } if users_to_mark > 0 => {
-                users_to_mark -= 1;
-                content.mark();
-            }
-            Message::System { content } => content.mark(),
-            Message::User { .. } | Message::Assistant(_) | Message::Tool { .. } => {}
+    let users = conversation.iter_mut().rev().filter_map(|item| match item {
+        ConversationItem::New(message @ Message::User { .. }) => Some(message),
+        ConversationItem::New(_) | ConversationItem::Sent(_) => None,
+    });
+    for message in users.take(2).chain(system) {
+        if let Message::User { content } | Message::System { content } = message {
+            content.mark();
         }
     }
 }
@@ -118,43 +133,98 @@ fn system(text: &str) -> Message<'_> {
     }
 }
 
-fn messages<'a>(
-    quirks: &Quirks,
-    name: &ProviderName,
-    request: &'a ChatRequest,
-) -> Vec<Message<'a>> {
-    let keep_blocks = request.model.as_str().to_lowercase().contains("claude");
-    let mut ids = CallIds::new(if quirks.short_ids { short_id } else { plain_id });
-    let mut messages = Vec::new();
-    let mut pictures = ResultPictures::default();
-    for message in request.transcript.messages() {
-        if !matches!(**message, ChatMessage::Tool(_)) {
-            messages.extend(pictures.take());
+/// Renders the messages of a conversation for one vendor and model.
+#[derive(Debug)]
+pub(super) struct MessageRenderer<'s> {
+    pub(super) quirks: &'s Quirks,
+    pub(super) name: &'s ProviderName,
+    keep_blocks: bool,
+}
+
+impl<'s> MessageRenderer<'s> {
+    pub(super) fn new(quirks: &'s Quirks, name: &'s ProviderName, model: &ModelId) -> Self {
+        Self {
+            quirks,
+            name,
+            keep_blocks: model.as_str().to_lowercase().contains("claude"),
         }
-        messages.push(match &**message {
+    }
+
+    /// Returns the ids of a conversation before its first call.
+    pub(super) fn ids(&self) -> CallIds {
+        CallIds::new(if self.quirks.short_ids {
+            short_id
+        } else {
+            plain_id
+        })
+    }
+
+    /// Returns `true` for a tool result with pictures, which follow in a message after it.
+    pub(super) fn has_pictures(message: &ChatMessage) -> bool {
+        matches!(message, ChatMessage::Tool(result) if pictures(result).next().is_some())
+    }
+
+    /// Renders the rest of a conversation; `ids` are those of the calls before it.
+    pub(super) fn messages<'a>(
+        &self,
+        messages: &'a [Arc<ChatMessage>],
+        ids: &mut CallIds,
+    ) -> Vec<Message<'a>> {
+        let mut rendered = Vec::new();
+        let mut pictures = ResultPictures::default();
+        for message in messages {
+            match &**message {
+                ChatMessage::Tool(result) => pictures.add(result),
+                _ => rendered.extend(pictures.take()),
+            }
+            rendered.extend(self.message(message, ids));
+        }
+        rendered.extend(pictures.take());
+        rendered
+    }
+
+    /// Renders a message without the pictures of its result. Returns `None` for one that is not
+    /// sent.
+    pub(super) fn message<'a>(
+        &self,
+        message: &'a ChatMessage,
+        ids: &mut CallIds,
+    ) -> Option<Message<'a>> {
+        Some(match message {
             // The system prompt is sent separately; a transcript has no system messages.
-            ChatMessage::System { .. } => continue,
+            ChatMessage::System { .. } => return None,
             ChatMessage::User(user) => Message::User {
                 content: user_content(&user.content),
             },
             ChatMessage::Assistant(assistant_message) => {
-                let is_own = assistant_message.provider.as_ref() == Some(name);
-                let is_foreign = is_foreign(assistant_message, name);
+                let is_own = assistant_message.provider.as_ref() == Some(self.name);
+                let is_foreign = is_foreign(assistant_message, self.name);
                 let calls = assistant_message.tool_calls.iter().map(|call| {
-                    let id = ids.call(&call.id, is_own && !quirks.short_ids);
+                    let id = ids.call(&call.id, is_own && !self.quirks.short_ids);
                     tool_call(call, id, is_foreign)
                 });
                 let calls = calls.collect();
-                assistant(quirks, is_foreign, keep_blocks, assistant_message, calls)
+                assistant(
+                    self.quirks,
+                    is_foreign,
+                    self.keep_blocks,
+                    assistant_message,
+                    calls,
+                )
             }
-            ChatMessage::Tool(result) => {
-                pictures.add(result);
-                tool_result(result, ids.result(&result.tool_call_id))
-            }
-        });
+            ChatMessage::Tool(result) => tool_result(result, ids.result(&result.tool_call_id)),
+        })
     }
-    messages.extend(pictures.take());
-    messages
+}
+
+/// Returns the pictures of a tool result.
+fn pictures(result: &ToolMessage) -> impl Iterator<Item = Part<'_>> {
+    let blocks = match &result.content {
+        Content::Blocks(blocks) => blocks.as_slice(),
+        Content::Text(_) => &[],
+    };
+    let is_picture = |block: &&ContentBlock| matches!(block, ContentBlock::ImageUrl { .. });
+    blocks.iter().filter(is_picture).filter_map(part)
 }
 
 /// Pictures of tool results. Results are plain text in this protocol, so a message from the user
@@ -164,12 +234,7 @@ struct ResultPictures<'a>(Vec<Part<'a>>);
 
 impl<'a> ResultPictures<'a> {
     fn add(&mut self, result: &'a ToolMessage) {
-        let Content::Blocks(blocks) = &result.content else {
-            return;
-        };
-        let is_picture = |block: &&ContentBlock| matches!(block, ContentBlock::ImageUrl { .. });
-        let pictures = blocks.iter().filter(is_picture).filter_map(part);
-        self.0.extend(pictures);
+        self.0.extend(pictures(result));
     }
 
     /// Returns the message with the pictures so far, and forgets them.

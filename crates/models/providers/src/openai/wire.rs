@@ -14,6 +14,7 @@ use std::mem;
 use nanobot_types::{ImageUrl, Map};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 const CACHE_CONTROL: &str = "cache_control";
 
@@ -21,12 +22,21 @@ const CACHE_CONTROL: &str = "cache_control";
 #[derive(Serialize)]
 pub(super) struct Body<'a> {
     pub(super) model: &'a str,
-    pub(super) messages: Vec<Message<'a>>,
+    pub(super) messages: Vec<ConversationItem<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) tools: Vec<Tool<'a>>,
     /// All other members. The members above are not among them: the configuration may not set them.
     #[serde(flatten)]
     pub(super) parameters: Map,
+}
+
+/// A message of the conversation, serialised or not.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum ConversationItem<'a> {
+    /// The bytes of an earlier request.
+    Sent(&'a RawValue),
+    New(Message<'a>),
 }
 
 /// A message of the conversation.
@@ -270,7 +280,7 @@ mod tests {
         };
         let body = Body {
             model: "m",
-            messages: vec![
+            messages: [
                 Message::System {
                     content: MessageContent::Text("s".into()),
                 },
@@ -283,7 +293,9 @@ mod tests {
                     name: Some("exec".to_owned()),
                     content: "\"读\"\n".into(),
                 },
-            ],
+            ]
+            .map(ConversationItem::New)
+            .into(),
             tools: vec![Tool {
                 function: ToolFunction {
                     name: "exec",

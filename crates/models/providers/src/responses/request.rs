@@ -157,7 +157,7 @@ fn reasoning<'a>(
         .filter(move |_| is_own)
 }
 
-fn assistant<'a>(said: &'a AssistantMessage, ids: &mut CallIds<'a>, items: &mut Vec<Value>) {
+fn assistant(said: &AssistantMessage, ids: &mut CallIds, items: &mut Vec<Value>) {
     let words = said.content.as_ref().map(Content::to_text);
     let words = words.filter(|words| !words.is_empty());
     let words = words.or_else(|| said.tool_calls.is_empty().then(|| EMPTY.into()));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nanobot_provider::{
     CallAccount, CallContext, Candidate, ChatRequest, Delta, Generation, ProviderRouter,
-    RetryPolicy, ToolChoice,
+    RetryPolicy, ToolChoice, TurnMemo,
 };
 use nanobot_providers::{ApiKey, HttpClients, ProviderSettings, ProviderSpec, Selection, build};
 use nanobot_testkit::ModelServer;
@@ -92,6 +92,7 @@ pub(crate) fn request(messages: impl IntoIterator<Item = ChatMessage>) -> ChatRe
         tool_choice: ToolChoice::Auto,
         generation: Generation::default(),
         cache_key: None,
+        memo: TurnMemo::default(),
     }
 }
 

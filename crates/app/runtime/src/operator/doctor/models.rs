@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nanobot_config::Config;
 use nanobot_provider::{
-    CallAccount, CallContext, CallPurpose, ChatRequest, Generation, ToolChoice,
+    CallAccount, CallContext, CallPurpose, ChatRequest, Generation, ToolChoice, TurnMemo,
 };
 use nanobot_providers::suggestion;
 use nanobot_types::{ChatMessage, FinishReason, ModelId, TraceId, Transcript};
@@ -137,6 +137,7 @@ async fn query_model(
             ..Generation::default()
         },
         cache_key: None,
+        memo: TurnMemo::default(),
     };
     let context = CallContext {
         trace: TraceId::from("doctor"),
