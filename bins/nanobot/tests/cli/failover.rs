@@ -46,7 +46,7 @@ async fn fallback_answers_and_the_failed_model_rests_over_a_restart() {
     let sent = &spare.requests()[1].json;
     assert_eq!(
         (&sent["model"], &sent["max_tokens"]),
-        (&json!("small/two"), &json!(77))
+        (&json!("two"), &json!(77))
     );
     let history = sent["messages"].to_string();
     assert!(
@@ -67,7 +67,7 @@ async fn session_chooses_a_preset() {
     let menu = home.run(&["agent", "-m", "/model"]).await;
     assert_says(
         &menu.stdout,
-        &["▸ default — big/one (big)", "· spare — small/two"],
+        &["▸ default — one (big)", "· spare — small/two"],
     );
     let unknown = home.run(&["agent", "-m", "/model gpt-9"]).await;
     assert_eq!(unknown.code, 1, "{}", unknown.stdout);
@@ -79,7 +79,7 @@ async fn session_chooses_a_preset() {
         ("and now?", "still chosen\n"),
         (
             "/model default",
-            "From the next message on:\n▸ default — big/one (big)\n· spare — small/two\n/model NAME chooses one for this chat.\n",
+            "From the next message on:\n▸ default — one (big)\n· spare — small/two\n/model NAME chooses one for this chat.\n",
         ),
         ("back?", "default\n"),
     ] {
@@ -108,6 +108,8 @@ async fn route_of_a_model_is_explained() {
             &json!(spare.base_url())
         )
     );
+    // The section has a name of its own, which the server does not know.
+    assert_eq!(route["wireModel"], "two");
     let why = home.run(&["models", "why", "unheard-of"]).await;
     assert_says(&why.stdout, &["the first one with a key"]);
     assert_eq!((big.requests().len(), spare.requests().len()), (0, 0));

@@ -20,7 +20,7 @@ use crate::settings::ExtraBody;
 use crate::sign_in::{Access, SignedIn, Wire};
 use crate::{
     BuildError, CUSTOM, HttpClients, ProviderKind, ProviderSettings, ProviderSpec, Selection,
-    WireProtocol, wire_model,
+    WireProtocol,
 };
 
 /// A provider, and the model name in its spelling.
@@ -43,7 +43,7 @@ pub fn build(
     http: Arc<HttpClients>,
 ) -> Result<ClientConnection, BuildError> {
     let Selection { name, spec } = selection;
-    let model = wire_model(spec, model);
+    let model = selection.wire_model(model);
     let parts = Parts {
         selection,
         settings,

@@ -49,5 +49,5 @@ pub use speech::{Speech, SpeechError, SpeechSettings, SpeechTimeouts};
 pub use table::{
     CUSTOM, DEMO, ModelRule, ProviderKind, ProviderSpec, Quirks, ReasoningParam, Route, Section,
     SelectError, SelectRule, Selection, SignIn, TABLE, WindowApi, WireProtocol, context_window,
-    model_price, preferred, price_date, route, select, suggestion, usable_names, wire_model,
+    model_price, preferred, price_date, route, select, suggestion, usable_names,
 };

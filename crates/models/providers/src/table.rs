@@ -17,7 +17,7 @@ pub use select::{
     Section, SelectError, Selection, preferred, route, select, suggestion, usable_names,
 };
 pub use window::context_window;
-pub use wire_model::wire_model;
+use wire_model::wire_model;
 
 /// The protocol that a vendor speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use nanobot_providers::{base_address, wire_model};
+use nanobot_providers::base_address;
 use serde::Serialize;
 
 use crate::assembly::budget::{PlannedWindow, WindowSource, has_window};
@@ -129,7 +129,7 @@ pub async fn model_route(runtime: &Runtime, model: &str) -> Result<ModelRoute, R
     let route = Sections::read(config)?.route(&settings, extensions)?;
     let selection = &route.selection;
     let provider = Sections::settings(config, selection)?;
-    let wire_model = wire_model(selection.spec, model);
+    let wire_model = selection.wire_model(model);
     let window = window(wire_model);
     Ok(ModelRoute {
         model: model.clone(),

@@ -47,6 +47,31 @@ impl Tokens {
     }
 }
 
+/// Returns the fields that exchange the code of an authorization.
+pub(super) fn code_fields<'a>(
+    client: &'a str,
+    redirect: &'a str,
+    code: &'a Secret,
+    verifier: &'a Secret,
+) -> [(&'a str, &'a str); 5] {
+    [
+        ("grant_type", "authorization_code"),
+        ("client_id", client),
+        ("code", code.expose()),
+        ("code_verifier", verifier.expose()),
+        ("redirect_uri", redirect),
+    ]
+}
+
+/// Returns the fields that renew the tokens of a grant.
+pub(super) fn renewal_fields<'a>(client: &'a str, old: &'a Grant) -> [(&'a str, &'a str); 3] {
+    [
+        ("grant_type", "refresh_token"),
+        ("refresh_token", old.refresh_token.expose()),
+        ("client_id", client),
+    ]
+}
+
 /// Returns the challenge of a verifier.
 pub(super) fn challenge(verifier: &Secret) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose()))

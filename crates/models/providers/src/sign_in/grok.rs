@@ -10,7 +10,7 @@ use nanobot_redact::Secret;
 use reqwest::Url;
 
 use super::callback::CallbackPage;
-use super::code_grant::{challenge, no_usable_tokens, tokens};
+use super::code_grant::{challenge, code_fields, no_usable_tokens, renewal_fields, tokens};
 use super::fetch::{RenewError, address};
 use super::store::Grant;
 use crate::HttpClients;
@@ -76,13 +76,7 @@ pub(super) async fn exchange(
     code: &Secret,
     verifier: &Secret,
 ) -> Result<Grant, RenewError> {
-    let fields = [
-        ("grant_type", "authorization_code"),
-        ("client_id", CLIENT),
-        ("code", code.expose()),
-        ("code_verifier", verifier.expose()),
-        ("redirect_uri", redirect),
-    ];
+    let fields = code_fields(CLIENT, redirect, code, verifier);
     grant(http, server, &fields, None).await
 }
 
@@ -92,12 +86,7 @@ pub(super) async fn renew(
     server: &Url,
     old: &Grant,
 ) -> Result<Grant, RenewError> {
-    let fields = [
-        ("grant_type", "refresh_token"),
-        ("refresh_token", old.refresh_token.expose()),
-        ("client_id", CLIENT),
-    ];
-    grant(http, server, &fields, Some(old)).await
+    grant(http, server, &renewal_fields(CLIENT, old), Some(old)).await
 }
 
 async fn grant(

@@ -8,7 +8,7 @@ use nanobot_types::ProviderName;
 
 use super::{
     CUSTOM, ProviderKind, ProviderSpec, Route, SelectRule, TABLE, WireProtocol, folded,
-    is_same_name,
+    is_same_name, wire_model,
 };
 use crate::{ApiKey, ProviderSettings};
 
@@ -57,6 +57,21 @@ pub struct Selection {
     pub name: ProviderName,
     /// The row that describes its API.
     pub spec: &'static ProviderSpec,
+}
+
+impl Selection {
+    /// Returns the model's name as its API spells it. The name of a section of one's own before it
+    /// selects the section, and is not sent.
+    #[must_use]
+    pub fn wire_model<'a>(&self, model: &'a str) -> &'a str {
+        let has_own_name = self.spec.name == CUSTOM.name && self.name.as_str() != CUSTOM.name;
+        match model.split_once('/') {
+            Some((prefix, rest)) if has_own_name && is_same_name(prefix, self.name.as_str()) => {
+                rest
+            }
+            _ => wire_model(self.spec, model),
+        }
+    }
 }
 
 /// Reason why no provider was selected.
@@ -608,13 +623,30 @@ mod tests {
             let Some(model) = spec.default_model else {
                 continue;
             };
-            let wired = crate::wire_model(spec, model);
+            let wired = wire_model(spec, model);
             assert_eq!(wired, model, "{} sends its default unchanged", spec.name);
             if spec.kind == ProviderKind::Vendor {
                 let others = select(model, "auto", &[keyed(spec.name)]).unwrap();
                 assert_eq!(others.name.as_str(), spec.name);
             }
         }
+    }
+
+    #[test]
+    fn name_of_an_own_section_is_not_sent() {
+        let wired = |name: &str, spec: &str, model: &'static str| {
+            let selection = Selection {
+                name: name.into(),
+                spec: ProviderSpec::find(spec).unwrap(),
+            };
+            selection.wire_model(model)
+        };
+        assert_eq!(wired("my_lab", "custom", "my-lab/org/m"), "org/m");
+        assert_eq!(wired("my_lab", "custom", "other/m"), "other/m");
+        assert_eq!(wired("my_lab", "custom", "m"), "m");
+        assert_eq!(wired("custom", "custom", "custom/m"), "custom/m");
+        // A gateway in the section of a vendor gets the vendor's name.
+        assert_eq!(wired("openai", "openrouter", "openai/m"), "openai/m");
     }
 
     #[test]

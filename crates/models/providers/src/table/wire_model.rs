@@ -4,8 +4,7 @@ use super::{ModelRule, ProviderSpec, is_same_name};
 
 /// Returns the model's name in the vendor's spelling. Idempotent, except for names that begin with
 /// the vendor's name twice.
-#[must_use]
-pub fn wire_model<'a>(spec: &ProviderSpec, model: &'a str) -> &'a str {
+pub(super) fn wire_model<'a>(spec: &ProviderSpec, model: &'a str) -> &'a str {
     let Some((prefix, rest)) = model.split_once('/') else {
         return model;
     };
