@@ -35,6 +35,8 @@ mod gateway;
 #[cfg(unix)]
 mod hardening;
 mod heartbeat;
+#[cfg(target_os = "linux")]
+mod http2;
 mod import;
 #[cfg(target_os = "linux")]
 mod injection;
