@@ -565,6 +565,7 @@ fn request() -> ChatRequest {
         tool_choice: ToolChoice::Auto,
         generation: Generation::default(),
         cache_key: None,
+        estimated_tokens: None,
         memo: TurnMemo::default(),
     }
 }

@@ -71,6 +71,7 @@ mod exchange {
             tool_choice: ToolChoice::None,
             generation: Generation::default(),
             cache_key: None,
+            estimated_tokens: None,
             memo: TurnMemo::default(),
         };
         for _ in 0..times(arguments)? {

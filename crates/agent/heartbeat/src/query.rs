@@ -90,6 +90,7 @@ async fn call(
         tool_choice,
         generation: Generation::default(),
         cache_key: None,
+        estimated_tokens: None,
         memo: TurnMemo::default(),
     };
     let context = CallContext {

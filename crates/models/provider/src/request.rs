@@ -59,6 +59,9 @@ pub struct ChatRequest {
     /// Key under which the requests of one session share the prompt cache, if the vendor supports
     /// one.
     pub cache_key: Option<String>,
+    /// Estimated number of tokens; a router sends no request to a server whose window is smaller.
+    /// `None` if it was not estimated.
+    pub estimated_tokens: Option<usize>,
     /// What providers keep between the requests of a turn; empty for a single request.
     pub memo: TurnMemo,
 }

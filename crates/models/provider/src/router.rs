@@ -314,8 +314,8 @@ impl ProviderRouter {
 
     /// Asks the candidates in order until one answers. Never fails: if none answers, the content of
     /// the response tells the user why and what to try, and its finish reason is
-    /// [`nanobot_types::FinishReason::ContextOverflow`] if a shorter conversation may help. The
-    /// usage includes failed attempts. Each candidate gets the request with its own model, with its
+    /// [`nanobot_types::FinishReason::ContextOverflow`], with the model that it was too long for, if
+    /// a shorter conversation may help. The usage includes failed attempts. Each candidate gets the request with its own model, with its
     /// own generation parameters unless the request sets some, and without the reasoning of other
     /// providers. A request whose `model` is the name of a preset asks that one first.
     pub async fn chat_with_failover(

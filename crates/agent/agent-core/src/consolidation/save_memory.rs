@@ -63,6 +63,7 @@ pub(super) fn request(
         tool_choice: choice,
         generation: Generation::default(),
         cache_key: None,
+        estimated_tokens: None,
         memo: TurnMemo::default(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nanobot_types::{ChatMessage, LlmResponse, SessionKey};
+use nanobot_types::{ChatMessage, LlmResponse, ModelId, SessionKey};
 
 use super::compact::{compact, estimate_messages};
 use super::turn_engine::TurnEngine;
@@ -69,13 +69,12 @@ impl<'a> Conversation<'a> {
             .calibrated(&model, self.session, self.estimated_request())
     }
 
-    /// Shortens it to half its size after a vendor reported a context overflow. Returns `false` if
-    /// that was not possible.
-    pub(super) fn halve(&mut self) -> bool {
-        let model = self.engine.model();
+    /// Shortens it to half its size after it was too long for `model`. Returns `false` if that was
+    /// not possible.
+    pub(super) fn halve(&mut self, model: &ModelId) -> bool {
         self.engine
             .calibrator
-            .overflowed(&model, self.session, self.estimated_request());
+            .overflowed(model, self.session, self.estimated_request());
         self.shorten(self.estimated / 2)
     }
 

@@ -26,6 +26,9 @@ use crate::budget;
 use crate::subagent::{account_of, is_subagent_session};
 use crate::{Signal, TurnStep};
 
+/// Maximum number of times per model call that the conversation is halved because it was too long.
+const OVERFLOWS: usize = 4;
+
 impl TurnEngine {
     /// Runs a turn to its end. `messages` is the conversation up to the message that began the turn
     /// or, after a crash, up to the last recorded step; `progress` counts what the turn did by
@@ -148,8 +151,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Calls the model, and once more with a shorter conversation if the request does not fit.
-    /// Returns the stream that showed the answer, if one did.
+    /// Calls the model, and again with a shorter conversation if the request does not fit. Returns the stream that showed the answer, if one did.
     async fn call_model(&mut self, stream: StreamId) -> (LlmResponse, Option<StreamId>) {
         let tap = Arc::new(StreamTap::new(
             self.io.observer.clone(),
@@ -163,25 +165,25 @@ impl<'a> Turn<'a> {
             cancel: self.io.cancel.clone(),
             account: account_of(self.io.facts),
         };
-        if let Some(explanation) = self.fit().await {
-            return (LlmResponse::error(explanation), None);
-        }
-        let mut response = self
-            .engine
-            .router
+        self.fit().await;
+        let router = &self.engine.router;
+        let mut response = router
             .chat_with_failover(self.request().await, &context)
             .await;
-        if response.finish_reason == FinishReason::ContextOverflow && self.conversation.halve() {
+        for _ in 0..OVERFLOWS {
+            let is_too_long = response.finish_reason == FinishReason::ContextOverflow;
+            let model = response.model.clone().filter(|_| is_too_long);
+            if !model.is_some_and(|model| self.conversation.halve(&model)) {
+                break;
+            }
             self.usage += response.usage.unwrap_or_default();
-            response = self
-                .engine
-                .router
+            response = router
                 .chat_with_failover(self.request().await, &context)
                 .await;
         }
         self.usage += response.usage.unwrap_or_default();
         self.fallback = tap.take_fallback();
-        if !tap.tried_again() {
+        if !tap.tried_again() && response.provider.is_some() {
             self.conversation.calibrate(&response);
         }
         if let (Some(provider), Some(sent)) = (&response.provider, tap.take_sent()) {
@@ -213,38 +215,24 @@ impl<'a> Turn<'a> {
         (response, streamed)
     }
 
-    /// Shortens the conversation to fit into the budget. Returns an explanation for the user if the
-    /// request cannot fit into the window with which the server runs the model, with an eighth left
-    /// for the answer: local servers drop the beginning of such a request, and answer the rest.
-    async fn fit(&mut self) -> Option<String> {
+    /// Shortens the conversation to fit into the budget, and into the window with which the server of
+    /// the preferred model runs it.
+    async fn fit(&mut self) {
+        if !self.options.compact_after_tools {
+            return;
+        }
         let router = &self.engine.router;
         let served = router.context_window(&self.io.model);
         let served = self.io.cancel.run_until_cancelled(served).await.flatten();
         let candidate = router.preferred(&self.io.model);
         let limit = budget::in_served_window(self.options.token_budget, served, candidate);
-        if self.options.compact_after_tools
-            && let Some(room) = self.conversation.fit(limit)
-        {
+        if let Some(room) = self.conversation.fit(limit) {
             tracing::info!(session = %self.io.facts.session, trace = %self.trace, room, "shortened the conversation to fit");
         }
-        let served = served?;
-        let (window, tokens) = (budget::tokens_of(Some(served)), self.conversation.tokens());
-        if tokens <= window - window / 8 {
-            return None;
-        }
-        let model = candidate.map(ToString::to_string).unwrap_or_default();
-        Some(format!(
-            "{model} runs with a window of {} tokens, but the system prompt, the tools and the question need about \
-             {tokens}. Nothing was sent, because the server would drop the beginning. {}",
-            served.tokens, served.advice
-        ))
     }
 
     async fn request(&self) -> ChatRequest {
-        self.request_of(self.conversation.messages().to_vec()).await
-    }
-
-    async fn request_of(&self, messages: Vec<Arc<ChatMessage>>) -> ChatRequest {
+        let messages = self.conversation.messages().to_vec();
         let rendered = self
             .io
             .context
@@ -259,6 +247,7 @@ impl<'a> Turn<'a> {
             tool_choice: ToolChoice::Auto,
             generation: self.generation(),
             cache_key: Some(self.io.facts.session.to_string()),
+            estimated_tokens: Some(self.conversation.tokens()),
             memo: self.memo.clone(),
         }
     }

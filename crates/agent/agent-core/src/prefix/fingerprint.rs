@@ -291,6 +291,7 @@ mod tests {
             tool_choice: ToolChoice::Auto,
             generation: Generation::default(),
             cache_key: None,
+            estimated_tokens: None,
             memo: TurnMemo::default(),
         };
         let tools = request.tools.iter().map(|spec| {

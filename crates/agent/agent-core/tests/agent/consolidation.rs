@@ -103,11 +103,20 @@ impl Home {
 
     /// Returns an agent with changed settings.
     pub(crate) fn agent_with(&self, change: impl FnOnce(&mut AgentSettings)) -> Arc<Agent> {
-        let candidate = Candidate {
-            provider: self.provider.clone(),
+        self.agent_of(vec![self.provider.clone()], change)
+    }
+
+    /// Returns an agent of several providers, the preferred one first.
+    pub(crate) fn agent_of(
+        &self,
+        providers: Vec<Arc<ScriptedProvider>>,
+        change: impl FnOnce(&mut AgentSettings),
+    ) -> Arc<Agent> {
+        let candidates = providers.into_iter().map(|provider| Candidate {
+            provider,
             model: "model".into(),
             generation: Generation::default(),
-        };
+        });
         let policy = RetryPolicy {
             pauses: Vec::new(),
             ..RetryPolicy::default()
@@ -117,7 +126,7 @@ impl Home {
         let context =
             ContextBuilder::new(ContextSettings::new(self.folder.path()), memory).with_store(notes);
         let parts = AgentParts {
-            router: Arc::new(ProviderRouter::new([candidate], policy)),
+            router: Arc::new(ProviderRouter::new(candidates, policy)),
             registry: Arc::new(Registry::new()),
             sessions: self.sessions.clone(),
             context: Arc::new(context),

@@ -1,5 +1,8 @@
 //! Models whose server runs them with a smaller window than the configured one.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use nanobot_agent_core::{Agent, DirectRequest};
 use nanobot_context::{estimate_message, estimate_tokens, estimate_tools};
 use nanobot_provider::ChatRequest;
@@ -73,9 +76,44 @@ async fn a_request_that_cannot_fit_is_not_sent() {
     let agent = home.agent();
     assert_eq!(reply(&agent, "hello").await.as_deref(), Some("ok"));
     let refusal = reply(&agent, "hello again").await.unwrap();
-    let expected = "scripted/model runs with a window of 4096 tokens, but ";
-    assert!(refusal.starts_with(expected), "{refusal}");
+    let expected = "it runs with a window of 4096 tokens, but ";
+    assert!(refusal.contains(expected), "{refusal}");
+    assert!(refusal.contains("Load it with more."), "{refusal}");
     assert_eq!(home.provider.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn conversation_is_shortened_for_the_window_of_a_local_fallback() {
+    let down = Arc::new(AtomicBool::new(false));
+    let vendor = ScriptedProvider::answering({
+        let down = down.clone();
+        move |_| match down.load(Ordering::SeqCst) {
+            true => Reply::error(402, "no credit"),
+            false => Reply::text("ok"),
+        }
+    });
+    let local = ScriptedProvider::answering(|_| Reply::text("from here"));
+    let local = Arc::new(local.named("local").running_with(16_384));
+    let home = home(vendor);
+    // A server knows the window once it has loaded the model.
+    let loading = DirectRequest::new("hello").in_session("cli:other");
+    let alone = home.agent_of(vec![local.clone()], |_| ());
+    alone.process_direct(loading).await.unwrap();
+    let agent = home.agent_of(vec![home.provider.clone(), local.clone()], |_| ());
+    for number in 0..16 {
+        let long = format!("{number} {}", "word ".repeat(2_000));
+        assert_eq!(reply(&agent, &long).await.as_deref(), Some("ok"));
+    }
+    down.store(true, Ordering::SeqCst);
+    let answer = reply(&agent, "hello").await.unwrap();
+    assert!(answer.starts_with("from here"), "{answer}");
+    let sent: Vec<_> = local.requests().iter().map(tokens).collect();
+    assert!(
+        matches!(sent[..], [_, tokens] if tokens < 16_384 - 2_048),
+        "{sent:?}"
+    );
+    let before = home.provider.requests().iter().map(tokens).max().unwrap();
+    assert!(before > 16_384, "{before}");
 }
 
 #[tokio::test]

@@ -292,6 +292,7 @@ async fn ask_one_token(
         tool_choice: ToolChoice::Auto,
         generation: generation.clone(),
         cache_key: None,
+        estimated_tokens: None,
         memo: TurnMemo::default(),
     };
     let candidate = Candidate {

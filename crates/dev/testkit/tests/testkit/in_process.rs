@@ -32,6 +32,7 @@ fn request(text: &str) -> ChatRequest {
         tool_choice: ToolChoice::Auto,
         generation: Generation::default(),
         cache_key: None,
+        estimated_tokens: None,
         memo: TurnMemo::default(),
     }
 }

@@ -190,6 +190,10 @@ impl<'a> RoutedCall<'a> {
         if attempts.images_dropped {
             request.transcript = adapt::without_images(request.transcript);
         }
+        if let Some(error) = beyond_window(&request, candidate).await {
+            attempts.failed(error, false, &self.router.policy);
+            return Outcome::GaveUp;
+        }
         loop {
             let (error, is_empty) = match self.exchange(candidate, request.clone()).await {
                 Ok(Exchanged::Refused(response)) => return Outcome::Refused(response),
@@ -306,13 +310,14 @@ impl<'a> RoutedCall<'a> {
     }
 
     fn failed_response(&self, asked: &[Asked<'_>]) -> LlmResponse {
-        let is_too_long = |asked: &Asked<'_>| {
+        let is_too_long = |asked: &&Asked<'_>| {
             let error = asked.attempts.error.as_ref();
             error.is_some_and(|error| error.recovery() == Recovery::Compact)
         };
-        let finish_reason = match asked.iter().any(is_too_long) {
-            true => FinishReason::ContextOverflow,
-            false => FinishReason::Error,
+        let overflowed = asked.iter().find(is_too_long);
+        let finish_reason = match overflowed {
+            Some(_) => FinishReason::ContextOverflow,
+            None => FinishReason::Error,
         };
         let lines = asked.iter().filter_map(|asked| {
             let candidate = &asked.slot.candidate;
@@ -328,9 +333,26 @@ impl<'a> RoutedCall<'a> {
         LlmResponse {
             finish_reason,
             usage: self.usage,
+            model: overflowed.map(|asked| asked.slot.candidate.model.clone()),
             ..LlmResponse::error(self.after_partial(explain::failures(lines.collect())))
         }
     }
+}
+
+/// Returns the reason not to send a request that does not fit into the window with which the server
+/// runs the model, with an eighth of it left for the answer: local servers drop the beginning of such
+/// a request, and answer the rest.
+async fn beyond_window(request: &ChatRequest, candidate: &Candidate) -> Option<ProviderError> {
+    let needed = request.estimated_tokens?;
+    let served = candidate.provider.context_window(&candidate.model).await?;
+    let window = usize::try_from(served.tokens).ok()?;
+    (needed > window - window / 8).then(|| {
+        ProviderError::ContextOverflow(format!(
+            "it runs with a window of {window} tokens, but the system prompt, the tools and the conversation need about \
+             {needed}. Nothing was sent, because the server would drop the beginning. {}",
+            served.advice
+        ))
+    })
 }
 
 /// `true` if a complete answer has neither text nor calls.

@@ -265,3 +265,29 @@ async fn cancelled_wait_for_a_place_ends_at_once() {
     assert_eq!(content(&stopped), "Stopped.");
     assert_eq!(a.requests().len(), 1);
 }
+
+#[tokio::test]
+async fn request_beyond_the_window_of_a_local_fallback_is_not_sent() {
+    let vendor = Scripted::new("vendor", [refuse(quota())]);
+    let small = Scripted::running_with(4_096, "small", [text("from here")]);
+    let router = router(&[&vendor, &small]);
+    let long = ChatRequest {
+        estimated_tokens: Some(3_600),
+        ..hello()
+    };
+    let response = router.chat_with_failover(long, &unwatched()).await;
+    assert_eq!(response.finish_reason, FinishReason::ContextOverflow);
+    assert_eq!(response.model, Some("m".into()));
+    let expected = "a window of 4096 tokens, but the system prompt, the tools and the conversation need about 3600";
+    let shown = content(&response);
+    assert!(shown.contains(expected), "{shown}");
+    assert!(shown.contains("Load it with more."), "{shown}");
+    assert_eq!(small.requests().len(), 0);
+
+    let short = ChatRequest {
+        estimated_tokens: Some(3_500),
+        ..hello()
+    };
+    let response = router.chat_with_failover(short, &unwatched()).await;
+    assert_eq!(content(&response), "from here");
+}

@@ -7,10 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use nanobot_provider::{
-    CallAccount, CallContext, Candidate, ChatRequest, ChatStream, Delta, Generation, Provider,
-    ProviderError, ProviderRouter, RetryPolicy, StreamEvent, ToolChoice, TurnMemo,
+    CallAccount, CallContext, Candidate, ChatRequest, ChatStream, ContextWindow, Delta, Generation,
+    Provider, ProviderError, ProviderRouter, RetryPolicy, StreamEvent, ToolChoice, TurnMemo,
 };
-use nanobot_types::{ChatMessage, FinishReason, ProviderName, Transcript};
+use nanobot_types::{ChatMessage, FinishReason, ModelId, ProviderName, Transcript};
 use tokio_util::sync::CancellationToken;
 
 type Item = Result<StreamEvent, ProviderError>;
@@ -45,23 +45,39 @@ pub(crate) fn refuse(error: ProviderError) -> Play {
 pub(crate) struct Scripted {
     name: ProviderName,
     is_local: bool,
+    window: Option<u32>,
     plays: Mutex<VecDeque<Play>>,
     requests: Mutex<Vec<ChatRequest>>,
 }
 
 impl Scripted {
     pub(crate) fn new(name: &str, plays: impl IntoIterator<Item = Play>) -> Arc<Self> {
-        Self::placed(name, false, plays)
+        Self::placed(name, false, None, plays)
     }
 
     pub(crate) fn local(name: &str, plays: impl IntoIterator<Item = Play>) -> Arc<Self> {
-        Self::placed(name, true, plays)
+        Self::placed(name, true, None, plays)
     }
 
-    fn placed(name: &str, is_local: bool, plays: impl IntoIterator<Item = Play>) -> Arc<Self> {
+    /// Returns a server that runs its model with a window of `tokens`.
+    pub(crate) fn running_with(
+        tokens: u32,
+        name: &str,
+        plays: impl IntoIterator<Item = Play>,
+    ) -> Arc<Self> {
+        Self::placed(name, true, Some(tokens), plays)
+    }
+
+    fn placed(
+        name: &str,
+        is_local: bool,
+        window: Option<u32>,
+        plays: impl IntoIterator<Item = Play>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             name: name.into(),
             is_local,
+            window,
             plays: Mutex::new(plays.into_iter().collect()),
             requests: Mutex::default(),
         })
@@ -84,6 +100,11 @@ impl Provider for Scripted {
 
     fn is_local(&self) -> bool {
         self.is_local
+    }
+
+    async fn context_window(&self, _model: &ModelId) -> Option<ContextWindow> {
+        let advice = "Load it with more.";
+        self.window.map(|tokens| ContextWindow { tokens, advice })
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
@@ -133,6 +154,7 @@ pub(crate) fn request(messages: Vec<ChatMessage>) -> ChatRequest {
         tool_choice: ToolChoice::Auto,
         generation: Generation::default(),
         cache_key: None,
+        estimated_tokens: None,
         memo: TurnMemo::default(),
     }
 }

@@ -114,6 +114,7 @@ mod tests {
             tool_choice: ToolChoice::Auto,
             generation: Generation::default(),
             cache_key: None,
+            estimated_tokens: None,
             memo: memo.clone(),
         }
     }

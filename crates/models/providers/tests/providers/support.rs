@@ -92,6 +92,7 @@ pub(crate) fn request(messages: impl IntoIterator<Item = ChatMessage>) -> ChatRe
         tool_choice: ToolChoice::Auto,
         generation: Generation::default(),
         cache_key: None,
+        estimated_tokens: None,
         memo: TurnMemo::default(),
     }
 }

@@ -137,6 +137,7 @@ async fn query_model(
             ..Generation::default()
         },
         cache_key: None,
+        estimated_tokens: None,
         memo: TurnMemo::default(),
     };
     let context = CallContext {
