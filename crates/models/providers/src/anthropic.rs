@@ -6,6 +6,7 @@
 //! (which covers all tools), and on the two newest user messages, where they move along with the
 //! conversation.
 
+mod conversation;
 pub(crate) mod events;
 mod request;
 
@@ -16,9 +17,10 @@ use http::HeaderMap;
 use nanobot_provider::{ChatRequest, ChatStream, Provider, ProviderError};
 use nanobot_types::ProviderName;
 use reqwest::Url;
-use serde_json::Value;
 
+use self::conversation::{SentBlocks, conversation};
 use self::events::EventReader;
+use self::request::Body;
 use crate::HttpClients;
 use crate::event_stream::Endpoint;
 use crate::fault::ErrorClassifier;
@@ -50,10 +52,24 @@ impl Provider for Anthropic {
     }
 
     async fn stream(&self, request: ChatRequest) -> Result<ChatStream, ProviderError> {
+        let conversation = conversation(&self.name, &request);
+        let stream = self.send(&request, &conversation).await;
+        request.memo.put(conversation);
+        stream
+    }
+}
+
+impl Anthropic {
+    /// Sends a request, again without the parameters that the vendor refuses.
+    async fn send(
+        &self,
+        request: &ChatRequest,
+        conversation: &SentBlocks,
+    ) -> Result<ChatStream, ProviderError> {
         let mut refused = self.refusals.params();
         loop {
-            let body = request::body(&self.name, &request, &refused);
-            let body = self.extra_body.added_to(body);
+            let extra = &self.extra_body;
+            let body = request::body(&self.name, request, &refused, extra, conversation);
             match self.exchange(&body).await {
                 Ok(stream) => {
                     self.refusals.remember(refused);
@@ -63,17 +79,15 @@ impl Provider for Anthropic {
                     if self.refusals.add(
                         &mut refused,
                         request::OPTIONAL,
-                        |member| body.get(member).is_some(),
+                        |member| body.parameters.contains_key(member),
                         &error,
                     ) => {}
                 Err(error) => return Err(error),
             }
         }
     }
-}
 
-impl Anthropic {
-    async fn exchange(&self, body: &Value) -> Result<ChatStream, ProviderError> {
+    async fn exchange(&self, body: &Body<'_>) -> Result<ChatStream, ProviderError> {
         let endpoint = Endpoint {
             url: &self.url,
             headers: &self.headers,

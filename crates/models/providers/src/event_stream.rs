@@ -8,6 +8,7 @@ use http::HeaderMap;
 use nanobot_provider::{ChatStream, ProviderError, StreamEvent};
 use nanobot_types::json;
 use reqwest::Url;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::client::network_error;
@@ -36,7 +37,7 @@ impl Endpoint<'_> {
     /// Sends a request once, and returns its answer as it arrives.
     pub(crate) async fn exchange(
         self,
-        body: &Value,
+        body: &impl Serialize,
         reader: impl ReadEvents,
     ) -> Result<ChatStream, ProviderError> {
         let request = self

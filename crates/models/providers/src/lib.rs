@@ -29,6 +29,7 @@ mod openai;
 mod refusal;
 mod render;
 mod responses;
+mod sent;
 mod settings;
 mod sign_in;
 mod speech;

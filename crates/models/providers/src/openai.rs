@@ -34,7 +34,7 @@ use serde_json::Value;
 use self::chunk::ChunkReader;
 use self::pace::Backpressure;
 use self::request::MessageRenderer;
-use self::sent::SentMessages;
+use self::sent::{SentMessages, sent_messages};
 use self::wire::Body;
 use crate::body::{self, ErrorSlot};
 use crate::client::network_error;
@@ -85,10 +85,10 @@ impl Provider for OpenAi {
         }
         let renderer = MessageRenderer::new(&self.spec.quirks, &self.name, &request.model);
         if request::takes_marks(&self.spec.quirks, &request.model) {
-            let sent = SentMessages::new(&renderer, &request);
+            let sent = SentMessages::new(&self.name, &request, renderer.ids());
             return self.send(&renderer, &request, &sent).await;
         }
-        let sent = SentMessages::of(&renderer, &request);
+        let sent = sent_messages(&renderer, &request);
         let stream = self.send(&renderer, &request, &sent).await;
         request.memo.put(sent);
         stream

@@ -14,6 +14,13 @@ pub(crate) const EMPTY: &str = "(empty)";
 /// Placeholder for an image that cannot be sent.
 pub(crate) const IMAGE_OMITTED: &str = "[image omitted]";
 
+/// A cache mark: the prompt up to and including its object is cached.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub(crate) enum CacheControl {
+    Ephemeral,
+}
+
 /// A request in the order in which vendors cache it, each part as one compact JSON text without
 /// cache marks. The same request renders to the same bytes. A vendor may merge several messages
 /// into one; here each remains a part, so that a conversation keeps its parts as it grows.

@@ -15,7 +15,6 @@ use http::HeaderMap;
 use nanobot_provider::{ChatRequest, ChatStream, ContextWindow, Provider, ProviderError};
 use nanobot_types::{ModelId, ProviderName};
 use reqwest::Url;
-use serde_json::Value;
 
 use self::events::ResponseReader;
 use crate::event_stream::Endpoint;
@@ -63,27 +62,33 @@ impl Provider for Responses {
         }
         let mut refused = self.refusals.params();
         let mut with_reasoning = true;
+        let mut input = request::input(&self.name, &request, with_reasoning);
         loop {
-            let body = request::body(&self.spec, &self.name, &request, &refused, with_reasoning);
-            let body = self.extra_body.added_to(body);
+            let body = request::body(&self.spec, &request, &refused, &self.extra_body, &input);
+            let is_sent = |member: &str| body.parameters.contains_key(member);
             match self.exchange(&body).await {
                 Ok(stream) => {
                     self.refusals.remember(refused);
+                    if with_reasoning {
+                        request.memo.put(input);
+                    }
                     return Ok(stream);
                 }
-                Err(error) if is_about_encryption(&error) && request::has_reasoning(&body) => {
+                Err(error)
+                    if is_about_encryption(&error)
+                        && with_reasoning
+                        && request::has_reasoning(&self.name, &request) =>
+                {
                     tracing::debug!("retrying without the reasoning of earlier turns");
                     with_reasoning = false;
+                    input = request::input(&self.name, &request, with_reasoning);
                 }
                 // Models without reasoning cannot encrypt it.
                 Err(error) if is_about_encryption(&error) && refused.insert(request::INCLUDE) => {}
                 Err(error)
-                    if self.refusals.add(
-                        &mut refused,
-                        request::OPTIONAL,
-                        |member| body.get(member).is_some(),
-                        &error,
-                    ) => {}
+                    if self
+                        .refusals
+                        .add(&mut refused, request::OPTIONAL, is_sent, &error) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -91,7 +96,7 @@ impl Provider for Responses {
 }
 
 impl Responses {
-    async fn exchange(&self, body: &Value) -> Result<ChatStream, ProviderError> {
+    async fn exchange(&self, body: &request::Body<'_>) -> Result<ChatStream, ProviderError> {
         let endpoint = Endpoint {
             url: &self.url,
             headers: &self.headers,

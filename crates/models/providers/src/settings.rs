@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use nanobot_types::{Map, ProviderName};
 use reqwest::Url;
-use serde_json::Value;
 
 use crate::build_error::section_key;
 use crate::{ApiKey, BuildError, HttpClients, ProviderSpec, Quirks, ReasoningParam, WireProtocol};
@@ -155,14 +154,6 @@ impl fmt::Debug for ExtraBody {
 }
 
 impl ExtraBody {
-    /// Returns the body with these fields.
-    pub(crate) fn added_to(&self, mut body: Value) -> Value {
-        if let Value::Object(fields) = &mut body {
-            self.add_to(fields);
-        }
-        body
-    }
-
     /// Adds these fields to those of a body.
     pub(crate) fn add_to(&self, fields: &mut Map) {
         fields.extend(self.0.clone());

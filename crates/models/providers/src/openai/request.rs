@@ -12,14 +12,15 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::parameters::parameters;
-use super::sent::SentMessages;
+use super::sent::{SentMessages, conversation};
 use super::wire::{
-    AssistantReply, Body, CacheControl, Call, CalledFunction, ConversationItem, Message,
-    MessageContent, Part, Reasoning, Tool, ToolFunction,
+    AssistantReply, Body, Call, CalledFunction, ConversationItem, Message, MessageContent, Part,
+    Reasoning, Tool, ToolFunction,
 };
 use crate::refusal::ParamNames;
 use crate::render::{
-    CallIds, EMPTY, RenderedMessages, arguments, plain_id, short_id, text, texts, tool_name,
+    CacheControl, CallIds, EMPTY, RenderedMessages, arguments, plain_id, short_id, text, texts,
+    tool_name,
 };
 use crate::settings::ExtraBody;
 use crate::{ProviderSpec, Quirks};
@@ -54,7 +55,7 @@ pub(super) fn body<'a>(
 ) -> Body<'a> {
     let quirks = renderer.quirks;
     let mut system = (!request.system.is_empty()).then(|| system(&request.system));
-    let mut conversation = sent.conversation(renderer, request);
+    let mut conversation = conversation(sent, renderer, request);
     let mut tools = tools(&request.tools);
     if takes_marks(quirks, &request.model) {
         mark(

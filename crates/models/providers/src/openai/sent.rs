@@ -1,104 +1,57 @@
-//! The serialised beginning of a conversation.
+//! The conversation of a request: the bytes of the previous one, and the rest.
 //!
-//! Decision: the JSON of a message depends only on the messages before it, so that a turn of many
-//! rounds serialises each message once and copies its bytes into the later requests. Two kinds of
-//! messages depend on what follows, and are serialised for each request: those with cache marks,
-//! which move, and all from the first tool result with a picture on, whose picture follows the last
-//! result.
-
-use std::sync::Arc;
+//! Two kinds of messages depend on what follows, and are serialised for each request: those of
+//! models that take cache marks, and all from the first tool result with a picture on, whose picture
+//! follows the last result.
 
 use nanobot_provider::ChatRequest;
-use nanobot_types::{ChatMessage, ModelId, ProviderName};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::request::MessageRenderer;
 use super::wire::ConversationItem;
-use crate::render::CallIds;
+use crate::sent::SentConversation;
 
-/// The beginning of a conversation as it was sent.
-#[derive(Debug)]
-pub(super) struct SentMessages {
-    by: (ProviderName, ModelId),
-    /// The messages that `texts` has.
-    messages: Vec<Arc<ChatMessage>>,
-    texts: Vec<Box<RawValue>>,
-    /// The ids of their calls.
-    ids: CallIds,
+/// Messages of the conversation, serialised.
+pub(super) type SentMessages = SentConversation<Box<RawValue>>;
+
+/// Returns the beginning of a conversation that need not be serialised again.
+pub(super) fn sent_messages(renderer: &MessageRenderer<'_>, request: &ChatRequest) -> SentMessages {
+    SentMessages::of(renderer.name, request, renderer.ids(), |message, ids| {
+        if MessageRenderer::has_pictures(message) {
+            return None;
+        }
+        let rendered = renderer.message(message, ids);
+        let texts = rendered.iter().map(to_raw_value).collect::<Result<_, _>>();
+        texts.ok()
+    })
 }
 
-impl SentMessages {
-    /// Creates an empty one.
-    pub(super) fn new(renderer: &MessageRenderer<'_>, request: &ChatRequest) -> Self {
-        Self {
-            by: (renderer.name.clone(), request.model.clone()),
-            messages: Vec::new(),
-            texts: Vec::new(),
-            ids: renderer.ids(),
-        }
-    }
-
-    /// Takes that of the previous request, if this one begins with it, and adds the new messages.
-    pub(super) fn of(renderer: &MessageRenderer<'_>, request: &ChatRequest) -> Self {
-        let mut sent = request
-            .memo
-            .take::<Self>()
-            .filter(|sent| sent.begins(renderer, request))
-            .unwrap_or_else(|| Self::new(renderer, request));
-        sent.add(renderer, request.transcript.messages());
-        sent
-    }
-
-    fn begins(&self, renderer: &MessageRenderer<'_>, request: &ChatRequest) -> bool {
-        let messages = request.transcript.messages();
-        let is_same = |(sent, message): (&Arc<ChatMessage>, _)| Arc::ptr_eq(sent, message);
-        (&self.by.0, &self.by.1) == (renderer.name, &request.model)
-            && self.messages.len() <= messages.len()
-            && self.messages.iter().zip(messages).all(is_same)
-    }
-
-    fn add(&mut self, renderer: &MessageRenderer<'_>, messages: &[Arc<ChatMessage>]) {
-        for message in messages.iter().skip(self.messages.len()) {
-            if MessageRenderer::has_pictures(message) {
-                return;
-            }
-            if let Some(rendered) = renderer.message(message, &mut self.ids) {
-                let Ok(text) = to_raw_value(&rendered) else {
-                    return;
-                };
-                self.texts.push(text);
-            }
-            self.messages.push(Arc::clone(message));
-        }
-    }
-
-    /// Returns the whole conversation: what was serialised, and the rest.
-    pub(super) fn conversation<'a>(
-        &'a self,
-        renderer: &MessageRenderer<'_>,
-        request: &'a ChatRequest,
-    ) -> Vec<ConversationItem<'a>> {
-        let mut items: Vec<_> = self
-            .texts
-            .iter()
-            .map(|text| ConversationItem::Sent(text))
-            .collect();
-        let messages = request.transcript.messages();
-        if let Some(rest) = messages
-            .get(self.messages.len()..)
-            .filter(|rest| !rest.is_empty())
-        {
-            let rest = renderer.messages(rest, &mut self.ids.clone());
-            items.extend(rest.into_iter().map(ConversationItem::New));
-        }
-        items
-    }
+/// Returns the whole conversation: what was serialised, and the rest.
+pub(super) fn conversation<'a>(
+    sent: &'a SentMessages,
+    renderer: &MessageRenderer<'_>,
+    request: &'a ChatRequest,
+) -> Vec<ConversationItem<'a>> {
+    let mut items: Vec<_> = sent
+        .parts()
+        .iter()
+        .map(|text| ConversationItem::Sent(text))
+        .collect();
+    let (rest, mut ids) = sent.rest(request);
+    let rest = renderer.messages(rest, &mut ids);
+    items.extend(rest.into_iter().map(ConversationItem::New));
+    items
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use nanobot_provider::{Generation, ToolChoice, TurnMemo};
-    use nanobot_types::{AssistantMessage, Content, ContentBlock, ImageUrl, ToolCall, Transcript};
+    use nanobot_types::{
+        AssistantMessage, ChatMessage, Content, ContentBlock, ImageUrl, ProviderName, ToolCall,
+        Transcript,
+    };
 
     use super::super::request::body;
     use super::*;
@@ -124,11 +77,11 @@ mod tests {
         let spec = ProviderSpec::find(name).unwrap();
         let name = ProviderName::from(name);
         let renderer = MessageRenderer::new(&spec.quirks, &name, &request.model);
-        let sent = SentMessages::of(&renderer, request);
+        let sent = sent_messages(&renderer, request);
         let extra = ExtraBody::default();
         let body = body(&renderer, request, &Default::default(), &extra, &sent);
         let text = serde_json::to_string(&body).unwrap();
-        let kept = sent.messages.len();
+        let kept = request.transcript.messages().len() - sent.rest(request).0.len();
         request.memo.put(sent);
         (text, kept)
     }

@@ -16,6 +16,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::render::CacheControl;
+
 const CACHE_CONTROL: &str = "cache_control";
 
 /// A request body. It has no `Debug`, because the configured parameters may contain keys.
@@ -238,13 +240,6 @@ pub(super) struct ToolFunction<'a> {
     pub(super) name: &'a str,
     pub(super) description: &'a str,
     pub(super) parameters: &'a Value,
-}
-
-/// A cache mark: the prompt up to and including its object is cached.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-pub(super) enum CacheControl {
-    Ephemeral,
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use nanobot_provider::{ChatRequest, ToolChoice};
 use nanobot_types::{AssistantMessage, ChatMessage, Content, ContentBlock, ProviderName, ToolSpec};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use crate::ProviderSpec;
@@ -10,6 +12,8 @@ use crate::refusal::ParamNames;
 use crate::render::{
     CallIds, EMPTY, RenderedMessages, arguments, digest, plain_id, texts, tool_name,
 };
+use crate::sent::SentConversation;
+use crate::settings::ExtraBody;
 
 /// Parameters that a model may reject and that a request can do without. `store` is not among them:
 /// without it, the vendor would keep the conversation.
@@ -29,41 +33,91 @@ pub(super) const INCLUDE: &str = "include";
 /// Smallest limit that the API accepts, in tokens.
 const LEAST_LIMIT: u32 = 16;
 
+/// An item of the conversation, serialised.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(super) struct InputItem(Box<RawValue>);
+
+/// Items of the conversation, serialised.
+pub(super) type SentInput = SentConversation<InputItem>;
+
+/// A request body. It has no `Debug`, because the configured parameters may contain keys.
+#[derive(Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    instructions: &'a str,
+    input: &'a [InputItem],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    /// All other members. The members above are not among them: the configuration may not set them.
+    #[serde(flatten)]
+    pub(super) parameters: Map<String, Value>,
+}
+
+/// A tool. Strict schemas are the default of this API, and ours are not strict.
+#[derive(Serialize)]
+struct Tool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+    strict: bool,
+}
+
 pub(crate) fn render(name: &ProviderName, request: &ChatRequest) -> RenderedMessages {
+    let mut ids = CallIds::new(plain_id);
+    let messages = request.transcript.messages().iter();
+    let items = messages.flat_map(|message| items(name, message, &mut ids, true));
     RenderedMessages {
+        messages: texts(&items.collect::<Vec<_>>()),
         tools: texts(&tools(&request.tools)),
         system: Value::from(&*request.system).to_string(),
-        messages: texts(&input(name, request, true)),
     }
 }
 
-/// Returns the request body, without the parameters in `refused`. Reasoning of earlier turns is sent
-/// back `with_reasoning`.
-pub(super) fn body(
+/// Returns the conversation, of which the beginning need not be serialised again. Reasoning of
+/// earlier turns is sent back `with_reasoning`; without it, nothing is kept for the next request.
+pub(super) fn input(name: &ProviderName, request: &ChatRequest, with_reasoning: bool) -> SentInput {
+    if !with_reasoning {
+        drop(request.memo.take::<SentInput>());
+    }
+    SentInput::of(name, request, CallIds::new(plain_id), |message, ids| {
+        let items = items(name, message, ids, with_reasoning);
+        let texts = items.iter().map(|item| to_raw_value(item).map(InputItem));
+        texts.collect::<Result<_, _>>().ok()
+    })
+}
+
+/// Returns the request body, without the parameters in `refused` and with those in `extra`.
+pub(super) fn body<'a>(
     spec: &ProviderSpec,
-    name: &ProviderName,
-    request: &ChatRequest,
+    request: &'a ChatRequest,
     refused: &ParamNames,
-    with_reasoning: bool,
-) -> Value {
-    let mut body = Map::new();
-    body.insert("model".into(), request.model.as_str().into());
-    body.insert("instructions".into(), (*request.system).into());
-    body.insert("input".into(), input(name, request, with_reasoning).into());
+    extra: &ExtraBody,
+    input: &'a SentInput,
+) -> Body<'a> {
+    let mut parameters = Map::new();
     let tools = tools(&request.tools);
     if !tools.is_empty() {
-        body.insert("tools".into(), tools.into());
-        body.insert("tool_choice".into(), tool_choice(&request.tool_choice));
-        body.insert("parallel_tool_calls".into(), true.into());
+        parameters.insert("tool_choice".into(), tool_choice(&request.tool_choice));
+        parameters.insert("parallel_tool_calls".into(), true.into());
     }
-    body.insert("stream".into(), true.into());
-    body.insert("store".into(), false.into());
-    body.insert(INCLUDE.into(), json!(["reasoning.encrypted_content"]));
-    generation(spec, request, &mut body);
+    parameters.insert("stream".into(), true.into());
+    parameters.insert("store".into(), false.into());
+    parameters.insert(INCLUDE.into(), json!(["reasoning.encrypted_content"]));
+    generation(spec, request, &mut parameters);
     for member in refused {
-        body.remove(*member);
+        parameters.remove(*member);
     }
-    Value::Object(body)
+    extra.add_to(&mut parameters);
+    Body {
+        model: request.model.as_str(),
+        instructions: &request.system,
+        input: input.parts(),
+        tools,
+        parameters,
+    }
 }
 
 fn generation(spec: &ProviderSpec, request: &ChatRequest, body: &mut Map<String, Value>) {
@@ -87,18 +141,18 @@ fn generation(spec: &ProviderSpec, request: &ChatRequest, body: &mut Map<String,
     }
 }
 
-/// Returns the tools. Strict schemas are the default of this API, and ours are not strict.
-fn tools(specs: &[ToolSpec]) -> Vec<Value> {
-    let tool = |spec: &ToolSpec| {
-        json!({
-            "type": "function",
-            "name": spec.name,
-            "description": spec.description,
-            "parameters": spec.parameters,
-            "strict": false,
-        })
-    };
+fn tools(specs: &[ToolSpec]) -> Vec<Tool<'_>> {
     specs.iter().map(tool).collect()
+}
+
+fn tool(spec: &ToolSpec) -> Tool<'_> {
+    Tool {
+        kind: "function",
+        name: spec.name.as_str(),
+        description: &spec.description,
+        parameters: &spec.parameters,
+        strict: false,
+    }
 }
 
 fn tool_choice(choice: &ToolChoice) -> Value {
@@ -109,38 +163,47 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     }
 }
 
-/// `true` if a body sends reasoning back.
-pub(super) fn has_reasoning(body: &Value) -> bool {
-    let items = body.get("input").and_then(Value::as_array);
-    items.into_iter().flatten().any(is_reasoning)
+/// `true` if a request sends reasoning back.
+pub(super) fn has_reasoning(name: &ProviderName, request: &ChatRequest) -> bool {
+    let messages = request.transcript.messages().iter();
+    let mut said = messages.filter_map(|message| match &**message {
+        ChatMessage::Assistant(said) => Some(said),
+        _ => None,
+    });
+    said.any(|said| reasoning(name, said).next().is_some())
 }
 
 fn is_reasoning(item: &Value) -> bool {
     item.get("type").is_some_and(|kind| kind == "reasoning")
 }
 
-fn input(name: &ProviderName, request: &ChatRequest, with_reasoning: bool) -> Vec<Value> {
-    let mut ids = CallIds::new(plain_id);
-    let mut items = Vec::new();
-    for message in request.transcript.messages() {
-        match &**message {
-            // The system prompt is sent separately; a transcript has no system messages.
-            ChatMessage::System { .. } => {}
-            ChatMessage::User(user) => {
-                items.push(json!({ "type": "message", "role": "user", "content": user_content(&user.content) }));
-            }
-            ChatMessage::Assistant(said) => {
-                items.extend(reasoning(name, said).filter(|_| with_reasoning).cloned());
-                assistant(said, &mut ids, &mut items);
-            }
-            ChatMessage::Tool(result) => items.push(json!({
-                "type": "function_call_output",
-                "call_id": ids.result(&result.tool_call_id),
-                "output": output(&result.content),
-            })),
+/// Returns the items of a message.
+fn items(
+    name: &ProviderName,
+    message: &ChatMessage,
+    ids: &mut CallIds,
+    with_reasoning: bool,
+) -> Vec<Value> {
+    match message {
+        // The system prompt is sent separately; a transcript has no system messages.
+        ChatMessage::System { .. } => Vec::new(),
+        ChatMessage::User(user) => {
+            vec![
+                json!({ "type": "message", "role": "user", "content": user_content(&user.content) }),
+            ]
         }
+        ChatMessage::Assistant(said) => {
+            let reasoning = reasoning(name, said).filter(|_| with_reasoning);
+            let mut items: Vec<_> = reasoning.cloned().collect();
+            assistant(said, ids, &mut items);
+            items
+        }
+        ChatMessage::Tool(result) => vec![json!({
+            "type": "function_call_output",
+            "call_id": ids.result(&result.tool_call_id),
+            "output": output(&result.content),
+        })],
     }
-    items
 }
 
 /// Returns the reasoning that this provider encrypted. No other one can read it.

@@ -1,12 +1,14 @@
 //! A conversation that grows keeps the bytes it began with.
 
-use nanobot_provider::ChatRequest;
-use nanobot_providers::{ProviderSpec, render};
+use std::sync::Arc;
+
+use nanobot_provider::{ChatRequest, ProviderRouter, TurnMemo};
+use nanobot_providers::{ApiType, ProviderSettings, ProviderSpec, render};
 use nanobot_testkit::{ModelServer, Reply};
-use nanobot_types::{AssistantMessage, ChatMessage, ToolCall};
+use nanobot_types::{AssistantMessage, ChatMessage, ToolCall, Transcript};
 use serde_json::Value;
 
-use super::support::{context, quick, request, router};
+use super::support::{candidate, context, quick, request, router, settings};
 
 fn conversation() -> Vec<ChatMessage> {
     let call = |id: &str| ToolCall::new(id, "read_file", "{\"path\": \"a\"}");
@@ -30,6 +32,59 @@ fn conversation() -> Vec<ChatMessage> {
         said(Vec::new()),
         ChatMessage::user("two"),
     ]
+}
+
+/// A turn keeps what it serialised. That must not show in any request, also not in one of another
+/// conversation or of a shorter one.
+#[tokio::test]
+async fn requests_of_a_turn_have_the_bytes_of_single_requests() {
+    // Reasoning of another provider would be taken out of new copies for each request.
+    let shared = || -> Vec<Arc<ChatMessage>> {
+        let own = conversation().into_iter().map(|message| match message {
+            ChatMessage::Assistant(said) => ChatMessage::Assistant(AssistantMessage {
+                provider: None,
+                ..said
+            }),
+            other => other,
+        });
+        own.map(Arc::new).collect()
+    };
+    let (messages, mut others) = (shared(), shared());
+    others[0] = Arc::new(ChatMessage::user("another"));
+    let rounds = [1, 4, 5, 7, 9, 5].map(|length| &messages[..length]);
+    let apis = [ApiType::Auto, ApiType::Responses];
+    let rows = ["custom", "mistral", "openrouter", "anthropic"].map(|name| (name, apis[0]));
+    for (name, api_type) in rows.into_iter().chain([("custom", apis[1])]) {
+        let server = ModelServer::answering(|_| Reply::text("ok")).await.unwrap();
+        let settings = ProviderSettings {
+            api_type,
+            ..settings(&server.base_url())
+        };
+        let router = ProviderRouter::new([candidate(name, &settings, "claude-m")], quick());
+        let turn = TurnMemo::default();
+        for sent in rounds.into_iter().chain([&others[..7]]) {
+            for memo in [&turn, &TurnMemo::default()] {
+                let request = ChatRequest {
+                    transcript: Transcript::repair(sent.iter().cloned()).transcript,
+                    memo: memo.clone(),
+                    ..request([])
+                };
+                let response = router.chat_with_failover(request, &context()).await;
+                assert_eq!(response.content.as_deref(), Some("ok"), "{name}");
+            }
+        }
+        assert_eq!(server.violations(), Vec::<String>::new(), "{name}");
+        let requests = server.requests();
+        for (number, pair) in requests.chunks(2).enumerate() {
+            let [of_turn, single] = pair else {
+                panic!("{}", requests.len())
+            };
+            assert_eq!(
+                of_turn.http.body, single.http.body,
+                "{name} {api_type:?} {number}"
+            );
+        }
+    }
 }
 
 #[test]
