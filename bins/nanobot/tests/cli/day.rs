@@ -11,12 +11,15 @@
     reason = "what happened is shown when the test fails"
 )]
 
-mod friend;
 mod judge;
+mod model;
+mod platform;
+mod platforms;
 mod script;
 mod world;
 
 use judge::Judge;
+use platform::Fault;
 use script::{Hour, PlannedFault};
 use world::World;
 
@@ -32,7 +35,8 @@ async fn day_with_outages_leaves_every_message_answered_or_uncertain() {
     let mut world = World::open().await;
     let mut judge = Judge::default();
     world.begin().await;
-    for (number, hour) in script::day(seed).iter().enumerate() {
+    let day = script::day(seed, world.platforms());
+    for (number, hour) in day.iter().enumerate() {
         live(&mut world, &mut judge, hour).await;
         if number == 0 {
             // Everyone has written once, so the chats exist, however soon the first reminder is
@@ -49,15 +53,15 @@ async fn day_with_outages_leaves_every_message_answered_or_uncertain() {
 /// Runs an hour: something breaks, people write, working chats are answered, outages end.
 async fn live(world: &mut World, judge: &mut Judge, hour: &Hour) {
     println!("{hour:?}");
-    if hour.troubles.contains(&PlannedFault::TelegramRevoked) {
+    let is_revoked = |fault: &PlannedFault| matches!(fault, PlannedFault::Of(_, Fault::Revoked));
+    if hour.troubles.iter().any(is_revoked) {
         // While the token is revoked, every message fails for good, and should: even a notice that
         // the arrival of an answer is uncertain.
         world.answered(judge, |_| true).await;
         world.at_rest().await;
     }
     for fault in &hour.troubles {
-        world.start_fault(*fault);
-        world.begin_outage(*fault).await;
+        world.begin_fault(*fault).await;
     }
     for message in &hour.messages {
         world.say(judge, *message);

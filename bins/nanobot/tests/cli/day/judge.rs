@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::script::Place;
+use super::platform::Place;
 use super::world::World;
 
 /// Prefix of every answer of the model.
@@ -30,8 +30,12 @@ impl Judge {
         self.reminders.entry(place).or_default().push(token);
     }
 
-    pub(super) fn ignored(&mut self, token: String) {
+    /// Returns the text of a message that is not for the assistant.
+    pub(super) fn noise(&mut self) -> String {
+        let token = format!("n-{:04}", self.ignored.len() + 1);
+        let text = format!("between us: {token}");
         self.ignored.insert(token);
+        text
     }
 
     /// Returns the tokens without an answer, in the chats that `is_meant` selects.
@@ -63,7 +67,7 @@ impl Judge {
     pub(super) fn verdict(&self, world: &World, ledger: &[Value]) {
         let uncertain = uncertain_tokens(ledger);
         let mut problems = Vec::new();
-        for place in Place::ALL {
+        for place in world.places() {
             let answers = answers(world, place);
             let answered: Vec<String> = answers.into_iter().flatten().collect();
             let said = self.said.get(&place).cloned().unwrap_or_default();
@@ -90,13 +94,14 @@ impl Judge {
                 .iter()
                 .filter(|token| of_people.contains(token))
                 .collect();
-            if place.is_one_conversation() && expected != of_people {
+            if place.is_one_conversation && expected != of_people {
                 problems.push(format!(
                     "{place:?}: answered in the order {of_people:?} instead of {expected:?}"
                 ));
             }
         }
-        let everything = Place::ALL
+        let everything = world
+            .places()
             .into_iter()
             .flat_map(|place| world.shown(place))
             .collect::<Vec<_>>()

@@ -1,89 +1,12 @@
 //! The script of a day: who writes what, and what is broken at that time.
 
-/// A chat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
-    /// A direct chat of Ann or Bob.
-    Telegram(i64),
-    /// A group, where the bot is mentioned.
-    TelegramGroup,
-    Discord,
-    /// A channel of the server, where the bot is mentioned.
-    DiscordRoom,
-    Slack,
-    /// A channel, where the bot is mentioned; every mention begins a thread.
-    SlackRoom,
-    /// One of two clients.
-    WebSocket(usize),
-    Mail(&'static str),
-}
-
-impl Place {
-    pub(super) const ALL: [Self; 11] = [
-        Self::Telegram(7),
-        Self::Telegram(8),
-        Self::TelegramGroup,
-        Self::Discord,
-        Self::DiscordRoom,
-        Self::Slack,
-        Self::SlackRoom,
-        Self::WebSocket(0),
-        Self::WebSocket(1),
-        Self::Mail("ann@people.test"),
-        Self::Mail("bob@people.test"),
-    ];
-
-    fn platform(self) -> Platform {
-        match self {
-            Self::Telegram(_) | Self::TelegramGroup => Platform::Telegram,
-            Self::Discord | Self::DiscordRoom => Platform::Discord,
-            Self::Slack | Self::SlackRoom => Platform::Slack,
-            Self::WebSocket(_) => Platform::WebSocket,
-            Self::Mail(_) => Platform::Mail,
-        }
-    }
-
-    /// `true` if all messages of the chat belong to one conversation.
-    pub(super) fn is_one_conversation(self) -> bool {
-        self != Self::SlackRoom
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Platform {
-    Telegram,
-    Discord,
-    Slack,
-    WebSocket,
-    Mail,
-}
+use super::platform::{DayPlatform, Fault, Place};
 
 /// A failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PlannedFault {
-    TelegramDown,
-    TelegramSilent,
-    TelegramBusy,
-    TelegramBroken,
-    TelegramCutsSends,
-    /// Updates arrive twice and out of order.
-    TelegramRepeats,
-    /// The token is unknown for a while; afterwards the gateway is killed and started again.
-    TelegramRevoked,
-    DiscordDown,
-    DiscordSilent,
-    DiscordBusy,
-    DiscordCutsSends,
-    DiscordReconnects,
-    SlackDown,
-    SlackSilent,
-    SlackBusy,
-    SlackCutsSends,
-    SlackRepeats,
-    WebSocketCuts,
-    MailDown,
-    MailSilent,
-    MailCutsSends,
+    /// A failure of the platform with this name.
+    Of(&'static str, Fault),
     ModelSlow,
     ModelBroken,
     /// The gateway is killed in the middle of everything, and started again.
@@ -93,35 +16,16 @@ pub(super) enum PlannedFault {
 impl PlannedFault {
     /// `true` if the gateway is killed at its end.
     pub(super) fn kills(self) -> bool {
-        matches!(self, Self::TelegramRevoked | Self::Killed)
+        matches!(self, Self::Of(_, Fault::Revoked) | Self::Killed)
     }
 
     /// `true` if the answers in a chat may have to wait for its end.
     pub(super) fn is_about(self, place: Place) -> bool {
-        let platform = match self {
-            Self::TelegramDown
-            | Self::TelegramSilent
-            | Self::TelegramBusy
-            | Self::TelegramBroken
-            | Self::TelegramCutsSends
-            | Self::TelegramRepeats
-            | Self::TelegramRevoked => Platform::Telegram,
-            Self::DiscordDown
-            | Self::DiscordSilent
-            | Self::DiscordBusy
-            | Self::DiscordCutsSends
-            | Self::DiscordReconnects => Platform::Discord,
-            Self::SlackDown
-            | Self::SlackSilent
-            | Self::SlackBusy
-            | Self::SlackCutsSends
-            | Self::SlackRepeats => Platform::Slack,
-            Self::WebSocketCuts => Platform::WebSocket,
-            Self::MailDown | Self::MailSilent | Self::MailCutsSends => Platform::Mail,
-            Self::ModelSlow | Self::ModelBroken => return false,
-            Self::Killed => return true,
-        };
-        place.platform() == platform
+        match self {
+            Self::Of(platform, _) => platform == place.platform,
+            Self::ModelSlow | Self::ModelBroken => false,
+            Self::Killed => true,
+        }
     }
 }
 
@@ -141,48 +45,19 @@ pub(super) struct Message {
 
 /// Number of messages in an hour.
 const MESSAGES: usize = 9;
+/// Maximum number of troubles at a time.
+const TROUBLES: usize = 4;
+/// The hours after which the gateway is killed.
+const KILLS: [usize; 2] = [1, 4];
 
-/// Makes the day of a seed: every trouble occurs, two or three at a time.
-pub(super) fn day(seed: u64) -> Vec<Hour> {
-    use PlannedFault as T;
+/// Makes the day of a seed: every trouble occurs, several at a time.
+pub(super) fn day(seed: u64, platforms: &[Box<dyn DayPlatform>]) -> Vec<Hour> {
     let mut random = Random(seed.max(1));
-    // Each list has the troubles of one platform one after the other, so that several platforms are
-    // in trouble at a time and none has two troubles.
-    let mut telegram = [
-        T::TelegramDown,
-        T::TelegramSilent,
-        T::TelegramBusy,
-        T::TelegramBroken,
-        T::TelegramCutsSends,
-        T::TelegramRepeats,
-        T::TelegramRevoked,
-    ];
-    let mut discord = [
-        T::DiscordDown,
-        T::DiscordSilent,
-        T::DiscordBusy,
-        T::DiscordCutsSends,
-        T::DiscordReconnects,
-    ];
-    let mut slack = [
-        T::SlackDown,
-        T::SlackSilent,
-        T::SlackBusy,
-        T::SlackCutsSends,
-        T::SlackRepeats,
-    ];
-    let mut others = [
-        T::WebSocketCuts,
-        T::MailDown,
-        T::ModelSlow,
-        T::MailSilent,
-        T::ModelBroken,
-        T::MailCutsSends,
-    ];
-    random.shuffle(&mut telegram);
-    random.shuffle(&mut discord);
-    random.shuffle(&mut slack);
-    random.shuffle(&mut others);
+    let places: Vec<Place> = platforms
+        .iter()
+        .flat_map(|platform| platform.places())
+        .collect();
+    let tracks = tracks(&mut random, platforms);
     let mut number = 0;
     let mut hour = |troubles: Vec<PlannedFault>, places: Vec<Place>| {
         let message = |place| {
@@ -196,24 +71,44 @@ pub(super) fn day(seed: u64) -> Vec<Hour> {
     };
     let mut somewhere = || {
         (0..MESSAGES)
-            .map(|_| random.one_of(&Place::ALL))
+            .map(|_| random.one_of(&places))
             .collect::<Vec<_>>()
     };
     // First everyone writes once.
-    let mut hours = vec![hour(Vec::new(), Place::ALL.to_vec())];
-    for index in 0..telegram.len() {
-        let lists: [&[PlannedFault]; 4] = [&telegram, &discord, &slack, &others];
-        let troubles = lists
+    let mut hours = vec![hour(Vec::new(), places.clone())];
+    let length = tracks.iter().map(Vec::len).max().unwrap_or_default();
+    for index in 0..length {
+        let troubles = tracks
             .iter()
-            .filter_map(|list| list.get(index).copied())
+            .filter_map(|track| track.get(index).copied())
             .collect();
         hours.push(hour(troubles, somewhere()));
-        if index == 1 || index == 4 {
+        if KILLS.contains(&index) {
             hours.push(hour(vec![PlannedFault::Killed], somewhere()));
         }
     }
     hours.push(hour(Vec::new(), somewhere()));
     hours
+}
+
+/// Returns the troubles that follow one another. Those of one platform are in one track, so that
+/// several platforms are in trouble at a time, and none has two troubles.
+fn tracks(random: &mut Random, platforms: &[Box<dyn DayPlatform>]) -> Vec<Vec<PlannedFault>> {
+    let mut tracks = vec![Vec::new(); TROUBLES];
+    let of_platforms = platforms.iter().map(|platform| {
+        let name = platform.name();
+        let faults = platform.faults().into_iter();
+        faults.map(|fault| PlannedFault::Of(name, fault)).collect()
+    });
+    let of_model = vec![PlannedFault::ModelSlow, PlannedFault::ModelBroken];
+    let mut lists: Vec<Vec<PlannedFault>> = of_platforms.chain([of_model]).collect();
+    lists.sort_by_key(|list| std::cmp::Reverse(list.len()));
+    for list in lists {
+        let shortest = tracks.iter_mut().min_by_key(|track| track.len());
+        shortest.unwrap().extend(list);
+    }
+    tracks.iter_mut().for_each(|track| random.shuffle(track));
+    tracks
 }
 
 /// Pseudo-random numbers (xorshift64*); the same seed gives the same numbers.

@@ -1,0 +1,21 @@
+//! The platforms of the day, one module each.
+
+mod discord;
+mod friend;
+mod mail;
+mod slack;
+mod telegram;
+mod websocket;
+
+use super::platform::DayPlatform;
+
+/// Starts the fakes of all platforms.
+pub(super) async fn start() -> Vec<Box<dyn DayPlatform>> {
+    vec![
+        Box::new(telegram::TelegramDay::start().await),
+        Box::new(discord::DiscordDay::start().await),
+        Box::new(slack::SlackDay::start().await),
+        Box::new(mail::MailDay::start().await),
+        Box::new(websocket::WebSocketDay::start()),
+    ]
+}

@@ -1,0 +1,115 @@
+//! Slack: a direct chat, and a channel where every mention begins a thread.
+
+use async_trait::async_trait;
+use nanobot_channel_slack_fake::{self as slack, SlackFake};
+use serde_json::{Value, json};
+
+use crate::day::judge::Judge;
+use crate::day::platform::{DayPlatform, Fault, PAUSE, Place, question};
+
+const DIRECT: Place = Place::of("slack", "direct");
+const ROOM: Place = Place::with_threads("slack", "C0ROOM");
+
+pub(super) struct SlackDay {
+    fake: SlackFake,
+    repeats: bool,
+}
+
+impl SlackDay {
+    pub(super) async fn start() -> Self {
+        Self {
+            fake: SlackFake::start().await.unwrap(),
+            repeats: false,
+        }
+    }
+
+    fn fail_send(&self, fault: slack::Fault) {
+        self.fake.fail_next("chat.postMessage", fault);
+    }
+}
+
+#[async_trait]
+impl DayPlatform for SlackDay {
+    fn name(&self) -> &'static str {
+        "slack"
+    }
+
+    fn section(&self) -> Value {
+        json!({
+            "enabled": true, "botToken": slack::BOT_TOKEN, "appToken": slack::APP_TOKEN,
+            "apiBase": self.fake.api_base(), "allowFrom": ["U0ANN"], "streaming": false,
+        })
+    }
+
+    fn places(&self) -> Vec<Place> {
+        vec![DIRECT, ROOM]
+    }
+
+    fn faults(&self) -> Vec<Fault> {
+        vec![
+            Fault::Down,
+            Fault::Silent,
+            Fault::Busy,
+            Fault::CutsSends,
+            Fault::Repeats,
+        ]
+    }
+
+    fn reminded(&self) -> Option<(Place, String)> {
+        Some((DIRECT, ann().direct()))
+    }
+
+    async fn begin(&mut self, fault: Fault) {
+        match fault {
+            Fault::Down => self.fake.go_down().await.unwrap(),
+            Fault::Silent => self.fake.stall(),
+            Fault::Busy => {
+                self.fail_send(slack::Fault::RetryAfter(PAUSE));
+                self.fail_send(slack::Fault::Status(503));
+            }
+            Fault::CutsSends => self.fail_send(slack::Fault::DropAfterEffect),
+            Fault::Repeats => self.repeats = true,
+            _ => unreachable!("not among its faults"),
+        }
+    }
+
+    async fn end(&mut self, fault: Fault) {
+        match fault {
+            Fault::Down => self.fake.come_back().await.unwrap(),
+            Fault::Silent => self.fake.recover(),
+            Fault::Repeats => self.repeats = false,
+            _ => {}
+        }
+    }
+
+    fn say(&mut self, place: Place, token: String, judge: &mut Judge) {
+        let (ann, text) = (ann(), question(&token));
+        let pushed = if place == ROOM {
+            let noise = judge.noise();
+            self.fake.push(slack::Incoming::to(ROOM.chat, &ann, &noise));
+            let text = format!("<@{}> {text}", slack::BOT_USER);
+            self.fake.push(slack::Incoming::to(ROOM.chat, &ann, &text))
+        } else {
+            self.fake.push(slack::Incoming::direct(&ann, &text))
+        };
+        if self.repeats {
+            self.fake.repeat(&pushed);
+        }
+        judge.said(place, token);
+    }
+
+    fn shown(&self, place: Place) -> Vec<String> {
+        match place {
+            ROOM => self.fake.texts_in(ROOM.chat),
+            _ => self.fake.texts_in(&ann().direct()),
+        }
+    }
+
+    fn violations(&self) -> Vec<String> {
+        self.fake.complaints()
+    }
+}
+
+fn ann() -> slack::Person {
+    slack::Person::new("U0ANN", "ann")
+}

@@ -1,0 +1,148 @@
+//! Telegram: two direct chats and a group.
+
+use async_trait::async_trait;
+use nanobot_channel_telegram_fake::{self as telegram, TelegramFake};
+use serde_json::{Value, json};
+
+use crate::day::judge::Judge;
+use crate::day::platform::{DayPlatform, Fault, PAUSE, Place, question};
+
+const ANN: Place = Place::of("telegram", "7");
+const BOB: Place = Place::of("telegram", "8");
+const GROUP: Place = Place::of("telegram", "-1001234567890");
+
+pub(super) struct TelegramDay {
+    fake: TelegramFake,
+    repeats: bool,
+    /// Number of messages that were repeated.
+    repeated: u32,
+}
+
+impl TelegramDay {
+    pub(super) async fn start() -> Self {
+        Self {
+            fake: TelegramFake::start().await.unwrap(),
+            repeats: false,
+            repeated: 0,
+        }
+    }
+
+    fn fail_sends(&self, faults: &[telegram::Fault]) {
+        for fault in faults {
+            self.fake.fail_next("sendMessage", fault.clone());
+        }
+    }
+
+    /// Delivers one message three times, with an older one in between.
+    fn repeat(&mut self, place: Place, token: String, judge: &mut Judge) {
+        self.repeated += 1;
+        let (id, older) = (id(place), format!("q-9{:03}", self.repeated));
+        let number = i64::from(50_000 + 2 * self.repeated);
+        let update = |message: i64, token: &str| {
+            json!({
+                "message_id": message, "date": chrono::Utc::now().timestamp(), "text": question(token),
+                "from": {"id": id, "is_bot": false, "first_name": "Somebody"}, "chat": {"id": id, "type": "private"},
+            })
+        };
+        let (newer_update, older_update) = (update(number + 1, &token), update(number, &older));
+        for content in [&newer_update, &newer_update, &older_update, &newer_update] {
+            self.fake
+                .push_raw("message", content.clone())
+                .expect("messages are wanted");
+        }
+        // In the order of their delivery.
+        judge.said(place, token);
+        judge.said(place, older);
+    }
+}
+
+#[async_trait]
+impl DayPlatform for TelegramDay {
+    fn name(&self) -> &'static str {
+        "telegram"
+    }
+
+    fn section(&self) -> Value {
+        json!({
+            "enabled": true, "token": telegram::TOKEN, "apiBase": self.fake.api_base(),
+            "allowFrom": ["7", "8"], "streaming": false, "pollTimeout": 1,
+        })
+    }
+
+    fn places(&self) -> Vec<Place> {
+        vec![ANN, BOB, GROUP]
+    }
+
+    fn faults(&self) -> Vec<Fault> {
+        vec![
+            Fault::Down,
+            Fault::Silent,
+            Fault::Busy,
+            Fault::Broken,
+            Fault::CutsSends,
+            Fault::Repeats,
+            Fault::Revoked,
+        ]
+    }
+
+    async fn begin(&mut self, fault: Fault) {
+        use telegram::Fault as F;
+        match fault {
+            Fault::Down => self.fake.server().go_down().await.unwrap(),
+            Fault::Silent => self.fake.server().stall(),
+            Fault::Busy => self.fail_sends(&[F::RetryAfter(PAUSE), F::RetryAfter(PAUSE)]),
+            Fault::Broken => self.fail_sends(&[F::bad_gateway(), F::Drop]),
+            Fault::CutsSends => self.fail_sends(&[F::DropAfterEffect]),
+            Fault::Repeats => self.repeats = true,
+            Fault::Revoked => {
+                self.fake.revoke_token();
+                self.fake.end_poll();
+            }
+            Fault::Reconnects | Fault::Cuts => unreachable!("not among its faults"),
+        }
+    }
+
+    async fn end(&mut self, fault: Fault) {
+        match fault {
+            Fault::Down => self.fake.server().come_back().await.unwrap(),
+            Fault::Silent => self.fake.server().recover(),
+            Fault::Repeats => self.repeats = false,
+            Fault::Revoked => self.fake.restore_token(),
+            _ => {}
+        }
+    }
+
+    fn say(&mut self, place: Place, token: String, judge: &mut Judge) {
+        let text = question(&token);
+        if place == GROUP {
+            let (group, ann) = (id(GROUP), person(ANN));
+            let noise = telegram::Incoming::group(group, &ann, judge.noise());
+            self.fake.push(noise);
+            let text = format!("@{} {text}", telegram::BOT_USERNAME);
+            self.fake.push(telegram::Incoming::group(group, &ann, text));
+        } else if self.repeats {
+            return self.repeat(place, token, judge);
+        } else {
+            let incoming = telegram::Incoming::private(&person(place), &text);
+            self.fake.push(incoming);
+        }
+        judge.said(place, token);
+    }
+
+    fn shown(&self, place: Place) -> Vec<String> {
+        self.fake.texts_in(id(place))
+    }
+
+    fn violations(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+fn id(place: Place) -> i64 {
+    place.chat.parse().unwrap()
+}
+
+fn person(place: Place) -> telegram::Person {
+    let id = id(place);
+    telegram::Person::new(id, format!("Person {id}"), format!("person_{id}"))
+}
