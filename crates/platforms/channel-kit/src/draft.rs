@@ -63,6 +63,18 @@ pub trait DraftPlace: Send + Sync + 'static {
         message: &Self::Message,
     ) -> impl Future<Output = Result<(), ChannelError>> + Send;
 
+    /// Completes a message that stays without becoming a reply, because the turn goes on with tools
+    /// or no reply came. Only for platforms that show a draft differently from a message.
+    ///
+    /// # Errors
+    /// The reason why it looks like a draft for longer.
+    fn leave(
+        &self,
+        _message: &Self::Message,
+    ) -> impl Future<Output = Result<(), ChannelError>> + Send {
+        async { Ok(()) }
+    }
+
     /// Returns the address of the message after a restart, which [`DraftBoard::recover`] passes on
     /// for deletion. `None` if it cannot be deleted.
     fn locator(&self, _message: &Self::Message) -> Option<Value> {
@@ -404,14 +416,23 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
             Ok(_) => return,
             Err(_) => false,
         };
-        if is_withdrawn && let Some(message) = &message {
-            let removed = tokio::time::timeout(CALL_TIMEOUT, place.remove(message)).await;
-            if let Err(error) =
-                removed.unwrap_or_else(|_| Err(ChannelError::Ambiguous("no answer".to_owned())))
-            {
-                // Its record stays, so the next start deletes it.
-                tracing::debug!(%error, "a draft that is no reply could not be deleted");
-                return;
+        if let Some(message) = &message {
+            let last = async {
+                if is_withdrawn {
+                    place.remove(message).await
+                } else {
+                    place.leave(message).await
+                }
+            };
+            let ended = tokio::time::timeout(CALL_TIMEOUT, last).await;
+            let ended =
+                ended.unwrap_or_else(|_| Err(ChannelError::Ambiguous("no answer".to_owned())));
+            if let Err(error) = ended {
+                tracing::debug!(%error, is_withdrawn, "a draft that is no reply could not be ended");
+                if is_withdrawn {
+                    // Its record stays, so the next start deletes it.
+                    return;
+                }
             }
         }
         if let Some(locator) = locator {
@@ -494,6 +515,11 @@ mod tests {
         async fn remove(&self, message: &u8) -> Result<(), ChannelError> {
             self.record("remove", &message.to_string());
             Ok(())
+        }
+
+        async fn leave(&self, message: &u8) -> Result<(), ChannelError> {
+            self.record("leave", &message.to_string());
+            Err(ChannelError::Unavailable("no".to_owned()))
         }
 
         fn locator(&self, message: &u8) -> Option<Value> {
@@ -599,6 +625,34 @@ mod tests {
                 Value::Null,
                 "{what}: what a reply may take is not to be deleted"
             );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn draft_without_reply_is_left_once() {
+        let table: [(Option<bool>, &[&str]); 3] = [
+            (Some(true), &["begin ab", "leave 7"]),
+            (None, &["begin ab", "leave 7"]),
+            (Some(false), &["begin ab", "leave 7"]),
+        ];
+        for (end, calls) in table {
+            let (paper, stream, chat) = (
+                Arc::new(Paper::default()),
+                StreamId::new("s"),
+                Chat::default(),
+            );
+            let (board, _tasks) = recording_board(&paper).await;
+            let slot = board.append(&stream, "ab").unwrap();
+            let show = slot.run(chat.clone(), Duration::from_secs(1));
+            let close = async {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                if let Some(resuming) = end {
+                    board.close(&stream, resuming).await;
+                }
+            };
+            tokio::join!(show, close);
+            assert_eq!(*chat.0.lock().unwrap(), calls, "{end:?}");
+            assert_eq!(paper.drafts(), Value::Null, "{end:?}");
         }
     }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use futures_util::{SinkExt as _, StreamExt as _};
 use nanobot_channel::json;
 use reqwest::header::{
-    CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
+    CONNECTION, HeaderMap, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use reqwest::{StatusCode, Upgraded, Url};
 use tokio::time::{Instant, timeout};
@@ -73,7 +73,21 @@ impl WebSocket {
         address: &str,
         patience: Duration,
     ) -> Result<Self, CallError<R>> {
-        let upgraded = timeout(patience, upgrade(rest, address)).await;
+        Self::open_or(rest, address, patience, |_| None).await
+    }
+
+    /// Connects like [`Self::open`]. `refusal` reads the reason of a refused handshake from its
+    /// headers, on platforms that write it there.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and the refusal.
+    pub async fn open_or<R>(
+        rest: &Rest,
+        address: &str,
+        patience: Duration,
+        refusal: impl FnOnce(&HeaderMap) -> Option<CallError<R>>,
+    ) -> Result<Self, CallError<R>> {
+        let upgraded = timeout(patience, upgrade(rest, address, refusal)).await;
         let stream = upgraded
             .unwrap_or_else(|_| Err(CallError::Unreachable("the handshake took too long".into())))
             .map_err(|error| match error {
@@ -187,7 +201,11 @@ async fn at(time: Option<Instant>) {
 }
 
 /// Upgrades a request to a WebSocket (RFC 6455, section 4.1).
-async fn upgrade<R>(rest: &Rest, address: &str) -> Result<Upgraded, CallError<R>> {
+async fn upgrade<R>(
+    rest: &Rest,
+    address: &str,
+    refusal: impl FnOnce(&HeaderMap) -> Option<CallError<R>>,
+) -> Result<Upgraded, CallError<R>> {
     let key = generate_key();
     // Without a timeout: it would hold for the connection, too.
     let request = rest
@@ -200,9 +218,9 @@ async fn upgrade<R>(rest: &Rest, address: &str) -> Result<Upgraded, CallError<R>
     let response = rest.send(request).await?;
     let status = response.status();
     if status != StatusCode::SWITCHING_PROTOCOLS {
-        return Err(CallError::Unreachable(format!(
-            "the socket was refused with {status}"
-        )));
+        return Err(refusal(response.headers()).unwrap_or_else(|| {
+            CallError::Unreachable(format!("the socket was refused with {status}"))
+        }));
     }
     let accepted = response
         .headers()
@@ -286,6 +304,28 @@ mod tests {
             heard,
             [Incoming::Text("hi".to_owned()), Incoming::Control, closed]
         );
+    }
+
+    #[tokio::test]
+    async fn refused_handshake_is_explained_by_its_headers() {
+        for (header, expected) in [
+            ("x-reason", "too many"),
+            ("x-other", "the socket was refused with 400 Bad Request"),
+        ] {
+            let server = nanobot_testkit::http::Server::start(move |_| async move {
+                let refused = nanobot_testkit::http::Response::bytes(400, "text/plain", "");
+                refused.with_header(header, "too many")
+            });
+            let server = server.await.unwrap();
+            let address = server.url().replace("http", "ws");
+            let refusal = |headers: &HeaderMap| {
+                let reason = headers.get("x-reason")?.to_str().ok()?;
+                Some(CallError::Unreachable(reason.to_owned()))
+            };
+            let refused = WebSocket::open_or(&rest(), &address, SEND, refusal).await;
+            let error: Error = refused.unwrap_err();
+            assert_eq!(error, CallError::Unreachable(expected.to_owned()));
+        }
     }
 
     #[tokio::test]
