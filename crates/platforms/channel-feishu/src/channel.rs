@@ -1,0 +1,163 @@
+//! Feishu as a [`Platform`].
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nanobot_channel::{
+    ChannelContext, ChannelError, ChatId, DeliveryContext, DeliveryGuarantee, Format, Measure,
+    OutboundPart, Sent, TextStyle, TurnEnds, Value,
+};
+use nanobot_channel_kit::{
+    Attempts, ChannelBase, Platform, PlatformChannel, PlatformFactory, Reactions, Recent,
+};
+use tokio::sync::watch;
+
+use crate::FeishuConfig;
+use crate::api::Api;
+use crate::draft::{CardPause, DraftCard, FeishuDraft};
+use crate::error::required_call_error;
+use crate::interaction::OpenChoices;
+use crate::markup::CardMarkdown;
+use crate::reaction::{FeishuReactor, emoji};
+use crate::target::SendTarget;
+
+/// Limit of the text of a card, in bytes; a card takes 30 KB in JSON.
+pub(crate) const TEXT_LIMIT: usize = 28_000;
+/// Time in which a second message with the same id is dropped.
+const UUID_LASTS: Duration = Duration::from_hours(1);
+
+/// Number of messages that are remembered as handled.
+const RECENT: usize = 4096;
+
+/// An app on Feishu or Lark, created by [`FeishuFactory`], or directly by a program without a
+/// configuration file.
+pub type FeishuChannel = PlatformChannel<Feishu>;
+
+/// Creates [`FeishuChannel`]s.
+pub type FeishuFactory = PlatformFactory<Feishu>;
+
+/// The platform of a [`FeishuChannel`].
+#[derive(Debug)]
+pub struct Feishu {
+    pub(crate) base: ChannelBase<DraftCard>,
+    pub(crate) config: FeishuConfig,
+    pub(crate) api: Arc<Api>,
+    /// Handled messages: Feishu repeats what was not acknowledged in time.
+    recent: Mutex<Recent<String>>,
+    pub(crate) attempts: Attempts<usize>,
+    pub(crate) reactions: Reactions<FeishuReactor>,
+    pub(crate) choices: OpenChoices,
+    card_pause: Arc<CardPause>,
+    /// The reason why Feishu rejects the credentials, once a send was refused for them.
+    pub(crate) refused: watch::Sender<Option<String>>,
+}
+
+impl Platform for Feishu {
+    type Config = FeishuConfig;
+    type Draft = FeishuDraft;
+    const KIND: &'static str = "feishu";
+    const TEXT_STYLE: TextStyle = TextStyle {
+        format: Format::Markup(&CardMarkdown),
+        measure: Measure::Bytes,
+        limit: TEXT_LIMIT,
+    };
+    const GUARANTEE: DeliveryGuarantee = DeliveryGuarantee::Idempotent {
+        window: Some(UUID_LASTS),
+    };
+
+    fn new(
+        base: ChannelBase<DraftCard>,
+        config: FeishuConfig,
+        shared_proxy: Option<&str>,
+    ) -> Result<Self, ChannelError> {
+        let api = Arc::new(Api::new(&config, shared_proxy)?);
+        let reactor = FeishuReactor::new(Arc::clone(&api));
+        Ok(Self {
+            reactions: Reactions::new(reactor, emoji(&config)),
+            base,
+            config,
+            api,
+            recent: Mutex::new(Recent::new(RECENT)),
+            attempts: Attempts::default(),
+            choices: OpenChoices::default(),
+            card_pause: Arc::default(),
+            refused: watch::Sender::default(),
+        })
+    }
+
+    fn base(&self) -> &ChannelBase<DraftCard> {
+        &self.base
+    }
+
+    async fn open(self: &Arc<Self>, _context: &ChannelContext) {
+        self.refused.send_replace(None);
+    }
+
+    async fn receive(self: &Arc<Self>, context: &ChannelContext) -> Result<(), ChannelError> {
+        self.receive_events(context).await
+    }
+
+    async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
+        let sent = self.send_part(part).await;
+        if let Err(ChannelError::Auth(why)) = &sent {
+            self.refused.send_replace(Some(why.clone()));
+        }
+        sent
+    }
+
+    async fn account(&self) -> Result<String, ChannelError> {
+        let me = self.identify().await.map_err(required_call_error)?;
+        Ok(format!("@{}", me.name))
+    }
+
+    fn edit_interval(&self) -> Option<Duration> {
+        let interval = Duration::from_secs_f64(self.config.stream_edit_interval);
+        self.config.streaming.then_some(interval)
+    }
+
+    async fn draft(
+        &self,
+        chat: &ChatId,
+        delivery: &DeliveryContext,
+    ) -> Result<Option<FeishuDraft>, ChannelError> {
+        if !self.card_pause.is_over() {
+            return Ok(None);
+        }
+        let target = SendTarget::new(chat, delivery)?;
+        let quotes = self.config.reply_to_message;
+        let target = if quotes {
+            target.quoting(delivery)
+        } else {
+            target
+        };
+        Ok(Some(self.draft_at(target)))
+    }
+
+    fn orphaned_draft(&self, locator: Value) -> Option<(FeishuDraft, DraftCard)> {
+        let message: String = serde_json::from_value(locator).ok()?;
+        let nowhere = SendTarget {
+            id: String::new(),
+            kind: "chat_id",
+            answered: None,
+        };
+        Some((self.draft_at(nowhere), DraftCard::orphan(message)))
+    }
+
+    fn turn_ends(&self) -> Option<&dyn TurnEnds> {
+        self.reactions.turn_ends()
+    }
+}
+
+impl Feishu {
+    pub(crate) fn recent(&self) -> MutexGuard<'_, Recent<String>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn draft_at(&self, target: SendTarget) -> FeishuDraft {
+        FeishuDraft {
+            api: Arc::clone(&self.api),
+            target,
+            pause: Arc::clone(&self.card_pause),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Drafts on Feishu: a card whose text grows (CardKit), and becomes the reply.
+//!
+//! Decision: a card that cannot be created is not tried again for some minutes. The usual reason is
+//! a missing permission, and replies arrive without drafts, too.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use nanobot_channel::markup::ZERO_WIDTH_SPACE;
+use nanobot_channel::{ChannelError, Value};
+use nanobot_channel_kit::DraftPlace;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::api::{Api, Body, Endpoint};
+use crate::card::{GROWING, growing_card};
+use crate::channel::TEXT_LIMIT;
+use crate::error::{CallError, Refusal};
+use crate::outgoing::{Outgoing, send_message, uuid};
+use crate::target::SendTarget;
+
+/// Time without drafts after a card was refused.
+const PAUSE: Duration = Duration::from_mins(10);
+
+/// The place of a draft.
+#[derive(Debug)]
+pub struct FeishuDraft {
+    pub(crate) api: Arc<Api>,
+    pub(crate) target: SendTarget,
+    pub(crate) pause: Arc<CardPause>,
+}
+
+/// The time until which no cards are created.
+#[derive(Debug, Default)]
+pub(crate) struct CardPause(Mutex<Option<Instant>>);
+
+impl CardPause {
+    fn begin(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + PAUSE);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_none_or(|until| Instant::now() >= until)
+    }
+}
+
+/// A draft, as the message in the chat and the card in it.
+#[derive(Clone, Debug)]
+pub struct DraftCard {
+    card: String,
+    pub(crate) message: String,
+    /// Every change of a card has a higher number than the one before.
+    sequence: Arc<AtomicU64>,
+}
+
+impl DraftCard {
+    /// Names a draft of an earlier process, which can only be deleted.
+    pub(crate) fn orphan(message: String) -> Self {
+        Self {
+            card: String::new(),
+            message,
+            sequence: Arc::default(),
+        }
+    }
+
+    /// Makes a change of the card.
+    async fn change<const N: usize>(
+        &self,
+        api: &Api,
+        method: Method,
+        path: [&str; N],
+        mut body: Value,
+    ) -> Result<(), CallError> {
+        let sequence = self.sequence.fetch_add(1, Ordering::SeqCst) + 1;
+        if let Some(members) = body.as_object_mut() {
+            members.insert("sequence".to_owned(), sequence.into());
+            let key = format!("{}/{sequence}", self.card);
+            members.insert("uuid".to_owned(), uuid(&key).into());
+        }
+        let endpoint = Endpoint::new(method, ["cardkit", "v1", "cards", &self.card]);
+        api.call(&endpoint.under(path), Body::Json(body)).await
+    }
+
+    async fn write(&self, api: &Api, text: &str) -> Result<(), CallError> {
+        let path = ["elements", GROWING, "content"];
+        self.change(api, Method::PUT, path, json!({"content": text}))
+            .await
+    }
+
+    async fn set_growing(&self, api: &Api, is_growing: bool) -> Result<(), CallError> {
+        let settings = json!({"config": {"streaming_mode": is_growing}});
+        let body = json!({"settings": settings.to_string()});
+        self.change(api, Method::PATCH, ["settings"], body).await
+    }
+
+    /// Turns the draft into a complete card. Both steps can be repeated.
+    pub(crate) async fn complete(&self, api: &Api, card: &Value) -> Result<(), CallError> {
+        match self.set_growing(api, false).await {
+            Err(CallError::Refused(refusal)) => {
+                tracing::debug!(%refusal, "a card was not growing any more");
+            }
+            ended => ended.map_err(CallError::unambiguous)?,
+        }
+        let body = json!({"card": {"type": "card_json", "data": card.to_string()}});
+        self.change(api, Method::PUT, [], body)
+            .await
+            .map_err(CallError::unambiguous)
+    }
+
+    /// Deletes the message. Succeeds if it is gone.
+    pub(crate) async fn delete(&self, api: &Api) -> Result<(), CallError> {
+        let endpoint = Endpoint::new(Method::DELETE, ["im", "v1", "messages", &self.message]);
+        match api.call(&endpoint, Body::Empty).await {
+            Err(error) if error.is(Refusal::is_about_the_answered) => Ok(()),
+            outcome => outcome,
+        }
+    }
+}
+
+impl FeishuDraft {
+    async fn create(&self, text: &str) -> Result<Option<DraftCard>, CallError> {
+        #[derive(Deserialize)]
+        struct Created {
+            card_id: String,
+        }
+        let endpoint = Endpoint::new(Method::POST, ["cardkit", "v1", "cards"]);
+        let body = json!({"type": "card_json", "data": growing_card(text).to_string()});
+        let Created { card_id } = self.api.data(&endpoint, Body::Json(body)).await?;
+        let content = json!({"type": "card", "data": {"card_id": card_id}});
+        let outgoing = Outgoing::new("interactive", &content);
+        let id = uuid(&card_id);
+        let send = || send_message(&self.api, &self.target, &outgoing, Some(&id));
+        // A second message with the same id is dropped, and the first one is named in its place.
+        let message = match send().await {
+            Err(error) if error.is_ambiguous() => send().await?,
+            sent => sent?,
+        };
+        Ok(message.map(|message| DraftCard {
+            card: card_id,
+            message,
+            sequence: Arc::default(),
+        }))
+    }
+}
+
+impl DraftPlace for FeishuDraft {
+    type Message = DraftCard;
+
+    fn visible(&self, text: &str) -> String {
+        visible(text)
+    }
+
+    async fn begin(&self, text: &str) -> Result<Option<DraftCard>, ChannelError> {
+        let created = self.create(text).await;
+        if let Err(error) = &created
+            && error.is(|refusal| refusal.is_about_scopes() || refusal.is_about_the_card())
+        {
+            tracing::info!(%error, "replies are not shown while they are written; the app may need the permission cardkit:card:write");
+            self.pause.begin();
+        }
+        Ok(created?)
+    }
+
+    async fn edit(&self, draft: &DraftCard, text: &str) -> Result<(), ChannelError> {
+        match draft.write(&self.api, text).await {
+            Err(error) if error.is(Refusal::is_about_the_stream) => {
+                draft.set_growing(&self.api, true).await?;
+                Ok(draft.write(&self.api, text).await?)
+            }
+            outcome => Ok(outcome?),
+        }
+    }
+
+    async fn remove(&self, draft: &DraftCard) -> Result<(), ChannelError> {
+        Ok(draft.delete(&self.api).await?)
+    }
+
+    async fn leave(&self, draft: &DraftCard) -> Result<(), ChannelError> {
+        Ok(draft.set_growing(&self.api, false).await?)
+    }
+
+    fn locator(&self, draft: &DraftCard) -> Option<Value> {
+        Some(json!(draft.message))
+    }
+}
+
+/// Returns as much of a text as fits into a card. It is shown as Markdown, as far as it goes; tags
+/// and images in it are divided, so that an unfinished reply notifies no one.
+fn visible(text: &str) -> String {
+    let mut shown = String::new();
+    let mut last = ' ';
+    for c in text.chars() {
+        if shown.len() + c.len_utf8() + ZERO_WIDTH_SPACE.len_utf8() > TEXT_LIMIT {
+            break;
+        }
+        let begins_tag = last == '<' && (c.is_ascii_alphabetic() || c == '/');
+        if begins_tag || (last == '!' && c == '[') {
+            shown.push(ZERO_WIDTH_SPACE);
+        }
+        shown.push(c);
+        last = c;
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draft_text_is_harmless_and_truncated() {
+        assert_eq!(
+            visible("<at id=all></at> ![x](y) 1 < 2 **b**"),
+            "<\u{200b}at id=all><\u{200b}/at> !\u{200b}[x](y) 1 < 2 **b**"
+        );
+        let long = visible(&"語".repeat(TEXT_LIMIT));
+        assert!(
+            (TEXT_LIMIT - 8..=TEXT_LIMIT).contains(&long.len()),
+            "{}",
+            long.len()
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pause_ends() {
+        let pause = CardPause::default();
+        assert!(pause.is_over());
+        pause.begin();
+        assert!(!pause.is_over());
+        tokio::time::advance(PAUSE).await;
+        assert!(pause.is_over());
+    }
+}

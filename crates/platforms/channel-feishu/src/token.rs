@@ -1,0 +1,123 @@
+//! The access token of the app, fetched with the App Secret and renewed before it expires.
+//!
+//! Decision: the age is measured by the monotonic clock from the moment of the request, so neither
+//! a wrong clock nor a slow answer extends a token. A token that Feishu refuses is dropped, and the
+//! refused call is made once more with a new one.
+
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::Secret;
+
+/// Remaining lifetime at which a token is renewed. Feishu answers with the old token before the
+/// last half hour.
+const RENEW_BEFORE: Duration = Duration::from_mins(5);
+/// Longest lifetime that is believed.
+const LONGEST: Duration = Duration::from_hours(2);
+
+/// The current token, if there is one.
+#[derive(Debug, Default)]
+pub(crate) struct TokenCache(Mutex<Option<Token>>);
+
+#[derive(Clone, Debug)]
+struct Token {
+    secret: Secret,
+    renew_at: Instant,
+}
+
+impl TokenCache {
+    /// Returns the current token, or fetches one by `fetch`, which returns it with its lifetime.
+    /// Concurrent callers wait for the same call.
+    pub(crate) async fn get<E>(
+        &self,
+        fetch: impl Future<Output = Result<(Secret, Duration), E>>,
+    ) -> Result<Secret, E> {
+        let mut current = self.0.lock().await;
+        let now = Instant::now();
+        if let Some(token) = current.as_ref().filter(|token| now < token.renew_at) {
+            return Ok(token.secret.clone());
+        }
+        let (secret, lifetime) = fetch.await?;
+        *current = Some(Token {
+            secret: secret.clone(),
+            renew_at: now + usable(lifetime),
+        });
+        Ok(secret)
+    }
+
+    /// Drops a token that was refused, unless there is another one by now.
+    pub(crate) async fn drop_refused(&self, refused: &Secret) {
+        let mut current = self.0.lock().await;
+        current.take_if(|token| token.secret == *refused);
+    }
+}
+
+/// Returns the time for which a token is used.
+fn usable(lifetime: Duration) -> Duration {
+    let lifetime = lifetime.min(LONGEST);
+    lifetime
+        .saturating_sub(RENEW_BEFORE)
+        .max(lifetime.mul_f64(0.5))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    async fn get(cache: &TokenCache, fetches: &AtomicU32, lifetime: u64) -> String {
+        let fetch = async {
+            // Others get a chance to fetch, too.
+            tokio::task::yield_now().await;
+            let number = fetches.fetch_add(1, Ordering::Relaxed);
+            let token = Secret::new(format!("t-{number}"));
+            Ok::<_, ()>((token, Duration::from_secs(lifetime)))
+        };
+        cache.get(fetch).await.unwrap().expose().to_owned()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn token_is_renewed_before_it_expires() {
+        let (cache, fetches) = (TokenCache::default(), AtomicU32::new(0));
+        for (pause, expected) in [(0, "t-0"), (6899, "t-0"), (2, "t-1"), (6901, "t-2")] {
+            tokio::time::advance(Duration::from_secs(pause)).await;
+            assert_eq!(
+                get(&cache, &fetches, 7200).await,
+                expected,
+                "after {pause} s"
+            );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lifetime_is_bounded() {
+        for (lifetime, expected) in [(0, 0), (60, 30), (7200, 6900), (u64::MAX, 6900)] {
+            let lifetime = usable(Duration::from_secs(lifetime));
+            assert_eq!(lifetime.as_secs(), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn concurrent_callers_share_one_fetch() {
+        let (cache, fetches) = (TokenCache::default(), AtomicU32::new(0));
+        let tokens = tokio::join!(
+            get(&cache, &fetches, 7200),
+            get(&cache, &fetches, 7200),
+            get(&cache, &fetches, 7200),
+        );
+        assert_eq!(tokens, ("t-0".into(), "t-0".into(), "t-0".into()));
+    }
+
+    #[tokio::test]
+    async fn only_the_refused_token_is_dropped() {
+        let (cache, fetches) = (TokenCache::default(), AtomicU32::new(0));
+        assert_eq!(get(&cache, &fetches, 7200).await, "t-0");
+        cache.drop_refused(&Secret::new("t-0")).await;
+        assert_eq!(get(&cache, &fetches, 7200).await, "t-1");
+        cache.drop_refused(&Secret::new("t-0")).await;
+        assert_eq!(get(&cache, &fetches, 7200).await, "t-1");
+    }
+}
