@@ -237,6 +237,7 @@ impl ChannelManager {
             flush: self.flush.clone(),
             cancel: cancel.clone(),
             waiting: WaitingChats::default(),
+            delivered: None,
             stickers: shared.stickers.clone(),
             watch: Arc::clone(&shared.watch),
         };

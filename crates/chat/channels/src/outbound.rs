@@ -2,7 +2,8 @@
 //!
 //! Decision: each channel has its own worker, so a channel that hangs delays no other. A message
 //! that has to be retried goes back to the ledger with a due time, so an unreachable chat delays no
-//! other chat (see [`crate::waiting`]). A part that may or may not have been sent is sent again if
+//! other chat (see [`crate::waiting`]). A message that the platform has is settled in one commit with
+//! the begin of the next one, so that many short replies wait for the disk once each. A part that may or may not have been sent is sent again if
 //! the platform drops repeated sends, or if the channel can look for it first; if neither helps,
 //! [`UncertainPolicy`] decides. If a reply will not arrive, the chat gets a notice before the reply
 //! is settled. A crash in between publishes the notice twice, and the ledger drops the duplicate
@@ -61,6 +62,16 @@ pub(crate) struct OutboundWorker {
     pub(crate) waiting: WaitingChats,
     pub(crate) stickers: Stickers,
     pub(crate) watch: Arc<dyn ChannelWatch>,
+    /// A message that the platform has, and that is not settled yet.
+    pub(crate) delivered: Option<Delivery<OutboundMessage>>,
+}
+
+/// State of a message after the worker handled it.
+enum DeliveryEnd {
+    /// The platform has it; it is to be settled.
+    Sent,
+    /// It is settled, or left to be redelivered.
+    Settled,
 }
 
 /// Outcome of sending one part.
@@ -82,6 +93,7 @@ impl OutboundWorker {
         while let Some(delivery) = self.next(&mut subscription).await {
             self.handle(delivery).await;
         }
+        self.settle_delivered().await;
     }
 
     /// Finds the chats that have waited since before the start, so that newer messages do not
@@ -126,7 +138,23 @@ impl OutboundWorker {
         }
     }
 
+    /// Returns the next message. If none is at hand, the delivered one is settled before the wait.
     async fn next(
+        &mut self,
+        subscription: &mut Subscription<OutboundMessage>,
+    ) -> Option<Delivery<OutboundMessage>> {
+        if self.delivered.is_some() {
+            tokio::select! {
+                biased;
+                next = self.wait_for_next(subscription) => return next,
+                () = std::future::ready(()) => {}
+            }
+            self.settle_delivered().await;
+        }
+        self.wait_for_next(subscription).await
+    }
+
+    async fn wait_for_next(
         &self,
         subscription: &mut Subscription<OutboundMessage>,
     ) -> Option<Delivery<OutboundMessage>> {
@@ -148,19 +176,51 @@ impl OutboundWorker {
 
     async fn handle(&mut self, delivery: Delivery<OutboundMessage>) {
         let settled = if delivery.message.kind.is_durable() {
-            self.deliver(&delivery).await
+            match self.deliver(&delivery).await {
+                Ok(DeliveryEnd::Sent) => {
+                    self.delivered = Some(delivery);
+                    return;
+                }
+                Ok(DeliveryEnd::Settled) => Ok(()),
+                Err(error) => Err(error),
+            }
         } else {
             self.show(&delivery.message).await;
             delivery.settle(SettleOutcome::Ack).await
         };
+        self.log_unsettled(&delivery, settled);
+    }
+
+    fn log_unsettled(&self, delivery: &Delivery<OutboundMessage>, settled: Result<(), BusError>) {
         if let Err(error) = settled {
             let (channel, key) = (self.name(), &delivery.message.key);
             tracing::error!(%channel, %key, %error, "an outbound message could not be settled");
         }
     }
 
+    /// Settles the delivered message, if there is one.
+    async fn settle_delivered(&mut self) {
+        if let Some(delivered) = self.delivered.take() {
+            let settled = delivered.settle(SettleOutcome::Ack).await;
+            self.log_unsettled(&delivered, settled);
+        }
+    }
+
+    /// Records that a message is about to be sent, and settles the delivered one.
+    async fn begin(&mut self, delivery: &Delivery<OutboundMessage>) -> Result<(), BusError> {
+        let begun = delivery.settle(SettleOutcome::Begin);
+        let Some(delivered) = self.delivered.take() else {
+            return begun.await;
+        };
+        // Queued in this order: whatever ends the program, a message that was begun leaves no doubt
+        // about the one before it.
+        let (settled, begun) = tokio::join!(biased; delivered.settle(SettleOutcome::Ack), begun);
+        self.log_unsettled(&delivered, settled);
+        begun
+    }
+
     /// Shows a lossy message, if the settings and the channel want it.
-    async fn show(&self, message: &OutboundMessage) {
+    async fn show(&mut self, message: &OutboundMessage) {
         let is_shown = {
             let settings = self.settings.borrow();
             let drafts = self.channel.drafts().is_some();
@@ -190,6 +250,7 @@ impl OutboundWorker {
         if !is_shown {
             return;
         }
+        self.settle_delivered().await;
         let showing = async {
             match (
                 &message.kind,
@@ -225,31 +286,31 @@ impl OutboundWorker {
         }
     }
 
-    /// Sends a message and settles it. An error comes from the ledger, which redelivers the
-    /// message.
-    async fn deliver(&mut self, delivery: &Delivery<OutboundMessage>) -> Result<(), BusError> {
+    /// Sends a message, and settles it unless it was sent. An error comes from the ledger, which
+    /// redelivers the message.
+    async fn deliver(
+        &mut self,
+        delivery: &Delivery<OutboundMessage>,
+    ) -> Result<DeliveryEnd, BusError> {
+        let settled = |settled: Result<(), BusError>| settled.map(|()| DeliveryEnd::Settled);
         if let Some(pause) = self.waiting.remaining_wait(&delivery.message) {
-            return delivery.settle(SettleOutcome::RetryIn(pause)).await;
+            return settled(delivery.settle(SettleOutcome::RetryIn(pause)).await);
         }
         if delivery.in_doubt && !self.may_repeat() && !self.is_detectable() {
             let why = format!(
                 "sending part {} was interrupted: the platform may have it",
                 delivery.parts_sent + 1
             );
-            return self.settle_uncertain(delivery, why).await;
+            return settled(self.settle_uncertain(delivery, why).await);
         }
         let message = Arc::new(self.stickers.resolve(&delivery.message).await);
         let mut parts = self.parts(&message);
         if parts.is_empty() {
             self.notify_chat(delivery, DeliveryProblem::Empty).await;
-            return self
-                .settle_finally(
-                    delivery,
-                    SettleOutcome::Discard("there is nothing to show in it".to_owned()),
-                )
-                .await;
+            let outcome = SettleOutcome::Discard("there is nothing to show in it".to_owned());
+            return settled(self.settle_finally(delivery, outcome).await);
         }
-        delivery.settle(SettleOutcome::Begin).await?;
+        self.begin(delivery).await?;
         for part in parts
             .iter_mut()
             .filter(|part| part.index >= delivery.parts_sent)
@@ -261,14 +322,17 @@ impl OutboundWorker {
                 self.send(part).await
             };
             match outcome {
+                // The settlement of the message covers its last part.
+                PartOutcome::Sent if part.index + 1 == part.count => {}
                 PartOutcome::Sent => delivery.settle(SettleOutcome::PartSent(part.index)).await?,
                 PartOutcome::Failed(error) => {
-                    return self.handle_failure(delivery, in_doubt, &error).await;
+                    return settled(self.handle_failure(delivery, in_doubt, &error).await);
                 }
-                PartOutcome::Abandoned => return Ok(()),
+                PartOutcome::Abandoned => return Ok(DeliveryEnd::Settled),
             }
         }
-        self.settle_finally(delivery, SettleOutcome::Ack).await
+        self.conclude(&delivery.message, &SettleOutcome::Ack).await;
+        Ok(DeliveryEnd::Sent)
     }
 
     fn is_idempotent(&self) -> bool {
@@ -346,8 +410,14 @@ impl OutboundWorker {
         delivery: &Delivery<OutboundMessage>,
         outcome: SettleOutcome,
     ) -> Result<(), BusError> {
-        let (channel, key) = (self.name(), &delivery.message.key);
-        match &outcome {
+        self.conclude(&delivery.message, &outcome).await;
+        delivery.settle(outcome).await
+    }
+
+    /// Ends what waits for a message, and reports its outcome.
+    async fn conclude(&mut self, message: &OutboundMessage, outcome: &SettleOutcome) {
+        let (channel, key) = (self.name(), &message.key);
+        match outcome {
             SettleOutcome::Fail(why) => {
                 tracing::error!(%channel, %key, why, "a message could not be sent");
             }
@@ -356,21 +426,19 @@ impl OutboundWorker {
             }
             _ => {}
         }
-        let message = &delivery.message;
         // Messages that a tool sends during the turn have other slots.
         let is_answer = matches!(message.kind, OutboundKind::Final | OutboundKind::Notice);
         if is_answer && message.key.is_reply() {
             self.working.end(message);
         }
         self.waiting.settled(message);
-        let problem = match &outcome {
+        let problem = match outcome {
             SettleOutcome::Fail(why)
             | SettleOutcome::Uncertain(why)
             | SettleOutcome::Discard(why) => Some(why.as_str()),
             _ => None,
         };
         self.watch.sent(message, problem).await;
-        delivery.settle(outcome).await
     }
 
     /// Handles a failed send. `in_doubt` is `true` if the part may have been sent before this try.

@@ -505,6 +505,30 @@ async fn hanging_channel_does_not_delay_others() {
     assert!(began.elapsed() < Duration::from_secs(1));
 }
 
+/// A sent message is settled together with the begin of the next one. A kill during the next send
+/// must leave no doubt about it.
+#[tokio::test(start_paused = true)]
+async fn message_is_settled_before_the_next_is_sent() {
+    let bus = MemoryBus::new();
+    for (chat, text) in [("1", "goes"), ("2", "hangs")] {
+        bus.publish_outbound(reply(chat, 0, text)).await.unwrap();
+    }
+    let channel = RecordingChannel::new("chat");
+    channel.fail_next(SendFault::None);
+    channel.fail_next(SendFault::Hang);
+    let fixture = start_on(bus, vec![channel]);
+    fixture.channels[0].wait_for_parts(1).await.unwrap();
+    // The second one has begun by now, and hangs for a minute.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let states: Vec<_> = fixture
+        .ledger()
+        .await
+        .into_iter()
+        .map(|(_, state, _)| state)
+        .collect();
+    assert_eq!(states, [EntryState::Sent, EntryState::Sending]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn message_to_unknown_channel_fails() {
     let fixture = start(vec![RecordingChannel::new("chat")]);

@@ -19,6 +19,8 @@ use crate::sync::Watched;
 /// A fault for one send.
 #[derive(Debug)]
 pub enum SendFault {
+    /// No fault: accepts and records the part.
+    None,
     /// Rejects the part with this error.
     Refuse(ChannelError),
     /// Accepts and records the part, then fails with this error.
@@ -245,7 +247,7 @@ impl Channel for RecordingChannel {
             record.faults.pop_front()
         });
         match fault {
-            None => Ok(self.take(part)),
+            None | Some(SendFault::None) => Ok(self.take(part)),
             Some(SendFault::Refuse(error)) => Err(error),
             Some(SendFault::TakeThenFail(error)) => {
                 self.take(part);
