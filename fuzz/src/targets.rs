@@ -15,6 +15,7 @@ use futures_util::FutureExt as _;
 use nanobot_channel::{Format, Measure, PlainText, TextStyle, json};
 use nanobot_channel_discord::DiscordMarkdown;
 use nanobot_channel_email::MailHtml;
+use nanobot_channel_feishu::CardMarkdown;
 use nanobot_channel_slack::Mrkdwn;
 use nanobot_channel_telegram::TelegramHtml;
 use nanobot_channel_websocket::protocol::ClientFrame;
@@ -42,6 +43,7 @@ const TARGETS: &[Target] = &[
     ("difference", difference),
     ("discord", discord),
     ("edit", edit),
+    ("feishu", feishu),
     ("json", json),
     ("mail", mail),
     ("markdown", markdown),
@@ -102,6 +104,11 @@ fn discord(data: &[u8]) {
         nanobot_channel_discord::fuzz::frame(text);
         nanobot_channel_discord::fuzz::message(text);
     });
+}
+
+fn feishu(data: &[u8]) {
+    nanobot_channel_feishu::fuzz::frame(data);
+    nanobot_channel_feishu::fuzz::event(data);
 }
 
 fn search_page(data: &[u8]) {
@@ -342,6 +349,7 @@ fn markdown(data: &[u8]) {
             (Format::Markdown, Measure::CodePoints),
             (Format::Markup(&TelegramHtml), Measure::Utf16),
             (Format::Markup(&DiscordMarkdown), Measure::CodePoints),
+            (Format::Markup(&CardMarkdown), Measure::Bytes),
             (Format::Markup(&Mrkdwn), Measure::CodePoints),
             (Format::Whole(&MailHtml), Measure::Bytes),
         ] {

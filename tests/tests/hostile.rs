@@ -151,6 +151,23 @@ fn discord_frames_within_bounds() {
 }
 
 #[test]
+fn feishu_events_within_bounds() {
+    let templates = [
+        "@",
+        "{\"header\":{\"event_type\":\"im.message.receive_v1\"},\"event\":{\"message\":{\"mentions\":@}}}",
+        "{\"header\":{\"event_type\":\"im.message.receive_v1\"},\"event\":{\"message\":{\"message_type\":\"interactive\",\"content\":\"@\"}}}",
+    ];
+    // Headers, groups and lengths of protobuf.
+    let frames = ["\x2a\x02\x0a\x00", "\x2a\x00", "\x0b", "\x08\x7f"];
+    let frames = frames.map(|unit| filled("", unit, "", BODY));
+    let inputs = templates
+        .into_iter()
+        .flat_map(|template| values(template, BODY))
+        .chain(frames);
+    within_bounds("feishu_events_within_bounds", "feishu", inputs);
+}
+
+#[test]
 fn slack_envelopes_within_bounds() {
     let templates = [
         "@",

@@ -295,6 +295,29 @@ async fn old_slack_keys_are_known() {
     assert!(!doctor.stdout.contains("unknown key"), "{}", doctor.stdout);
 }
 
+/// All keys of the section as the Python program wrote it.
+#[tokio::test]
+async fn old_feishu_keys_are_known() {
+    let home = Home::new();
+    home.configure(&json!({"channels": {"feishu": {
+        "enabled": true, "instanceId": "default", "name": "work", "identityKey": "k", "appId": "cli_1",
+        "appSecret": "12345678", "encryptKey": "", "verificationToken": "", "allowFrom": ["ou_1"],
+        "reactEmoji": "THUMBSUP", "doneEmoji": null, "toolHintPrefix": "🔧", "groupPolicy": "mention",
+        "replyToMessage": false, "streaming": true, "domain": "feishu", "topicIsolation": true,
+    }}}));
+    let dry = home.run(&["onboard", "--dry-run"]).await;
+    assert_says(
+        &dry.stdout,
+        &[
+            "kept, unknown: none",
+            "ignored: channels.feishu.identityKey, channels.feishu.instanceId, channels.feishu.name",
+        ],
+    );
+    let doctor = home.run(&["doctor"]).await;
+    assert_says(&doctor.stdout, &["channels.feishu is set up"]);
+    assert!(!doctor.stdout.contains("unknown key"), "{}", doctor.stdout);
+}
+
 #[tokio::test]
 async fn onboard_prints_the_import_report_before_writing() {
     let home = python_home("http://127.0.0.1:1/v1");

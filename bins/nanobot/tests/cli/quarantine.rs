@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use nanobot_channel_discord_fake::{self as discord, DiscordFake};
+use nanobot_channel_feishu_fake::{self as feishu, FeishuFake};
 use nanobot_channel_slack_fake::{self as slack, SlackFake};
 use nanobot_channel_telegram_fake::{self as telegram, TelegramFake};
 use nanobot_testkit::{ModelServer, Reply, ReservedPort};
@@ -370,4 +371,43 @@ async fn refetched_discord_message_is_quarantined() {
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
     assert_recovered(&home, "discord").await;
+}
+
+/// Feishu delivers the event again to each new connection.
+#[tokio::test]
+async fn redelivered_feishu_event_is_quarantined() {
+    let (model, fake) = (model().await, FeishuFake::start().await.unwrap());
+    // The state of a channel is reported with its next sign of life.
+    fake.configure_clients(feishu::ClientConfig {
+        ping_interval: 1,
+        ..feishu::ClientConfig::default()
+    });
+    let keys = json!({"appId": feishu::APP_ID, "appSecret": feishu::APP_SECRET, "apiBase": fake.base_url()});
+    let home = home(&model, "feishu", keys);
+    let ann = feishu::Person::new("ou_ann", "Ann");
+    let answers = |text: &str| {
+        let answer = format!("I read: {text}");
+        let texts = fake.texts_in(&ann.direct()).into_iter();
+        texts.filter(|text| text.starts_with(&answer)).count()
+    };
+    let file = feishu::Incoming::direct(&ann, "").with_file("poison.bin", "a/b", "x");
+    let poison = fake.push(file);
+    let key = poison.message_id.clone();
+    for life in 1..=MAX_CRASHES {
+        fake.fail_next("resource.get", feishu::Fault::Hang);
+        kill_while_handling(&home, "feishu", &key, life, || fake.downloads()).await;
+    }
+    let fetched = fake.downloads();
+    fake.push(feishu::Incoming::direct(&ann, "what comes after it"));
+    let gateway = Running::start(&home).await;
+    until("the next one is answered", async || {
+        answers("what comes after it") == 1
+    })
+    .await;
+    assert_quarantined(&home, "feishu", &key).await;
+    assert_eq!(fake.downloads(), fetched);
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    assert_eq!(fake.complaints(), Vec::<String>::new());
+    assert_recovered(&home, "feishu").await;
 }

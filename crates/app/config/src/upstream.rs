@@ -38,6 +38,9 @@ pub(crate) const NOT_READ: &[&str] = &[
     "channels.discord",
     "channels.email",
     "channels.feishu",
+    "channels.feishu.instanceId",
+    "channels.feishu.name",
+    "channels.feishu.identityKey",
     "channels.matrix",
     "channels.mattermost",
     "channels.mochat",
@@ -153,8 +156,16 @@ pub(crate) const MEANINGS: &[(&str, &str)] = &[
         "DingTalk in the Python program. This version has no such channel.",
     ),
     (
-        "channels.feishu",
-        "Feishu in the Python program. This version has no such channel.",
+        "channels.feishu.instanceId",
+        "Name of an instance in the Python program. Here an instance is a section of its own with `kind`.",
+    ),
+    (
+        "channels.feishu.name",
+        "Label of an instance in the Python program.",
+    ),
+    (
+        "channels.feishu.identityKey",
+        "Key of an instance in the Python program.",
     ),
     (
         "channels.matrix",

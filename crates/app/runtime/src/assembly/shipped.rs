@@ -13,6 +13,8 @@ pub(crate) fn channels() -> Vec<Arc<dyn ChannelFactory>> {
         Arc::new(nanobot_channel_email::EmailFactory::new(Arc::new(
             nanobot_extract::HelperProcess::of_this_program(),
         ))),
+        #[cfg(feature = "feishu")]
+        Arc::new(nanobot_channel_feishu::FeishuFactory::new()),
         #[cfg(feature = "slack")]
         Arc::new(nanobot_channel_slack::SlackFactory::new()),
         #[cfg(feature = "telegram")]

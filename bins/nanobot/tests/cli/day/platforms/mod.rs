@@ -1,6 +1,7 @@
 //! The platforms of the day, one module each.
 
 mod discord;
+mod feishu;
 mod friend;
 mod mail;
 mod slack;
@@ -15,6 +16,7 @@ pub(super) async fn start() -> Vec<Box<dyn DayPlatform>> {
         Box::new(telegram::TelegramDay::start().await),
         Box::new(discord::DiscordDay::start().await),
         Box::new(slack::SlackDay::start().await),
+        Box::new(feishu::FeishuDay::start().await),
         Box::new(mail::MailDay::start().await),
         Box::new(websocket::WebSocketDay::start()),
     ]
