@@ -1,0 +1,108 @@
+//! The WebSocket of Stream mode.
+//!
+//! DingTalk confirms pings of the WebSocket and sends some of its own. Any frame is a sign of life,
+//! an open socket is not.
+
+use std::time::Duration;
+
+use nanobot_channel_kit::WebSocket;
+use nanobot_channel_kit::websocket::Incoming;
+
+use crate::api::Api;
+use crate::error::CallError;
+use crate::frame::{Frame, FrameKind, acknowledgement};
+use crate::wire::MESSAGE_TOPIC;
+
+/// The time that the handshake may take.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(45);
+/// Interval of pings, and the silence after which a connection is dead.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
+const LONGEST_SILENCE: Duration = Duration::from_secs(90);
+
+/// A message to handle, and the id to acknowledge it with.
+#[derive(Debug)]
+pub(crate) struct ReceivedMessage {
+    pub(crate) id: String,
+    pub(crate) payload: String,
+}
+
+/// The next event of a connection.
+#[derive(Debug)]
+pub(crate) enum SocketEvent {
+    /// A message to the robot.
+    Message(ReceivedMessage),
+    /// A sign of life.
+    Activity,
+    /// Nothing that counts.
+    Nothing,
+}
+
+/// An open connection. Dropping it closes it.
+#[derive(Debug)]
+pub(crate) struct Socket(WebSocket);
+
+impl Socket {
+    /// Opens a new connection, with a ticket of its own: a ticket is valid once, for a short time.
+    pub(crate) async fn open(api: &Api) -> Result<Self, CallError> {
+        let connection = api.open_connection().await;
+        let address = connection.map_err(CallError::unambiguous)?.address();
+        let unusable = || CallError::Unreachable("DingTalk gave no usable address".to_owned());
+        let address = address.ok_or_else(unusable)?;
+        let socket = WebSocket::open(&api.rest, address.as_str(), HANDSHAKE_TIMEOUT).await?;
+        Ok(Self(socket.with_pings(PING_INTERVAL, LONGEST_SILENCE)))
+    }
+
+    /// Waits for what comes next, and answers what is about the connection. Cancel safe, except for
+    /// an answer that is under way.
+    ///
+    /// # Errors
+    /// The reason why the connection is over.
+    pub(crate) async fn next(&mut self) -> Result<SocketEvent, String> {
+        match self.0.next().await? {
+            Incoming::Text(text) => self.read(&text).await,
+            Incoming::Control => Ok(SocketEvent::Activity),
+            Incoming::Binary(_) => Ok(SocketEvent::Nothing),
+            Incoming::Closed(_) => Err("DingTalk closed it".to_owned()),
+        }
+    }
+
+    /// Acknowledges a message that is stored.
+    ///
+    /// # Errors
+    /// The reason why the connection is over.
+    pub(crate) async fn acknowledge(&mut self, id: &str) -> Result<(), String> {
+        self.0.send(acknowledgement(id)).await
+    }
+
+    async fn read(&mut self, text: &str) -> Result<SocketEvent, String> {
+        let frame = match Frame::parse(text) {
+            Ok(frame) => frame,
+            Err(error) => {
+                tracing::warn!(error, "a frame could not be read and was passed over");
+                return Ok(SocketEvent::Nothing);
+            }
+        };
+        match frame.kind {
+            FrameKind::Callback if frame.topic == MESSAGE_TOPIC => {
+                Ok(SocketEvent::Message(ReceivedMessage {
+                    id: frame.id,
+                    payload: frame.data,
+                }))
+            }
+            FrameKind::System if frame.topic == "disconnect" => {
+                self.0.send(frame.echo()).await?;
+                Err("DingTalk asked for a new connection".to_owned())
+            }
+            FrameKind::System => {
+                self.0.send(frame.echo()).await?;
+                Ok(SocketEvent::Activity)
+            }
+            FrameKind::Callback | FrameKind::Other => {
+                if !frame.id.is_empty() {
+                    self.0.send(frame.echo()).await?;
+                }
+                Ok(SocketEvent::Nothing)
+            }
+        }
+    }
+}
