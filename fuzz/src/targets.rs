@@ -41,6 +41,7 @@ const TARGETS: &[Target] = &[
     ("config", config),
     ("cron", cron),
     ("difference", difference),
+    ("dingtalk", dingtalk),
     ("discord", discord),
     ("edit", edit),
     ("feishu", feishu),
@@ -96,6 +97,13 @@ fn answer_responses(data: &[u8]) {
 fn command(data: &[u8]) {
     text(data, |text| {
         nanobot_tools::fuzz::command(text);
+    });
+}
+
+fn dingtalk(data: &[u8]) {
+    text(data, |text| {
+        nanobot_channel_dingtalk::fuzz::frame(text);
+        nanobot_channel_dingtalk::fuzz::message(text);
     });
 }
 

@@ -135,6 +135,23 @@ fn telegram_updates_within_bounds() {
 }
 
 #[test]
+fn dingtalk_frames_within_bounds() {
+    let templates = [
+        "@",
+        "{\"type\":\"CALLBACK\",\"headers\":@}",
+        "{\"msgtype\":\"richText\",\"content\":{\"richText\":@}}",
+        "{\"msgtype\":\"text\",\"text\":{\"repliedMsg\":@}}",
+    ];
+    within_bounds(
+        "dingtalk_frames_within_bounds",
+        "dingtalk",
+        templates
+            .into_iter()
+            .flat_map(|template| values(template, BODY)),
+    );
+}
+
+#[test]
 fn discord_frames_within_bounds() {
     let templates = [
         "@",

@@ -318,6 +318,22 @@ async fn old_feishu_keys_are_known() {
     assert!(!doctor.stdout.contains("unknown key"), "{}", doctor.stdout);
 }
 
+/// All keys of the section as the Python program wrote it.
+#[tokio::test]
+async fn old_dingtalk_keys_are_known() {
+    let home = Home::new();
+    home.configure(&json!({"channels": {"dingtalk": {
+        "enabled": true, "clientId": "ding1", "clientSecret": "12345678", "allowFrom": ["ann"],
+        "allowRemoteMediaRedirects": true, "remoteMediaRedirectAllowedHosts": ["a.test"],
+        "groupUserIsolation": true, "disablePrivateChat": false,
+    }}}));
+    let dry = home.run(&["onboard", "--dry-run"]).await;
+    assert_says(&dry.stdout, &["kept, unknown: none", "ignored: none"]);
+    let doctor = home.run(&["doctor"]).await;
+    assert_says(&doctor.stdout, &["channels.dingtalk is set up"]);
+    assert!(!doctor.stdout.contains("unknown key"), "{}", doctor.stdout);
+}
+
 #[tokio::test]
 async fn onboard_prints_the_import_report_before_writing() {
     let home = python_home("http://127.0.0.1:1/v1");

@@ -8,6 +8,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
+use nanobot_channel_dingtalk_fake::{self as dingtalk, DingTalkFake};
 use nanobot_channel_discord_fake::{self as discord, DiscordFake};
 use nanobot_channel_feishu_fake::{self as feishu, FeishuFake};
 use nanobot_channel_slack_fake::{self as slack, SlackFake};
@@ -410,4 +411,42 @@ async fn redelivered_feishu_event_is_quarantined() {
     assert_eq!(gateway.end().await.1, Some(0));
     assert_eq!(fake.complaints(), Vec::<String>::new());
     assert_recovered(&home, "feishu").await;
+}
+
+/// DingTalk delivers the message again to each new connection.
+#[tokio::test]
+async fn redelivered_dingtalk_message_is_quarantined() {
+    let (model, fake) = (model().await, DingTalkFake::start().await.unwrap());
+    let keys = json!({
+        "clientId": dingtalk::CLIENT_ID, "clientSecret": dingtalk::CLIENT_SECRET, "apiBase": fake.base_url(),
+        "oapiBase": fake.oapi_url(),
+    });
+    let home = home(&model, "dingtalk", keys);
+    let ann = dingtalk::Person::new("ann", "Ann");
+    let answers = |text: &str| {
+        let answer = format!("I read: {text}");
+        let texts = fake.texts_in(&ann.direct()).into_iter();
+        texts.filter(|text| text.starts_with(&answer)).count()
+    };
+    let file = dingtalk::Incoming::direct(&ann, "").with_file("poison.bin", "a/b", "x");
+    let poison = fake.push(file);
+    let key = poison.message_id.clone();
+    for life in 1..=MAX_CRASHES {
+        fake.fail_next("file.get", dingtalk::Fault::Hang);
+        kill_while_handling(&home, "dingtalk", &key, life, || fake.downloads()).await;
+    }
+    let fetched = fake.downloads();
+    fake.push(dingtalk::Incoming::direct(&ann, "what comes after it"));
+    let gateway = Running::start(&home).await;
+    until("the next one is answered", async || {
+        answers("what comes after it") == 1
+    })
+    .await;
+    fake.send_ping();
+    assert_quarantined(&home, "dingtalk", &key).await;
+    assert_eq!(fake.downloads(), fetched);
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    assert_eq!(fake.complaints(), Vec::<String>::new());
+    assert_recovered(&home, "dingtalk").await;
 }

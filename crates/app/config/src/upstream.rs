@@ -152,10 +152,6 @@ pub(crate) const MEANINGS: &[(&str, &str)] = &[
         "Has no effect in the Python program either.",
     ),
     (
-        "channels.dingtalk",
-        "DingTalk in the Python program. This version has no such channel.",
-    ),
-    (
         "channels.feishu.instanceId",
         "Name of an instance in the Python program. Here an instance is a section of its own with `kind`.",
     ),

@@ -292,6 +292,7 @@ mod tests {
         );
         hidden.sort_unstable();
         let expected = [
+            "channels.dingtalk.clientSecret",
             "channels.discord.proxyPassword",
             "channels.discord.token",
             "channels.email.imapPassword",

@@ -7,6 +7,8 @@ use nanobot_channel::ChannelFactory;
 /// Factories of the shipped platforms. They are registered like those of any other program.
 pub(crate) fn channels() -> Vec<Arc<dyn ChannelFactory>> {
     vec![
+        #[cfg(feature = "dingtalk")]
+        Arc::new(nanobot_channel_dingtalk::DingTalkFactory::new()),
         #[cfg(feature = "discord")]
         Arc::new(nanobot_channel_discord::DiscordFactory::new()),
         #[cfg(feature = "email")]

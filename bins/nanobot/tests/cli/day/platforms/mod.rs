@@ -1,5 +1,6 @@
 //! The platforms of the day, one module each.
 
+mod dingtalk;
 mod discord;
 mod feishu;
 mod friend;
@@ -17,6 +18,7 @@ pub(super) async fn start() -> Vec<Box<dyn DayPlatform>> {
         Box::new(discord::DiscordDay::start().await),
         Box::new(slack::SlackDay::start().await),
         Box::new(feishu::FeishuDay::start().await),
+        Box::new(dingtalk::DingTalkDay::start().await),
         Box::new(mail::MailDay::start().await),
         Box::new(websocket::WebSocketDay::start()),
     ]
