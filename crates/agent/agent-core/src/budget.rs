@@ -31,7 +31,8 @@ pub(crate) fn tokens_of(served: Option<ContextWindow>) -> usize {
 }
 
 /// Returns the lower of a setting (0 for no limit) and the budget in the window with which the
-/// server of a candidate runs its model.
+/// server of a candidate runs its model. An eighth of that window is left for the answer, as the
+/// router demands.
 pub(crate) fn in_served_window(
     setting: usize,
     served: Option<ContextWindow>,
@@ -39,7 +40,9 @@ pub(crate) fn in_served_window(
 ) -> usize {
     let max_output = candidate.map_or(0, |candidate| candidate.generation.max_tokens);
     let max_output = usize::try_from(max_output).unwrap_or(usize::MAX);
-    lower(setting, of_window(tokens_of(served), max_output))
+    let window = tokens_of(served);
+    let most = window - window / 8;
+    lower(setting, of_window(window, max_output).min(most))
 }
 
 /// Maximum number of estimated tokens of a request; may be unlimited.

@@ -45,6 +45,7 @@
 //!     tool_choice: ToolChoice::None,
 //!     generation: Generation::default(),
 //!     cache_key: None,
+//!     estimated_tokens: None,
 //!     memo: TurnMemo::default(),
 //! };
 //! let context = CallContext {

@@ -290,6 +290,14 @@ impl ProviderRouter {
         provider.context_window(model).await
     }
 
+    /// Returns the window with which the server of a model that a candidate has runs it, if it says
+    /// so.
+    pub async fn context_window_of(&self, model: &ModelId) -> Option<ContextWindow> {
+        let mut slots = self.slots.iter();
+        let slot = slots.find(|slot| slot.candidate.model == *model)?;
+        slot.candidate.provider.context_window(model).await
+    }
+
     fn save_cooldowns(&self) {
         let Some(store) = &self.cooldowns else { return };
         let mut cooldowns: Vec<Cooldown> = Vec::new();

@@ -28,7 +28,7 @@ impl CardTemplate {
     pub(crate) fn new(config: &DingTalkConfig) -> Self {
         Self {
             id: config.card_template_id.clone(),
-            key: config.card_content_key.clone(),
+            key: config.card_content_variable.clone(),
         }
     }
 

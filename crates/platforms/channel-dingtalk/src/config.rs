@@ -45,7 +45,7 @@ settings! {
         /// The id of the template of an AI card (`….schema`). Without it, replies arrive whole.
         card_template_id: String = String::new();
         /// The variable of the template that shows the text.
-        card_content_key: String = "content".to_owned();
+        card_content_variable: String = "content".to_owned();
         /// Minimum interval between two updates of a growing reply in seconds, at least 0.5.
         stream_edit_interval: f64 = 0.5,
             within 0.5..=3600.0 => "has to be a number of seconds from 0.5 up";
@@ -69,7 +69,7 @@ impl DingTalkConfig {
         for text in [
             &mut self.client_id,
             &mut self.card_template_id,
-            &mut self.card_content_key,
+            &mut self.card_content_variable,
         ] {
             *text = text.trim().to_owned();
         }
@@ -85,9 +85,9 @@ impl DingTalkConfig {
                 "is empty: put the Client Secret of the app's page \"Credentials & Basic Info\" here",
             ));
         }
-        if self.card_content_key.is_empty() {
+        if self.card_content_variable.is_empty() {
             return Err(wrong(
-                "cardContentKey",
+                "cardContentVariable",
                 "is empty: put the name of the template's variable here",
             ));
         }
@@ -220,8 +220,8 @@ mod tests {
                 "groupUserIsolation: holds a text that cannot be used here; write true or false",
             ),
             (
-                with("cardContentKey", json!(" ")),
-                "cardContentKey: is empty: put the name of the template's variable here",
+                with("cardContentVariable", json!(" ")),
+                "cardContentVariable: is empty: put the name of the template's variable here",
             ),
             (
                 with("streamEditInterval", json!(0.1)),

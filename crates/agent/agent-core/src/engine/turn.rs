@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use nanobot_context::{estimate_tokens, estimate_tools};
-use nanobot_provider::{CallContext, ChatRequest, Generation, ToolChoice, TurnMemo};
+use nanobot_provider::{CallContext, ChatRequest, ContextWindow, Generation, ToolChoice, TurnMemo};
 use nanobot_session::{MessageEntry, SessionError, TurnOutcome};
 use nanobot_tool::resolve_call;
 use nanobot_types::{
-    AssistantMessage, ChatMessage, Content, Event, FinishReason, LlmResponse, SessionKey, StreamId,
-    ToolCall, ToolMessage, TraceId, Transcript, TurnActivity, Usage,
+    AssistantMessage, ChatMessage, Content, Event, FinishReason, LlmResponse, ModelId, SessionKey,
+    StreamId, ToolCall, ToolMessage, TraceId, Transcript, TurnActivity, Usage,
 };
 
 use super::call_step::{CallOutput, CallStep};
@@ -25,9 +25,6 @@ use super::{AnsweredRequest, EngineReport, TurnIo, TurnOptions, TurnProgress};
 use crate::budget;
 use crate::subagent::{account_of, is_subagent_session};
 use crate::{Signal, TurnStep};
-
-/// Maximum number of times per model call that the conversation is halved because it was too long.
-const OVERFLOWS: usize = 4;
 
 impl TurnEngine {
     /// Runs a turn to its end. `messages` is the conversation up to the message that began the turn
@@ -151,7 +148,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Calls the model, and again with a shorter conversation if the request does not fit. Returns the stream that showed the answer, if one did.
+    /// Calls the model, and once more with a shorter conversation if the request does not fit. Returns the stream that showed the answer, if one did.
     async fn call_model(&mut self, stream: StreamId) -> (LlmResponse, Option<StreamId>) {
         let tap = Arc::new(StreamTap::new(
             self.io.observer.clone(),
@@ -170,12 +167,10 @@ impl<'a> Turn<'a> {
         let mut response = router
             .chat_with_failover(self.request().await, &context)
             .await;
-        for _ in 0..OVERFLOWS {
-            let is_too_long = response.finish_reason == FinishReason::ContextOverflow;
-            let model = response.model.clone().filter(|_| is_too_long);
-            if !model.is_some_and(|model| self.conversation.halve(&model)) {
-                break;
-            }
+        let is_too_long = response.finish_reason == FinishReason::ContextOverflow;
+        if let Some(model) = response.model.clone().filter(|_| is_too_long)
+            && self.shorten_for(&model).await
+        {
             self.usage += response.usage.unwrap_or_default();
             response = router
                 .chat_with_failover(self.request().await, &context)
@@ -221,14 +216,29 @@ impl<'a> Turn<'a> {
         if !self.options.compact_after_tools {
             return;
         }
-        let router = &self.engine.router;
-        let served = router.context_window(&self.io.model);
+        let served = self.engine.router.context_window(&self.io.model);
         let served = self.io.cancel.run_until_cancelled(served).await.flatten();
-        let candidate = router.preferred(&self.io.model);
+        self.fit_into(served);
+    }
+
+    fn fit_into(&mut self, served: Option<ContextWindow>) {
+        let candidate = self.engine.router.preferred(&self.io.model);
         let limit = budget::in_served_window(self.options.token_budget, served, candidate);
         if let Some(room) = self.conversation.fit(limit) {
             tracing::info!(session = %self.io.facts.session, trace = %self.trace, room, "shortened the conversation to fit");
         }
+    }
+
+    /// Shortens the conversation after it was too long for `model`: by half, and into the window
+    /// with which its server runs it. Returns `false` if that was not possible.
+    async fn shorten_for(&mut self, model: &ModelId) -> bool {
+        let is_shorter = self.conversation.halve(model);
+        let served = self.engine.router.context_window_of(model);
+        let served = self.io.cancel.run_until_cancelled(served).await.flatten();
+        if served.is_some() {
+            self.fit_into(served);
+        }
+        is_shorter
     }
 
     async fn request(&self) -> ChatRequest {

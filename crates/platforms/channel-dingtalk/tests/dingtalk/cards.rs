@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{ROOM, Running, ann, completing, delta, part, with};
 
 fn keys() -> Value {
-    json!({"cardTemplateId": CARD_TEMPLATE, "cardContentKey": CARD_KEY})
+    json!({"cardTemplateId": CARD_TEMPLATE, "cardContentVariable": CARD_KEY})
 }
 
 /// Begins a conversation and shows a draft.

@@ -263,7 +263,7 @@ async fn channel_passes_the_conformance_suite() {
 
 #[tokio::test]
 async fn channel_with_cards_passes_the_conformance_suite() {
-    let keys = json!({"cardTemplateId": CARD_TEMPLATE, "cardContentKey": CARD_KEY});
+    let keys = json!({"cardTemplateId": CARD_TEMPLATE, "cardContentVariable": CARD_KEY});
     let open = async || Harness::open(keys.clone()).await;
     conformance::channel(open, &[DIVIDED]).await.unwrap();
 }
