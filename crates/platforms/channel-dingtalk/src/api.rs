@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use nanobot_channel::{ChannelError, Value};
-use nanobot_channel_kit::Rest;
 use nanobot_channel_kit::call::retry_after;
 use nanobot_channel_kit::http::ProxyMode;
 use nanobot_channel_kit::rest::{FILE_TIMEOUT, RestAnswer};
+use nanobot_channel_kit::{Rest, TokenCache};
 use reqwest::multipart::Form;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
@@ -18,7 +18,6 @@ use serde_json::json;
 
 use crate::config::{API_BASE, OAPI_BASE};
 use crate::error::{CallError, Refusal, from_code};
-use crate::token::TokenCache;
 use crate::verdict::Verdict;
 use crate::wire::MESSAGE_TOPIC;
 use crate::{DingTalkConfig, Secret};

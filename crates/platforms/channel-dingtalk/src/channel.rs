@@ -8,14 +8,14 @@ use nanobot_channel::{
     OutboundPart, Sent, TextStyle, Value,
 };
 use nanobot_channel_kit::{
-    Attempts, ChannelBase, Platform, PlatformChannel, PlatformFactory, Recent,
+    Attempts, ChannelBase, DraftPause, Platform, PlatformChannel, PlatformFactory, Recent,
 };
 use tokio::sync::watch;
 
 use crate::DingTalkConfig;
 use crate::api::Api;
 use crate::card::CardTemplate;
-use crate::draft::{CardPause, DingTalkDraft, DraftCard};
+use crate::draft::{DingTalkDraft, DraftCard};
 use crate::error::required_call_error;
 use crate::markup::DingTalkMarkdown;
 use crate::target::SendTarget;
@@ -44,7 +44,7 @@ pub struct DingTalk {
     recent: Mutex<Recent<String>>,
     /// Number of files of a part that were sent.
     pub(crate) attempts: Attempts<usize>,
-    card_pause: Arc<CardPause>,
+    card_pause: Arc<DraftPause>,
     /// The reason why DingTalk rejects the credentials, once a send was refused for them.
     pub(crate) refused: watch::Sender<Option<String>>,
 }

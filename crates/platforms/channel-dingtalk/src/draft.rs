@@ -5,13 +5,11 @@
 //! completes cannot be deleted, so an ellipsis replaces its text.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use nanobot_channel::markup::ZERO_WIDTH_SPACE;
 use nanobot_channel::{ChannelError, Value};
-use nanobot_channel_kit::DraftPlace;
+use nanobot_channel_kit::{DraftPause, DraftPlace};
 use serde_json::json;
-use tokio::time::Instant;
 
 use crate::api::Api;
 use crate::card::{CardTemplate, random_id};
@@ -19,8 +17,6 @@ use crate::channel::TEXT_LIMIT;
 use crate::error::CallError;
 use crate::target::SendTarget;
 
-/// Time without drafts after a card was refused.
-const PAUSE: Duration = Duration::from_mins(10);
 /// The text of a draft that is no reply.
 const WITHDRAWN: &str = "…";
 
@@ -31,22 +27,7 @@ pub struct DingTalkDraft {
     pub(crate) template: CardTemplate,
     /// `None` for a draft of an earlier process.
     pub(crate) target: Option<SendTarget>,
-    pub(crate) pause: Arc<CardPause>,
-}
-
-/// The time until which no cards are created.
-#[derive(Debug, Default)]
-pub(crate) struct CardPause(Mutex<Option<Instant>>);
-
-impl CardPause {
-    pub(crate) fn begin(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + PAUSE);
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        until.is_none_or(|until| Instant::now() >= until)
-    }
+    pub(crate) pause: Arc<DraftPause>,
 }
 
 /// A draft, as its card.
@@ -177,15 +158,5 @@ mod tests {
         );
         let long = visible(&"語".repeat(TEXT_LIMIT + 1));
         assert_eq!(long.chars().count(), TEXT_LIMIT);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn pause_ends() {
-        let pause = CardPause::default();
-        assert!(pause.is_over());
-        pause.begin();
-        assert!(!pause.is_over());
-        tokio::time::advance(PAUSE).await;
-        assert!(pause.is_over());
     }
 }

@@ -32,7 +32,6 @@ mod receive;
 mod rich_text;
 mod socket;
 mod target;
-mod token;
 mod upload;
 mod verdict;
 mod wire;

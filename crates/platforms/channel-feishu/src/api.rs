@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use nanobot_channel::{ChannelError, Value};
-use nanobot_channel_kit::Rest;
 use nanobot_channel_kit::call::{DEFAULT_RETRY_AFTER, pause_from_secs, retry_after};
 use nanobot_channel_kit::http::ProxyMode;
 use nanobot_channel_kit::rest::{FILE_TIMEOUT, RestAnswer};
+use nanobot_channel_kit::{Rest, TokenCache};
 use reqwest::header::HeaderMap;
 use reqwest::multipart::Form;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
@@ -19,7 +19,6 @@ use serde_json::json;
 
 use crate::config::FEISHU_BASE;
 use crate::error::{CallError, Refusal, from_code};
-use crate::token::TokenCache;
 use crate::{FeishuConfig, Secret};
 
 /// Feishu's own header for the seconds of a pause.

@@ -8,13 +8,14 @@ use nanobot_channel::{
     OutboundPart, Sent, TextStyle, TurnEnds, Value,
 };
 use nanobot_channel_kit::{
-    Attempts, ChannelBase, Platform, PlatformChannel, PlatformFactory, Reactions, Recent,
+    Attempts, ChannelBase, DraftPause, Platform, PlatformChannel, PlatformFactory, Reactions,
+    Recent,
 };
 use tokio::sync::watch;
 
 use crate::FeishuConfig;
 use crate::api::Api;
-use crate::draft::{CardPause, DraftCard, FeishuDraft};
+use crate::draft::{DraftCard, FeishuDraft};
 use crate::error::required_call_error;
 use crate::interaction::OpenChoices;
 use crate::markup::CardMarkdown;
@@ -47,7 +48,7 @@ pub struct Feishu {
     pub(crate) attempts: Attempts<usize>,
     pub(crate) reactions: Reactions<FeishuReactor>,
     pub(crate) choices: OpenChoices,
-    card_pause: Arc<CardPause>,
+    card_pause: Arc<DraftPause>,
     /// The reason why Feishu rejects the credentials, once a send was refused for them.
     pub(crate) refused: watch::Sender<Option<String>>,
 }

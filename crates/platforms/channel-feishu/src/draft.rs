@@ -3,17 +3,15 @@
 //! Decision: a card that cannot be created is not tried again for some minutes. The usual reason is
 //! a missing permission, and replies arrive without drafts, too.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use nanobot_channel::markup::ZERO_WIDTH_SPACE;
 use nanobot_channel::{ChannelError, Value};
-use nanobot_channel_kit::DraftPlace;
+use nanobot_channel_kit::{DraftPause, DraftPlace};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::time::Instant;
 
 use crate::api::{Api, Body, Endpoint};
 use crate::card::{GROWING, growing_card};
@@ -22,30 +20,12 @@ use crate::error::{CallError, Refusal};
 use crate::outgoing::{Outgoing, send_message, uuid};
 use crate::target::SendTarget;
 
-/// Time without drafts after a card was refused.
-const PAUSE: Duration = Duration::from_mins(10);
-
 /// The place of a draft.
 #[derive(Debug)]
 pub struct FeishuDraft {
     pub(crate) api: Arc<Api>,
     pub(crate) target: SendTarget,
-    pub(crate) pause: Arc<CardPause>,
-}
-
-/// The time until which no cards are created.
-#[derive(Debug, Default)]
-pub(crate) struct CardPause(Mutex<Option<Instant>>);
-
-impl CardPause {
-    fn begin(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + PAUSE);
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        until.is_none_or(|until| Instant::now() >= until)
-    }
+    pub(crate) pause: Arc<DraftPause>,
 }
 
 /// A draft, as the message in the chat and the card in it.
@@ -223,15 +203,5 @@ mod tests {
             "{}",
             long.len()
         );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn pause_ends() {
-        let pause = CardPause::default();
-        assert!(pause.is_over());
-        pause.begin();
-        assert!(!pause.is_over());
-        tokio::time::advance(PAUSE).await;
-        assert!(pause.is_over());
     }
 }

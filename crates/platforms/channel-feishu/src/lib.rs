@@ -36,7 +36,6 @@ mod receive;
 mod reply;
 mod socket;
 mod target;
-mod token;
 mod upload;
 mod wire;
 

@@ -148,7 +148,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Calls the model, and once more with a shorter conversation if the request does not fit. Returns the stream that showed the answer, if one did.
+    /// Calls the model, and once more with a shorter conversation if the request does not fit.
+    /// Returns the stream that showed the answer, if one did.
     async fn call_model(&mut self, stream: StreamId) -> (LlmResponse, Option<StreamId>) {
         let tap = Arc::new(StreamTap::new(
             self.io.observer.clone(),

@@ -1,8 +1,7 @@
-//! The access token of the app, fetched with the App Secret and renewed before it expires.
+//! The access token of an app, fetched with its secret and renewed before it expires.
 //!
 //! Decision: the age is measured by the monotonic clock from the moment of the request, so neither
-//! a wrong clock nor a slow answer extends a token. A token that Feishu refuses is dropped, and the
-//! refused call is made once more with a new one.
+//! a wrong clock nor a slow answer extends a token.
 
 use std::time::Duration;
 
@@ -11,15 +10,15 @@ use tokio::time::Instant;
 
 use crate::Secret;
 
-/// Remaining lifetime at which a token is renewed. Feishu answers with the old token before the
-/// last half hour.
+/// Remaining lifetime at which a token is renewed.
 const RENEW_BEFORE: Duration = Duration::from_mins(5);
-/// Longest lifetime that is believed.
+/// Longest lifetime that is believed; platforms grant two hours.
 const LONGEST: Duration = Duration::from_hours(2);
 
-/// The current token, if there is one.
+/// The current token of an app, if there is one. A caller whose token is refused drops it by
+/// [`TokenCache::drop_refused`], and makes its call once more.
 #[derive(Debug, Default)]
-pub(crate) struct TokenCache(Mutex<Option<Token>>);
+pub struct TokenCache(Mutex<Option<Token>>);
 
 #[derive(Clone, Debug)]
 struct Token {
@@ -30,7 +29,10 @@ struct Token {
 impl TokenCache {
     /// Returns the current token, or fetches one by `fetch`, which returns it with its lifetime.
     /// Concurrent callers wait for the same call.
-    pub(crate) async fn get<E>(
+    ///
+    /// # Errors
+    /// Returns the error of `fetch`.
+    pub async fn get<E>(
         &self,
         fetch: impl Future<Output = Result<(Secret, Duration), E>>,
     ) -> Result<Secret, E> {
@@ -48,7 +50,7 @@ impl TokenCache {
     }
 
     /// Drops a token that was refused, unless there is another one by now.
-    pub(crate) async fn drop_refused(&self, refused: &Secret) {
+    pub async fn drop_refused(&self, refused: &Secret) {
         let mut current = self.0.lock().await;
         current.take_if(|token| token.secret == *refused);
     }
