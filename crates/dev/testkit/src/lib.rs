@@ -7,6 +7,7 @@
 //! helper that fails returns a [`TestkitError`], which the test unwraps. Nothing here asserts, and
 //! only tests depend on it.
 
+mod accept;
 mod error;
 mod extract;
 mod gate;
@@ -39,6 +40,7 @@ pub mod provider;
 pub mod sign_in_server;
 pub mod speech;
 
+pub use accept::{accept_connections, ignore_until_end};
 pub use assistant::{Assistant, ChannelRun};
 pub use calls::{Called, Calls};
 pub use channel::RecordingChannel;

@@ -1,11 +1,11 @@
 //! The gateway: accepted streams, frames and transport faults.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use nanobot_testkit::{TestkitError, Watched};
+use nanobot_testkit::{TestkitError, Watched, accept_connections, ignore_until_end};
 use serde_json::json;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::Message;
 use tokio_util::sync::CancellationToken;
@@ -22,19 +22,8 @@ pub(crate) async fn listen(
     stop: CancellationToken,
     tasks: &TaskTracker,
 ) -> Result<SocketAddr, TestkitError> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .await
-        .map_err(TestkitError::Listen)?;
-    let address = listener.local_addr().map_err(TestkitError::Listen)?;
-    let tracker = tasks.clone();
-    tasks.spawn(async move {
-        while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
-            let Ok((stream, _)) = accepted else { continue };
-            let (state, stop) = (state.clone(), stop.clone());
-            tracker.spawn(async move { stop.run_until_cancelled(serve(state, stream)).await });
-        }
-    });
-    Ok(address)
+    let serve = move |stream| serve(state.clone(), stream);
+    accept_connections(stop, tasks, serve).await
 }
 
 async fn serve(state: Watched<DingTalkState>, stream: TcpStream) {
@@ -44,7 +33,7 @@ async fn serve(state: Watched<DingTalkState>, stream: TcpStream) {
     let fault = state.change(|state| state.calls.fault("socket"));
     match fault {
         Some(Fault::Drop) => return,
-        Some(Fault::Hang) => return wait_for_end(&stream).await,
+        Some(Fault::Hang) => return ignore_until_end(&stream).await,
         _ => {}
     }
     let Some((socket, subscriptions)) = greet(&state, stream, fault).await else {
@@ -71,18 +60,6 @@ impl DingTalkState {
         }
         self.dispatch();
         number
-    }
-}
-
-/// Reads and forgets everything until the client leaves.
-async fn wait_for_end(stream: &TcpStream) {
-    let mut buffer = [0; 1024];
-    while stream.readable().await.is_ok() {
-        match stream.try_read(&mut buffer) {
-            Ok(0) => return,
-            Err(error) if error.kind() != std::io::ErrorKind::WouldBlock => return,
-            _ => {}
-        }
     }
 }
 

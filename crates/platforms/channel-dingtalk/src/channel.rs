@@ -9,8 +9,8 @@ use nanobot_channel::{
 };
 use nanobot_channel_kit::{
     Attempts, ChannelBase, DraftPause, Platform, PlatformChannel, PlatformFactory, Recent,
+    Rejection, push,
 };
-use tokio::sync::watch;
 
 use crate::DingTalkConfig;
 use crate::api::Api;
@@ -45,8 +45,7 @@ pub struct DingTalk {
     /// Number of files of a part that were sent.
     pub(crate) attempts: Attempts<usize>,
     card_pause: Arc<DraftPause>,
-    /// The reason why DingTalk rejects the credentials, once a send was refused for them.
-    pub(crate) refused: watch::Sender<Option<String>>,
+    pub(crate) rejection: Rejection,
 }
 
 impl Platform for DingTalk {
@@ -73,7 +72,7 @@ impl Platform for DingTalk {
             recent: Mutex::new(Recent::new(RECENT)),
             attempts: Attempts::default(),
             card_pause: Arc::default(),
-            refused: watch::Sender::default(),
+            rejection: Rejection::default(),
         })
     }
 
@@ -82,22 +81,19 @@ impl Platform for DingTalk {
     }
 
     async fn open(self: &Arc<Self>, context: &ChannelContext) {
-        self.refused.send_replace(None);
+        self.rejection.clear();
         if self.config.shows_cards() {
             self.recover_drafts(&self.config.client_id, context).await;
         }
     }
 
     async fn receive(self: &Arc<Self>, context: &ChannelContext) -> Result<(), ChannelError> {
-        self.receive_messages(context).await
+        push::receive_pushed(self, context).await
     }
 
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
         let sent = self.send_part(part).await;
-        if let Err(ChannelError::Auth(why)) = &sent {
-            self.refused.send_replace(Some(why.clone()));
-        }
-        sent
+        sent.inspect_err(|error| self.rejection.observe(error))
     }
 
     async fn account(&self) -> Result<String, ChannelError> {

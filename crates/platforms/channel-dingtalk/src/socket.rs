@@ -6,12 +6,13 @@
 use std::time::Duration;
 
 use nanobot_channel_kit::WebSocket;
+use nanobot_channel_kit::push::{PushConnection, PushEnd, Pushed};
 use nanobot_channel_kit::websocket::Incoming;
 
 use crate::api::Api;
 use crate::error::CallError;
 use crate::frame::{Frame, FrameKind, acknowledgement};
-use crate::wire::MESSAGE_TOPIC;
+use crate::wire::{MESSAGE_TOPIC, MessageOrigin};
 
 /// The time that the handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(45);
@@ -21,25 +22,15 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(90);
 
 /// A message to handle, and the id to acknowledge it with.
 #[derive(Debug)]
-pub(crate) struct ReceivedMessage {
+pub struct ReceivedMessage {
     pub(crate) id: String,
+    pub(crate) origin: MessageOrigin,
     pub(crate) payload: String,
-}
-
-/// The next event of a connection.
-#[derive(Debug)]
-pub(crate) enum SocketEvent {
-    /// A message to the robot.
-    Message(ReceivedMessage),
-    /// A sign of life.
-    Activity,
-    /// Nothing that counts.
-    Nothing,
 }
 
 /// An open connection. Dropping it closes it.
 #[derive(Debug)]
-pub(crate) struct Socket(WebSocket);
+pub struct Socket(WebSocket);
 
 impl Socket {
     /// Opens a new connection, with a ticket of its own: a ticket is valid once, for a short time.
@@ -52,40 +43,19 @@ impl Socket {
         Ok(Self(socket.with_pings(PING_INTERVAL, LONGEST_SILENCE)))
     }
 
-    /// Waits for what comes next, and answers what is about the connection. Cancel safe, except for
-    /// an answer that is under way.
-    ///
-    /// # Errors
-    /// The reason why the connection is over.
-    pub(crate) async fn next(&mut self) -> Result<SocketEvent, String> {
-        match self.0.next().await? {
-            Incoming::Text(text) => self.read(&text).await,
-            Incoming::Control => Ok(SocketEvent::Activity),
-            Incoming::Binary(_) => Ok(SocketEvent::Nothing),
-            Incoming::Closed(_) => Err("DingTalk closed it".to_owned()),
-        }
-    }
-
-    /// Acknowledges a message that is stored.
-    ///
-    /// # Errors
-    /// The reason why the connection is over.
-    pub(crate) async fn acknowledge(&mut self, id: &str) -> Result<(), String> {
-        self.0.send(acknowledgement(id)).await
-    }
-
-    async fn read(&mut self, text: &str) -> Result<SocketEvent, String> {
+    async fn read(&mut self, text: &str) -> Result<Pushed<ReceivedMessage>, String> {
         let frame = match Frame::parse(text) {
             Ok(frame) => frame,
             Err(error) => {
                 tracing::warn!(error, "a frame could not be read and was passed over");
-                return Ok(SocketEvent::Nothing);
+                return Ok(Pushed::Nothing);
             }
         };
         match frame.kind {
             FrameKind::Callback if frame.topic == MESSAGE_TOPIC => {
-                Ok(SocketEvent::Message(ReceivedMessage {
+                Ok(Pushed::Event(ReceivedMessage {
                     id: frame.id,
+                    origin: MessageOrigin::peek(&frame.data),
                     payload: frame.data,
                 }))
             }
@@ -95,14 +65,33 @@ impl Socket {
             }
             FrameKind::System => {
                 self.0.send(frame.echo()).await?;
-                Ok(SocketEvent::Activity)
+                Ok(Pushed::Activity)
             }
             FrameKind::Callback | FrameKind::Other => {
                 if !frame.id.is_empty() {
                     self.0.send(frame.echo()).await?;
                 }
-                Ok(SocketEvent::Nothing)
+                Ok(Pushed::Nothing)
             }
         }
+    }
+}
+
+impl PushConnection for Socket {
+    type Event = ReceivedMessage;
+    /// The id of a frame.
+    type Receipt = String;
+
+    async fn next(&mut self) -> Result<Pushed<ReceivedMessage>, PushEnd> {
+        match self.0.next().await? {
+            Incoming::Text(text) => Ok(self.read(&text).await?),
+            Incoming::Control => Ok(Pushed::Activity),
+            Incoming::Binary(_) => Ok(Pushed::Nothing),
+            Incoming::Closed(_) => Err(PushEnd::Lost("DingTalk closed it".to_owned())),
+        }
+    }
+
+    async fn confirm(&mut self, id: String) -> Result<(), PushEnd> {
+        Ok(self.0.send(acknowledgement(&id)).await?)
     }
 }

@@ -1,13 +1,13 @@
 //! The gateway: WebSocket connections of the sessions.
 
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use nanobot_testkit::{TestkitError, WAIT_LIMIT, Watched};
+use nanobot_testkit::{TestkitError, WAIT_LIMIT, Watched, accept_connections};
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
@@ -57,26 +57,9 @@ impl Drop for GatewayServer {
 
 impl GatewayServer {
     pub(crate) async fn start(state: Watched<DiscordState>) -> Result<Self, TestkitError> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .await
-            .map_err(TestkitError::Listen)?;
-        let address = listener.local_addr().map_err(TestkitError::Listen)?;
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let (stopped, connections) = (stop.clone(), tasks.clone());
-        tasks.spawn(async move {
-            let accepting = async {
-                loop {
-                    let Ok((stream, _)) = listener.accept().await else {
-                        continue;
-                    };
-                    let (state, stop) = (state.clone(), stopped.clone());
-                    connections.spawn(async move {
-                        stop.run_until_cancelled(connect(stream, state)).await
-                    });
-                }
-            };
-            stopped.run_until_cancelled(accepting).await
-        });
+        let serve = move |stream| connect(stream, state.clone());
+        let address = accept_connections(stop.clone(), &tasks, serve).await?;
         Ok(Self { address, stop })
     }
 

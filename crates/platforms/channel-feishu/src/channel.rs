@@ -9,9 +9,8 @@ use nanobot_channel::{
 };
 use nanobot_channel_kit::{
     Attempts, ChannelBase, DraftPause, Platform, PlatformChannel, PlatformFactory, Reactions,
-    Recent,
+    Recent, Rejection, push,
 };
-use tokio::sync::watch;
 
 use crate::FeishuConfig;
 use crate::api::Api;
@@ -49,8 +48,7 @@ pub struct Feishu {
     pub(crate) reactions: Reactions<FeishuReactor>,
     pub(crate) choices: OpenChoices,
     card_pause: Arc<DraftPause>,
-    /// The reason why Feishu rejects the credentials, once a send was refused for them.
-    pub(crate) refused: watch::Sender<Option<String>>,
+    pub(crate) rejection: Rejection,
 }
 
 impl Platform for Feishu {
@@ -82,7 +80,7 @@ impl Platform for Feishu {
             attempts: Attempts::default(),
             choices: OpenChoices::default(),
             card_pause: Arc::default(),
-            refused: watch::Sender::default(),
+            rejection: Rejection::default(),
         })
     }
 
@@ -91,19 +89,16 @@ impl Platform for Feishu {
     }
 
     async fn open(self: &Arc<Self>, _context: &ChannelContext) {
-        self.refused.send_replace(None);
+        self.rejection.clear();
     }
 
     async fn receive(self: &Arc<Self>, context: &ChannelContext) -> Result<(), ChannelError> {
-        self.receive_events(context).await
+        push::receive_pushed(self, context).await
     }
 
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
         let sent = self.send_part(part).await;
-        if let Err(ChannelError::Auth(why)) = &sent {
-            self.refused.send_replace(Some(why.clone()));
-        }
-        sent
+        sent.inspect_err(|error| self.rejection.observe(error))
     }
 
     async fn account(&self) -> Result<String, ChannelError> {

@@ -1,11 +1,14 @@
 //! The WebSocket of the long connection.
 //!
+//! Feishu expects an acknowledgement within three seconds, and repeats an event without one.
 //! Feishu sets the interval of the pings, with the address and with every pong. A pong or an event
 //! is a sign of life, an open socket is not.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::json;
+use nanobot_channel_kit::push::{PushConnection, PushEnd, Pushed};
 use nanobot_channel_kit::websocket::Incoming;
 use nanobot_channel_kit::{Rest, WebSocket};
 use reqwest::header::HeaderMap;
@@ -14,10 +17,14 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::api::Api;
+use crate::candidate::Identity;
 use crate::error::{CallError, from_code};
 use crate::fragment::{Collected, Fragments};
 use crate::frame::Frame;
+use crate::wire::EventOrigin;
 
+/// Time limit of an acknowledgement, before Feishu's timeout.
+const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_millis(2500);
 /// The time that the handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(45);
 /// The interval of pings that is used at most; Feishu usually asks for two minutes, after which a
@@ -29,22 +36,21 @@ const PONG_TIMEOUT: Duration = Duration::from_secs(30);
 /// The status of a handshake whose ticket was not accepted.
 const AUTH_FAILED: i64 = 514;
 
-/// An event to handle, and the frame to acknowledge it with.
+/// An event to handle.
 #[derive(Debug)]
-pub(crate) struct ReceivedEvent {
-    pub(crate) frame: Frame,
+pub struct ReceivedEvent {
+    /// The bot that received it.
+    pub(crate) me: Arc<Identity>,
+    pub(crate) origin: EventOrigin,
     pub(crate) payload: Vec<u8>,
+    pub(crate) receipt: FrameReceipt,
 }
 
-/// The next event of a connection.
+/// The frame to acknowledge an event with.
 #[derive(Debug)]
-pub(crate) enum SocketEvent {
-    /// An event for the app.
-    Event(ReceivedEvent),
-    /// A sign of life.
-    Activity,
-    /// Nothing that counts.
-    Nothing,
+pub struct FrameReceipt {
+    frame: Frame,
+    received: Instant,
 }
 
 /// The answer to the request for a connection.
@@ -68,7 +74,8 @@ struct ClientSettings {
 
 /// An open connection. Dropping it closes it.
 #[derive(Debug)]
-pub(crate) struct Socket {
+pub struct Socket {
+    pub(crate) me: Arc<Identity>,
     socket: WebSocket,
     service: i32,
     interval: Duration,
@@ -79,12 +86,13 @@ pub(crate) struct Socket {
 
 impl Socket {
     /// Opens a new connection.
-    pub(crate) async fn open(api: &Api) -> Result<Self, CallError> {
+    pub(crate) async fn open(api: &Api, me: Identity) -> Result<Self, CallError> {
         let ticket: Ticket = api.connection().await?;
         let refusal = |headers: &HeaderMap| refused_handshake(headers, &api.rest);
         let socket = WebSocket::open_or(&api.rest, &ticket.url, HANDSHAKE_TIMEOUT, refusal).await?;
         let now = Instant::now();
         let mut socket = Self {
+            me: Arc::new(me),
             socket,
             service: service_of(&ticket.url),
             interval: LONGEST_INTERVAL,
@@ -96,62 +104,27 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Waits for what comes next, and pings in between. Cancel safe.
-    ///
-    /// # Errors
-    /// The reason why the connection is over.
-    pub(crate) async fn next(&mut self) -> Result<SocketEvent, String> {
-        loop {
-            let silent = self.heard + self.interval + PONG_TIMEOUT;
-            let incoming = tokio::select! {
-                biased;
-                incoming = self.socket.next() => incoming?,
-                () = tokio::time::sleep_until(silent) => return Err("it fell silent".to_owned()),
-                () = tokio::time::sleep_until(self.next_ping) => {
-                    self.next_ping = Instant::now() + self.interval;
-                    let ping = Frame::ping(self.service).encode();
-                    self.socket.send_binary(ping).await?;
-                    continue;
-                }
-            };
-            return match incoming {
-                Incoming::Binary(bytes) => Ok(self.read(&bytes)),
-                Incoming::Text(_) | Incoming::Control => Ok(SocketEvent::Nothing),
-                Incoming::Closed(_) => Err("Feishu closed it".to_owned()),
-            };
-        }
-    }
-
-    /// Acknowledges an event that took so long to be stored.
-    ///
-    /// # Errors
-    /// The reason why the connection is over.
-    pub(crate) async fn acknowledge(&mut self, frame: Frame, took: Duration) -> Result<(), String> {
-        let frame = frame.acknowledgement(took.as_millis()).encode();
-        self.socket.send_binary(frame).await
-    }
-
-    fn read(&mut self, bytes: &[u8]) -> SocketEvent {
+    fn read(&mut self, bytes: &[u8]) -> Pushed<ReceivedEvent> {
         let mut frame = match Frame::parse(bytes) {
             Ok(frame) => frame,
             Err(error) => {
                 tracing::warn!(error, "a frame could not be read and was passed over");
-                return SocketEvent::Nothing;
+                return Pushed::Nothing;
             }
         };
         let payload = frame.take_payload();
         if frame.is_control() {
             if frame.header("type") != "pong" {
-                return SocketEvent::Nothing;
+                return Pushed::Nothing;
             }
             self.heard = Instant::now();
             if let Ok(settings) = json::from_slice::<ClientSettings>(&payload) {
                 self.apply(&settings);
             }
-            return SocketEvent::Activity;
+            return Pushed::Activity;
         }
         if !frame.is_data() {
-            return SocketEvent::Nothing;
+            return Pushed::Nothing;
         }
         self.heard = Instant::now();
         let sum = frame.number("sum").unwrap_or(1);
@@ -160,11 +133,19 @@ impl Socket {
             .fragments
             .add(frame.header("message_id"), sum, seq, payload)
         {
-            Collected::Whole(payload) => SocketEvent::Event(ReceivedEvent { frame, payload }),
-            Collected::Partial => SocketEvent::Activity,
+            Collected::Whole(payload) => Pushed::Event(ReceivedEvent {
+                me: Arc::clone(&self.me),
+                origin: EventOrigin::peek(&payload),
+                payload,
+                receipt: FrameReceipt {
+                    frame,
+                    received: self.heard,
+                },
+            }),
+            Collected::Partial => Pushed::Activity,
             Collected::Dropped(why) => {
                 tracing::warn!(why, sum, seq, "a part of an event was dropped");
-                SocketEvent::Activity
+                Pushed::Activity
             }
         }
     }
@@ -176,6 +157,46 @@ impl Socket {
             self.interval = interval.clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL);
             self.next_ping = self.next_ping.min(Instant::now() + self.interval);
         }
+    }
+}
+
+impl PushConnection for Socket {
+    type Event = ReceivedEvent;
+    type Receipt = FrameReceipt;
+
+    /// Waits for what comes next, and pings in between.
+    async fn next(&mut self) -> Result<Pushed<ReceivedEvent>, PushEnd> {
+        loop {
+            let silent = self.heard + self.interval + PONG_TIMEOUT;
+            let incoming = tokio::select! {
+                biased;
+                incoming = self.socket.next() => incoming?,
+                () = tokio::time::sleep_until(silent) => {
+                    return Err(PushEnd::Lost("it fell silent".to_owned()));
+                }
+                () = tokio::time::sleep_until(self.next_ping) => {
+                    self.next_ping = Instant::now() + self.interval;
+                    let ping = Frame::ping(self.service).encode();
+                    self.socket.send_binary(ping).await?;
+                    continue;
+                }
+            };
+            return match incoming {
+                Incoming::Binary(bytes) => Ok(self.read(&bytes)),
+                Incoming::Text(_) | Incoming::Control => Ok(Pushed::Nothing),
+                Incoming::Closed(_) => Err(PushEnd::Lost("Feishu closed it".to_owned())),
+            };
+        }
+    }
+
+    async fn confirm(&mut self, receipt: FrameReceipt) -> Result<(), PushEnd> {
+        let took = receipt.received.elapsed();
+        if took >= ACKNOWLEDGE_TIMEOUT {
+            tracing::debug!("it is too late to acknowledge an event");
+            return Ok(());
+        }
+        let frame = receipt.frame.acknowledgement(took.as_millis()).encode();
+        Ok(self.socket.send_binary(frame).await?)
     }
 }
 

@@ -11,6 +11,8 @@
 //! - [`Secret`]: a token or a password that no log and no error shows.
 //! - [`rest`], [`call`], [`http`]: calls of a REST API, and one enum for their failures.
 //! - [`websocket`]: a WebSocket through the same client.
+//! - [`push`]: the receive loop of platforms that push over a connection.
+//! - [`Rejection`]: a send that is refused for the credentials ends the run.
 //! - [`Reconnect`], [`backoff()`], [`jittered_backoff`]: the pace of attempts.
 //! - [`Lanes`]: order within a chat, several chats at once.
 //! - [`Recent`]: a bounded set against duplicates.
@@ -45,10 +47,12 @@ mod lanes;
 mod late_note;
 mod orphaned_drafts;
 mod platform;
+pub mod push;
 mod quarantine;
 mod reaction;
 mod recent;
 mod reconnect;
+mod rejection;
 pub mod rest;
 mod section;
 pub mod settings;
@@ -73,6 +77,7 @@ pub use quarantine::{Handling, Quarantine};
 pub use reaction::{ReactionEmoji, Reactions, Reactor};
 pub use recent::Recent;
 pub use reconnect::Reconnect;
+pub use rejection::Rejection;
 pub use rest::Rest;
 pub use section::{read_section, wrong};
 pub use token::TokenCache;

@@ -1,11 +1,11 @@
 //! The socket: tickets, handshakes, envelopes and transport faults.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use nanobot_testkit::{TestkitError, Watched};
+use nanobot_testkit::{TestkitError, Watched, accept_connections};
 use serde_json::json;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
 use tokio_tungstenite::tungstenite::http::StatusCode;
@@ -22,19 +22,8 @@ pub(crate) async fn listen(
     stop: CancellationToken,
     tasks: &TaskTracker,
 ) -> Result<SocketAddr, TestkitError> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .await
-        .map_err(TestkitError::Listen)?;
-    let address = listener.local_addr().map_err(TestkitError::Listen)?;
-    let tracker = tasks.clone();
-    tasks.spawn(async move {
-        while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
-            let Ok((stream, _)) = accepted else { continue };
-            let (state, stop) = (state.clone(), stop.clone());
-            tracker.spawn(async move { stop.run_until_cancelled(serve(state, stream)).await });
-        }
-    });
-    Ok(address)
+    let serve = move |stream| serve(state.clone(), stream);
+    accept_connections(stop, tasks, serve).await
 }
 
 async fn serve(state: Watched<SlackState>, stream: TcpStream) {

@@ -8,9 +8,8 @@ use nanobot_channel::{
     Notes, OutboundPart, Sent, TextStyle, TurnEnds, Value,
 };
 use nanobot_channel_kit::{
-    Attempts, ChannelBase, Platform, PlatformChannel, PlatformFactory, Reactions, Recent,
+    Attempts, ChannelBase, Platform, PlatformChannel, PlatformFactory, Reactions, Recent, Rejection,
 };
-use tokio::sync::watch;
 
 use crate::SlackConfig;
 use crate::api::{Api, NoContent};
@@ -55,8 +54,7 @@ pub struct Slack {
     pub(crate) reactions: Reactions<SlackReactor>,
     /// The app's own user, from the first connection on.
     pub(crate) bot_user: OnceLock<String>,
-    /// The reason why Slack rejects the bot's token, once a send was refused for it.
-    pub(crate) refused: watch::Sender<Option<String>>,
+    pub(crate) rejection: Rejection,
 }
 
 impl Platform for Slack {
@@ -90,7 +88,7 @@ impl Platform for Slack {
             directory: Directory::default(),
             attempts: Attempts::default(),
             bot_user: OnceLock::new(),
-            refused: watch::Sender::default(),
+            rejection: Rejection::default(),
         })
     }
 
@@ -99,7 +97,7 @@ impl Platform for Slack {
     }
 
     async fn open(self: &Arc<Self>, context: &ChannelContext) {
-        self.refused.send_replace(None);
+        self.rejection.clear();
         let notes = context.notes.as_ref();
         self.fetches.clear();
         self.marks.open(notes).await;
@@ -124,10 +122,7 @@ impl Platform for Slack {
 
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
         let sent = self.send_part(part).await;
-        if let Err(ChannelError::Auth(why)) = &sent {
-            self.refused.send_replace(Some(why.clone()));
-        }
-        sent
+        sent.inspect_err(|error| self.rejection.observe(error))
     }
 
     async fn account(&self) -> Result<String, ChannelError> {
@@ -169,12 +164,10 @@ impl Slack {
 
     /// Checks the bot's token in the background; receiving ends if it was revoked.
     pub(crate) fn check_token(&self) {
-        let (api, refused) = (Arc::clone(&self.api), self.refused.clone());
+        let (api, rejection) = (Arc::clone(&self.api), self.rejection.clone());
         self.base.background.spawn(async move {
-            if let Err(error) = api.query::<NoContent>("auth.test", &[]).await
-                && let ChannelError::Auth(why) = required_call_error(error)
-            {
-                refused.send_replace(Some(why));
+            if let Err(error) = api.query::<NoContent>("auth.test", &[]).await {
+                rejection.observe(&required_call_error(error));
             }
         });
     }

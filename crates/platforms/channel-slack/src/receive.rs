@@ -13,7 +13,6 @@ use nanobot_channel_kit::catch_up::Lag;
 use nanobot_channel_kit::intake::Next;
 use nanobot_channel_kit::{Lanes, Platform as _, Reconnect, jittered_backoff};
 use serde::Deserialize;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::candidate::{CandidateMessage, Identity, command_candidate, message_candidate};
@@ -177,7 +176,6 @@ impl Slack {
         context: &'a ChannelContext,
     ) -> Result<ConnectionEnd, ChannelError> {
         let began = Instant::now();
-        let mut refused = self.refused.subscribe();
         let mut state = ConnectionState {
             is_greeted: false,
             has_envelope: false,
@@ -202,7 +200,7 @@ impl Slack {
                         }
                     }
                 },
-                why = token_rejection(&mut refused) => return Err(ChannelError::Auth(why)),
+                rejected = self.rejection.wait() => return Err(rejected),
                 () = tokio::time::sleep_until(began + HELLO_TIMEOUT), if !state.is_greeted => {
                     break "Slack did not greet".to_owned();
                 }
@@ -422,16 +420,4 @@ struct ConnectionState {
     is_replaced: bool,
     /// `true` if messages before it may have been missed.
     is_behind: bool,
-}
-
-/// Waits until Slack rejects the bot's token. Returns the reason.
-async fn token_rejection(refused: &mut watch::Receiver<Option<String>>) -> String {
-    let why = refused
-        .wait_for(Option::is_some)
-        .await
-        .map(|why| why.clone().unwrap_or_default());
-    match why {
-        Ok(why) => why,
-        Err(_) => std::future::pending().await,
-    }
 }
