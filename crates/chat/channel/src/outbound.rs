@@ -20,6 +20,9 @@ pub enum DeliveryGuarantee {
     /// The channel can find out whether a part arrived, and does so if a part is
     /// [in doubt](OutboundPart::in_doubt).
     Detectable,
+    /// The channel can find out, in the same way, whether a reply that a [draft](Drafts) became
+    /// arrived; for other parts it cannot be found out.
+    PartlyDetectable,
     /// It cannot be found out whether a part arrived.
     BestEffort,
 }
@@ -41,8 +44,8 @@ pub struct OutboundPart {
     /// ([`Markup::table_limits`](nanobot_markup::Markup::table_limits)); empty otherwise. `text` is
     /// used if the platform rejects the blocks.
     pub blocks: Vec<Block>,
-    /// Set if an earlier attempt may have arrived, for [`DeliveryGuarantee::Detectable`] only. The
-    /// channel then looks for the part first. It returns `Ok` if the part is there, sends it if it
+    /// Set if an earlier attempt may have arrived, for [`DeliveryGuarantee::Detectable`] and
+    /// [`DeliveryGuarantee::PartlyDetectable`] only. The channel then looks for the part first. It returns `Ok` if the part is there, sends it if it
     /// is certainly not there, and returns [`ChannelError::Ambiguous`] without sending if it cannot
     /// find out. If this is not set, the part is to be sent, whatever the outcome of earlier
     /// attempts.

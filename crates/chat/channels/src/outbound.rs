@@ -296,7 +296,7 @@ impl OutboundWorker {
         if let Some(pause) = self.waiting.remaining_wait(&delivery.message) {
             return settled(delivery.settle(SettleOutcome::RetryIn(pause)).await);
         }
-        if delivery.in_doubt && !self.may_repeat() && !self.is_detectable() {
+        if delivery.in_doubt && !self.may_repeat() && !self.is_partly_detectable() {
             let why = format!(
                 "sending part {} was interrupted: the platform may have it",
                 delivery.parts_sent + 1
@@ -344,6 +344,11 @@ impl OutboundWorker {
 
     fn is_detectable(&self) -> bool {
         self.channel.guarantee() == DeliveryGuarantee::Detectable
+    }
+
+    /// `true` if the channel can look for some of the parts that an earlier program sent.
+    fn is_partly_detectable(&self) -> bool {
+        self.is_detectable() || self.channel.guarantee() == DeliveryGuarantee::PartlyDetectable
     }
 
     fn policy(&self) -> UncertainPolicy {
@@ -505,7 +510,7 @@ impl OutboundWorker {
         if self.is_idempotent() {
             return self.send(part).await;
         }
-        if self.is_detectable() {
+        if self.is_partly_detectable() {
             part.in_doubt = true;
             let outcome = self.send(part).await;
             let is_unknown = matches!(&outcome, PartOutcome::Failed(error) if error.recovery() == SendRecovery::Uncertain);

@@ -463,6 +463,11 @@ async fn doubt_after_a_crash_follows_the_guarantee() {
         ),
         (DeliveryGuarantee::Detectable, EntryState::Sent, "text"),
         (
+            DeliveryGuarantee::PartlyDetectable,
+            EntryState::Sent,
+            "text",
+        ),
+        (
             DeliveryGuarantee::BestEffort,
             EntryState::Uncertain,
             UNCERTAIN,

@@ -4,6 +4,7 @@
 //! accepted are left out; an unknown outcome is reported as such.
 
 use nanobot_channel::{ChannelError, ChatId, MediaRef, MessageId, OutboundPart, Sent};
+use nanobot_channel_kit::Platform as _;
 use nanobot_channel_kit::upload::{file_name, is_url};
 
 use crate::channel::DingTalk;
@@ -54,15 +55,12 @@ impl DingTalk {
         if reply.plain.trim().is_empty() {
             return Ok(last);
         }
-        let stream = part.message.completes.as_ref();
-        let draft = match stream.filter(|_| part.index == 0) {
-            Some(stream) => self.base.drafts.claim(stream).await,
-            None => None,
-        };
-        if let Some(draft) = &draft
-            && self.complete_draft(draft, &reply.text).await?
-        {
-            return Ok(Some(draft.track().to_owned()));
+        let draft = self.claim_draft(part).await;
+        if let Some(draft) = &draft {
+            if self.complete_draft(draft, &reply.text).await? {
+                return Ok(Some(draft.track().to_owned()));
+            }
+            self.give_up_draft(part).await?;
         }
         let sent = send_message(&self.api, target, &reply.message()).await?;
         if let Some(draft) = draft {

@@ -5,6 +5,7 @@
 //! has no key, and so no nonce and no quote.
 
 use nanobot_channel::{ChannelError, MessageId as SentId, OutboundPart, Sent};
+use nanobot_channel_kit::Platform as _;
 use nanobot_channel_kit::upload::{file_name, is_url};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -97,10 +98,7 @@ impl Discord {
         target: &SendTarget,
         rows: Vec<CreateActionRow>,
     ) -> Result<MessageId, ChannelError> {
-        let stream = part.message.completes.as_ref().filter(|_| part.index == 0);
-        if let Some(stream) = stream
-            && let Some(draft) = self.base.drafts.claim(stream).await
-        {
+        if let Some(draft) = self.claim_draft(part).await {
             let edit = EditMessage::new()
                 .content(&part.text)
                 .components(rows.clone());

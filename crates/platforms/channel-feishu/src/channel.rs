@@ -130,13 +130,13 @@ impl Platform for Feishu {
     }
 
     fn orphaned_draft(&self, locator: Value) -> Option<(FeishuDraft, DraftCard)> {
-        let message: String = serde_json::from_value(locator).ok()?;
+        let draft = DraftCard::of_earlier_process(locator)?;
         let nowhere = SendTarget {
             id: String::new(),
             kind: "chat_id",
             answered: None,
         };
-        Some((self.draft_at(nowhere), DraftCard::orphan(message)))
+        Some((self.draft_at(nowhere), draft))
     }
 
     fn turn_ends(&self) -> Option<&dyn TurnEnds> {

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nanobot_channel::markup::ZERO_WIDTH_SPACE;
 use nanobot_channel::{ChannelError, Value};
@@ -19,6 +20,9 @@ use crate::channel::TEXT_LIMIT;
 use crate::error::{CallError, Refusal};
 use crate::outgoing::{Outgoing, send_message, uuid};
 use crate::target::SendTarget;
+
+/// The begin of the year 2026, in seconds. Feishu's numbers have 32 bits.
+const YEAR_2026: u64 = 1_767_225_600;
 
 /// The place of a draft.
 #[derive(Debug)]
@@ -38,13 +42,14 @@ pub struct DraftCard {
 }
 
 impl DraftCard {
-    /// Names a draft of an earlier process, which can only be deleted.
-    pub(crate) fn orphan(message: String) -> Self {
-        Self {
-            card: String::new(),
+    /// Names a draft of an earlier process by its [locator](DraftPlace::locator).
+    pub(crate) fn of_earlier_process(locator: Value) -> Option<Self> {
+        let (message, card) = serde_json::from_value(locator).ok()?;
+        Some(Self {
+            card,
             message,
-            sequence: Arc::default(),
-        }
+            sequence: Arc::new(AtomicU64::new(first_sequence(SystemTime::now()))),
+        })
     }
 
     /// Makes a change of the card.
@@ -164,8 +169,15 @@ impl DraftPlace for FeishuDraft {
     }
 
     fn locator(&self, draft: &DraftCard) -> Option<Value> {
-        Some(json!(draft.message))
+        Some(json!((&draft.message, &draft.card)))
     }
+}
+
+/// Returns a number that is higher than those of an earlier process, which counted from zero, and
+/// than those of a process that began a second earlier.
+fn first_sequence(now: SystemTime) -> u64 {
+    let begin = UNIX_EPOCH + Duration::from_secs(YEAR_2026);
+    now.duration_since(begin).unwrap_or_default().as_secs()
 }
 
 /// Returns as much of a text as fits into a card. It is shown as Markdown, as far as it goes; tags

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use nanobot_channel::{
     ChannelError, ChatId, DeliveryContext, MediaRef, MessageId, OutboundPart, Sent,
 };
+use nanobot_channel_kit::Platform as _;
 use nanobot_channel_kit::Refusal as _;
 use nanobot_channel_kit::upload::{file_name, is_url};
 
@@ -101,10 +102,9 @@ impl Feishu {
         };
         let mut last = None;
         for (number, reply) in replies.into_iter().enumerate().skip(done) {
-            let stream = part.message.completes.as_ref();
-            let draft = match stream.filter(|_| part.index == 0 && number == 0) {
-                Some(stream) => self.base.drafts.claim(stream).await,
-                None => None,
+            let draft = match number {
+                0 => self.claim_draft(part).await,
+                _ => None,
             };
             let id = uuid_of(part, &format!("{key}/{number}"));
             let (message, card) = self

@@ -274,10 +274,11 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
         });
     }
 
-    /// Takes the message of a draft for the reply, after the call that is under way. Repeated calls
-    /// return the same message, because a reply may have to be sent again. `None` also if the
-    /// record of orphans could not be updated, because the message might be deleted later.
-    pub async fn claim(&self, stream: &StreamId) -> Option<M> {
+    /// Takes the message of a draft for the reply with the key `reply`, after the call that is
+    /// under way. Repeated calls return the same message, because a reply may have to be sent
+    /// again. `None` also if the record of drafts could not be updated, because the message might
+    /// be deleted later.
+    pub async fn claim(&self, stream: &StreamId, reply: &str) -> Option<M> {
         let mut shown = {
             let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(entry) = entries.iter().find(|entry| entry.stream == *stream) else {
@@ -307,9 +308,21 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
             message, locator, ..
         } = over.unwrap_or_else(|| shown.borrow().clone());
         match locator {
-            Some(locator) if !self.orphans.remove(&locator).await => None,
+            Some(locator) if !self.orphans.take(&locator, reply).await => None,
             _ => message,
         }
+    }
+
+    /// Returns the [locator](DraftPlace::locator) of the draft that became a reply, also in an
+    /// earlier process.
+    pub async fn claimed_by(&self, reply: &str) -> Option<Value> {
+        self.orphans.taken_by(reply).await
+    }
+
+    /// Forgets the draft that became a reply, because the reply is sent as a new message. `false`
+    /// if that is not on disk: after a kill, it would be sent as a new message once more.
+    pub async fn give_up(&self, reply: &str) -> bool {
+        self.orphans.give_up(reply).await
     }
 
     fn insert(
@@ -551,7 +564,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_secs(2)).await;
                 assert!(board.append(&stream, delta).is_none(), "it is begun");
             }
-            board.claim(&stream).await
+            board.claim(&stream, "reply").await
         };
         let ((), claimed) = tokio::join!(show, write);
         assert_eq!(claimed, Some(7));
@@ -564,7 +577,7 @@ mod tests {
             "what comes late begins nothing"
         );
         assert_eq!(
-            board.claim(&stream).await,
+            board.claim(&stream, "reply").await,
             Some(7),
             "asked again it is the same"
         );
@@ -576,7 +589,7 @@ mod tests {
             DraftBoard::<u8>::new(Measure::CodePoints, 4),
             StreamId::new("s"),
         );
-        assert_eq!(board.claim(&stream).await, None);
+        assert_eq!(board.claim(&stream, "reply").await, None);
         assert!(board.append(&stream, "late").is_none());
     }
 
@@ -619,7 +632,7 @@ mod tests {
             tokio::time::sleep(later).await;
             second().await;
             assert_eq!(paper.drafts(), noted, "{what}");
-            assert_eq!(board.claim(&stream).await, Some(7), "{what}");
+            assert_eq!(board.claim(&stream, "reply").await, Some(7), "{what}");
             assert_eq!(
                 paper.drafts(),
                 Value::Null,
@@ -684,7 +697,7 @@ mod tests {
                 "closed: {is_closed}"
             );
             assert_eq!(paper.drafts(), Value::Null);
-            assert_eq!(board.claim(&stream).await, None, "it is gone");
+            assert_eq!(board.claim(&stream, "reply").await, None, "it is gone");
         }
     }
 
@@ -700,7 +713,7 @@ mod tests {
         );
         tokio::time::sleep(Duration::from_secs(1)).await;
         paper.is_full.store(true, Ordering::Relaxed);
-        assert_eq!(board.claim(&stream).await, None);
+        assert_eq!(board.claim(&stream, "reply").await, None);
         assert_eq!(paper.drafts(), json!([7]));
     }
 

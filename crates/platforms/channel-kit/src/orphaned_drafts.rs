@@ -1,9 +1,11 @@
-//! A record of the drafts in chats, by which the next start deletes orphans of a killed process.
+//! A record of the drafts in chats, by which the next start deletes orphans of a killed process,
+//! and completes the reply that one of them became.
 //!
-//! Decision: a draft is recorded as soon as its id is known, and its record is removed from the
-//! disk before it becomes a reply. So no record names a reply, and every recorded message may be
-//! deleted. A kill between the first text and its record leaves the draft in the chat, because its
-//! id is unknown.
+//! Decision: a draft is recorded as soon as its id is known, and before it becomes a reply it is
+//! recorded as taken by that reply instead. So every message that is recorded as a draft may be
+//! deleted, and a reply whose sending was interrupted is sent by repeating the edit of its message.
+//! Nothing tells when a reply was settled, so the newest records of replies stay. A kill between
+//! the first text and its record leaves the draft in the chat, because its id is unknown.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +20,9 @@ use tokio::sync::OwnedMutexGuard;
 const NOTE: &str = "drafts";
 /// Most drafts that are recorded.
 const MAX_DRAFTS: usize = 64;
+/// Most replies that are recorded. One reply of a channel is sent at a time; the others failed
+/// before and wait.
+const MAX_TAKEN: usize = 32;
 /// Attempts at deleting a draft before it is left to the next start.
 const MAX_ATTEMPTS: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -46,6 +51,16 @@ struct DraftRecord {
     orphans: VecDeque<Value>,
     /// Drafts of this process.
     current: Vec<Value>,
+    /// Drafts that became replies, the newest last.
+    taken: VecDeque<TakenDraft>,
+}
+
+/// A draft that became a reply.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct TakenDraft {
+    /// The key of the reply.
+    reply: String,
+    draft: Value,
 }
 
 /// The content of the note.
@@ -54,6 +69,8 @@ struct DraftsNote {
     /// The sender of the drafts: another account may have other messages of the same name.
     account: String,
     drafts: VecDeque<Value>,
+    #[serde(default)]
+    taken: VecDeque<TakenDraft>,
 }
 
 impl OrphanedDrafts {
@@ -111,6 +128,52 @@ impl OrphanedDrafts {
             .spawn(remove_record(record, notes, draft.clone()))
             .await
             .unwrap_or(false)
+    }
+
+    /// Records that a draft becomes a reply. `false` if that is not on disk: then it must not.
+    pub(crate) async fn take(&self, draft: &Value, reply: &str) -> bool {
+        let Some(RecordStore {
+            notes,
+            tasks,
+            record,
+        }) = self.store()
+        else {
+            return true;
+        };
+        let record = record.lock_owned().await;
+        let taken = TakenDraft {
+            reply: reply.to_owned(),
+            draft: draft.clone(),
+        };
+        tasks
+            .spawn(take_record(record, notes, taken))
+            .await
+            .unwrap_or(false)
+    }
+
+    /// Returns the draft that became a reply, also in an earlier process.
+    pub(crate) async fn taken_by(&self, reply: &str) -> Option<Value> {
+        let record = self.store()?.record;
+        let record = record.lock().await;
+        let mut taken = record.taken.iter();
+        let found = taken.find(|taken| taken.reply == reply)?;
+        Some(found.draft.clone())
+    }
+
+    /// Forgets the draft that became a reply, because the reply is sent anew. `false` if that is
+    /// not on disk.
+    pub(crate) async fn give_up(&self, reply: &str) -> bool {
+        let Some(RecordStore {
+            notes,
+            tasks,
+            record,
+        }) = self.store()
+        else {
+            return true;
+        };
+        let record = record.lock_owned().await;
+        let forgotten = forget_taken(record, notes, reply.to_owned());
+        tasks.spawn(forgotten).await.unwrap_or(false)
     }
 
     /// Deletes orphans, one after the other.
@@ -179,6 +242,51 @@ async fn remove_record(
     written.is_ok()
 }
 
+async fn take_record(
+    mut record: OwnedMutexGuard<DraftRecord>,
+    notes: Arc<dyn Notes>,
+    taken: TakenDraft,
+) -> bool {
+    if record.taken.contains(&taken) {
+        return true;
+    }
+    let before = (
+        record.orphans.clone(),
+        record.current.clone(),
+        record.taken.clone(),
+    );
+    record.orphans.retain(|known| *known != taken.draft);
+    record.current.retain(|known| *known != taken.draft);
+    if record.taken.len() >= MAX_TAKEN {
+        record.taken.pop_front();
+    }
+    record.taken.push_back(taken);
+    let written = record.write(notes.as_ref()).await;
+    if let Err(error) = &written {
+        tracing::warn!(%error, "it could not be noted that a draft becomes a reply");
+        (record.orphans, record.current, record.taken) = before;
+    }
+    written.is_ok()
+}
+
+async fn forget_taken(
+    mut record: OwnedMutexGuard<DraftRecord>,
+    notes: Arc<dyn Notes>,
+    reply: String,
+) -> bool {
+    let before = record.taken.clone();
+    record.taken.retain(|taken| taken.reply != reply);
+    if record.taken.len() == before.len() {
+        return true;
+    }
+    let written = record.write(notes.as_ref()).await;
+    if let Err(error) = &written {
+        tracing::warn!(%error, "it could not be noted that a reply is sent anew");
+        record.taken = before;
+    }
+    written.is_ok()
+}
+
 impl DraftRecord {
     async fn read(notes: &dyn Notes, account: &str) -> Self {
         let text = notes.read(NOTE).await.unwrap_or_else(|error| {
@@ -186,25 +294,27 @@ impl DraftRecord {
             None
         });
         let note: Option<DraftsNote> = text.and_then(|text| serde_json::from_str(&text).ok());
-        let orphans = note
+        let (orphans, taken) = note
             .filter(|note| note.account == account)
-            .map(|note| note.drafts)
+            .map(|note| (note.drafts, note.taken))
             .unwrap_or_default();
         Self {
             account: account.to_owned(),
             orphans,
             current: Vec::new(),
+            taken,
         }
     }
 
     async fn write(&self, notes: &dyn Notes) -> Result<(), NoteError> {
-        if self.orphans.is_empty() && self.current.is_empty() {
+        if self.orphans.is_empty() && self.current.is_empty() && self.taken.is_empty() {
             return notes.remove(NOTE).await;
         }
         let drafts = self.orphans.iter().chain(&self.current).cloned().collect();
         let note = DraftsNote {
             account: self.account.clone(),
             drafts,
+            taken: self.taken.clone(),
         };
         let text = serde_json::to_string(&note).map_err(std::io::Error::from)?;
         notes.write(NOTE, &text).await
@@ -267,10 +377,23 @@ pub(crate) mod tests {
         }
 
         pub(crate) fn drafts(&self) -> Value {
+            self.noted("drafts")
+        }
+
+        pub(crate) fn taken(&self) -> Value {
+            self.noted("taken")
+        }
+
+        /// `Null` for an empty list, and without a note.
+        fn noted(&self, list: &str) -> Value {
             let text = self.text.lock().unwrap().clone();
-            text.map_or(Value::Null, |text| {
-                serde_json::from_str::<Value>(&text).unwrap()["drafts"].take()
-            })
+            let note: Value = text.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap());
+            let is_empty = note[list] == json!([]);
+            if is_empty {
+                Value::Null
+            } else {
+                note[list].clone()
+            }
         }
     }
 
@@ -368,6 +491,52 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
+    async fn draft_of_a_reply_is_known_after_a_restart() {
+        let paper = Arc::new(Paper::default());
+        let (drafts, _) = open(&paper, "bot").await;
+        drafts.add(json!(1)).await;
+        assert!(drafts.take(&json!(1), "turn/0").await);
+        assert!(drafts.take(&json!(1), "turn/0").await, "a repetition");
+        assert_eq!(paper.drafts(), Value::Null);
+        assert_eq!(paper.taken(), json!([{"reply": "turn/0", "draft": 1}]));
+        let (next, left) = open(&paper, "bot").await;
+        assert!(left.is_empty(), "a reply is not deleted");
+        assert_eq!(next.taken_by("turn/0").await, Some(json!(1)));
+        assert_eq!(next.taken_by("turn/1").await, None);
+        assert_eq!(open(&paper, "other").await.0.taken_by("turn/0").await, None);
+        assert!(next.give_up("turn/0").await);
+        assert_eq!(next.taken_by("turn/0").await, None);
+        assert_eq!(paper.taken(), Value::Null);
+    }
+
+    #[tokio::test]
+    async fn draft_becomes_no_reply_while_the_note_cannot_be_written() {
+        let paper = Arc::new(Paper::default());
+        let (drafts, _) = open(&paper, "bot").await;
+        drafts.add(json!(1)).await;
+        paper.is_full.store(true, Ordering::Relaxed);
+        assert!(!drafts.take(&json!(1), "a").await);
+        assert_eq!(drafts.taken_by("a").await, None);
+        paper.is_full.store(false, Ordering::Relaxed);
+        assert!(drafts.take(&json!(1), "a").await);
+        paper.is_full.store(true, Ordering::Relaxed);
+        assert!(!drafts.give_up("a").await);
+        assert_eq!(drafts.taken_by("a").await, Some(json!(1)));
+    }
+
+    #[tokio::test]
+    async fn records_of_replies_are_bounded() {
+        let paper = Arc::new(Paper::default());
+        let (drafts, _) = open(&paper, "bot").await;
+        for number in 0..100 {
+            assert!(drafts.take(&json!(number), &number.to_string()).await);
+        }
+        assert_eq!(paper.taken().as_array().unwrap().len(), MAX_TAKEN);
+        assert_eq!(drafts.taken_by("67").await, None);
+        assert_eq!(drafts.taken_by("68").await, Some(json!(68)));
+    }
+
+    #[tokio::test]
     async fn draft_records_are_bounded() {
         let paper = Arc::new(Paper::default());
         for draft in 0..100 {
@@ -439,7 +608,13 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn malformed_note_is_ignored() {
-        for text in ["", "{", "[]", "{\"account\": 1}"] {
+        for text in [
+            "",
+            "{",
+            "[]",
+            "{\"account\": 1}",
+            "{\"account\": \"bot\", \"drafts\": [], \"taken\": 1}",
+        ] {
             let paper = Arc::new(Paper {
                 text: Mutex::new(Some(text.to_owned())),
                 ..Paper::default()

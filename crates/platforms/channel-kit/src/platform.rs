@@ -16,7 +16,7 @@ use nanobot_channel::{
 };
 
 use crate::settings::{ConfigSection, default_section, section_schema};
-use crate::{BackgroundWork, DraftBoard, DraftPlace, Quarantine, repeatable};
+use crate::{BackgroundWork, CallError, DraftBoard, DraftPlace, Quarantine, repeatable};
 
 /// Time for the notes at the end of a run; losing them does no harm.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -102,6 +102,46 @@ pub trait Platform: std::fmt::Debug + Send + Sync + Sized + 'static {
         async { Ok(None) }
     }
 
+    /// Takes the draft of a reply: its message becomes the reply. After a restart, returns the
+    /// message that became the reply in an earlier process. `None` for parts without a draft.
+    fn claim_draft(
+        &self,
+        part: &OutboundPart,
+    ) -> impl Future<Output = Option<DraftMessage<Self>>> + Send {
+        async move {
+            let stream = part.message.completes.as_ref()?;
+            if part.index > 0 {
+                return None;
+            }
+            let (drafts, key) = (&self.base().drafts, part.message.key.to_string());
+            if let Some(message) = drafts.claim(stream, &key).await {
+                return Some(message);
+            }
+            let (_, message) = self.orphaned_draft(drafts.claimed_by(&key).await?)?;
+            Some(message)
+        }
+    }
+
+    /// Notes that a reply is sent as a new message, because its draft does not become it. For
+    /// platforms that do not drop repeated sends.
+    ///
+    /// # Errors
+    /// [`CallError::Unreachable`] if the note cannot be written: after a kill, the reply would be
+    /// sent twice.
+    fn give_up_draft<R>(
+        &self,
+        part: &OutboundPart,
+    ) -> impl Future<Output = Result<(), CallError<R>>> + Send {
+        async move {
+            let key = part.message.key.to_string();
+            if self.base().drafts.give_up(&key).await {
+                return Ok(());
+            }
+            let why = "the note of a reply cannot be written";
+            Err(CallError::Unreachable(why.to_owned()))
+        }
+    }
+
     /// Returns the place and the name of an orphaned draft from its [locator](DraftPlace::locator).
     fn orphaned_draft(&self, _locator: Value) -> Option<(Self::Draft, DraftMessage<Self>)> {
         None
@@ -177,6 +217,33 @@ impl<P: Platform> PlatformChannel<P> {
     }
 }
 
+impl<P: Platform> PlatformChannel<P> {
+    /// Refuses a part whose earlier attempts cannot be judged (yet).
+    async fn check_doubt(&self, part: &OutboundPart) -> Result<(), ChannelError> {
+        let drafts = &self.0.base().drafts;
+        let message = &part.message;
+        let may_be_draft =
+            part.index == 0 && message.completes.is_some() && self.0.edit_interval().is_some();
+        if may_be_draft && !drafts.is_recorded() {
+            let why = "the channel has to connect before it knows its drafts";
+            return Err(ChannelError::Unavailable(why.to_owned()));
+        }
+        if !part.in_doubt || P::GUARANTEE != DeliveryGuarantee::BestEffort {
+            return Ok(());
+        }
+        let key = message.key.to_string();
+        // Files are sent before the text, and again with it.
+        if may_be_draft && message.media.is_empty() && drafts.claimed_by(&key).await.is_some() {
+            return Ok(());
+        }
+        let why = format!(
+            "sending part {} was interrupted: the platform may have it",
+            part.index + 1
+        );
+        Err(ChannelError::Ambiguous(why))
+    }
+}
+
 #[async_trait]
 impl<P: Platform> Channel for PlatformChannel<P> {
     fn name(&self) -> &ChannelName {
@@ -207,11 +274,17 @@ impl<P: Platform> Channel for PlatformChannel<P> {
     }
 
     async fn send(&self, part: &OutboundPart) -> Result<Sent, ChannelError> {
+        self.check_doubt(part).await?;
         self.0.send(part).await
     }
 
     fn guarantee(&self) -> DeliveryGuarantee {
-        P::GUARANTEE
+        match P::GUARANTEE {
+            DeliveryGuarantee::BestEffort if self.0.edit_interval().is_some() => {
+                DeliveryGuarantee::PartlyDetectable
+            }
+            guarantee => guarantee,
+        }
     }
 
     fn text_style(&self) -> TextStyle {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use nanobot_channel::{
     ChannelError, ChatId, DeliveryContext, MediaRef, MessageId, OutboundPart, Sent,
 };
+use nanobot_channel_kit::Platform as _;
 use nanobot_channel_kit::upload::file_name;
 use serde::Deserialize;
 use slack_morphism::api::{
@@ -143,14 +144,9 @@ impl Slack {
             .skip(attempt.done.saturating_sub(files))
         {
             let name = text_key(key, number);
-            let draft = match part
-                .message
-                .completes
-                .as_ref()
-                .filter(|_| part.index == 0 && number == 0)
-            {
-                Some(stream) => self.base.drafts.claim(stream).await,
-                None => None,
+            let draft = match number {
+                0 => self.claim_draft(part).await,
+                _ => None,
             };
             last = match draft {
                 Some(draft) if self.complete_draft(target, &draft, &content, &name).await? => {

@@ -3,6 +3,7 @@
 use nanobot_channel::{
     Button, ChannelError, MediaRef, MessageId, OutboundKind, OutboundPart, Sent,
 };
+use nanobot_channel_kit::Platform as _;
 use nanobot_channel_kit::upload::file_name;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
@@ -174,12 +175,11 @@ impl Telegram {
         words: PartText,
         target: &SendTarget,
     ) -> Result<Option<TelegramMessage>, SendFailure> {
-        let stream = part.message.completes.as_ref().filter(|_| part.index == 0);
-        if let Some(stream) = stream
-            && let Some(draft) = self.base.drafts.claim(stream).await
-            && self.complete_draft(target, draft, &words).await?
-        {
-            return Ok(Some(draft));
+        if let Some(draft) = self.claim_draft(part).await {
+            if self.complete_draft(target, draft, &words).await? {
+                return Ok(Some(draft));
+            }
+            self.give_up_draft(part).await?;
         }
         let message = |text: String| {
             let mut message = SendMessage::new(target.recipient(), text);

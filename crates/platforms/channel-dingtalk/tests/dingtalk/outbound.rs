@@ -17,11 +17,9 @@ async fn channel_reports_its_capabilities() {
     assert!(matches!(style.format, Format::Markup(_)) && style.limit == 4500);
     assert_eq!(plain.guarantee(), DeliveryGuarantee::BestEffort);
     assert!(plain.drafts().is_none() && plain.turn_ends().is_none() && plain.typing().is_none());
-    assert!(
-        channel(&fake, &json!({"cardTemplateId": "x.schema"}))
-            .drafts()
-            .is_some()
-    );
+    let streaming = channel(&fake, &json!({"cardTemplateId": "x.schema"}));
+    assert!(streaming.drafts().is_some());
+    assert_eq!(streaming.guarantee(), DeliveryGuarantee::PartlyDetectable);
 }
 
 #[tokio::test]

@@ -51,6 +51,7 @@ async fn end(channel: &dyn Channel, inbound: &InboundMessage, name: &str, resumi
 fn completing(inbound: &InboundMessage, name: &str, text: &str) -> nanobot_channel::OutboundPart {
     with(reply(inbound, text), |message| {
         message.completes = Some(stream(name));
+        message.key.turn = name.into();
     })
 }
 

@@ -24,16 +24,16 @@ async fn channel_reports_its_capabilities() {
         format!("{:?}", running.channel.text_style()),
         format!("{style:?}")
     );
-    assert_eq!(running.channel.guarantee(), DeliveryGuarantee::BestEffort);
+    assert_eq!(
+        running.channel.guarantee(),
+        DeliveryGuarantee::PartlyDetectable
+    );
     assert!(running.channel.drafts().is_some() && running.channel.typing().is_some());
     running.stop().await;
-    assert!(
-        Running::start(json!({"streaming": false}))
-            .await
-            .channel
-            .drafts()
-            .is_none()
-    );
+    let whole = Running::start(json!({"streaming": false})).await;
+    assert!(whole.channel.drafts().is_none());
+    assert_eq!(whole.channel.guarantee(), DeliveryGuarantee::BestEffort);
+    whole.stop().await;
 }
 
 #[tokio::test]

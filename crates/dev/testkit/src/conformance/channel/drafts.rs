@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use nanobot_channel::{InboundMessage, OutboundKind, OutboundPart, StreamId, TaskTracker};
+use nanobot_channel::{
+    DeliveryGuarantee, InboundMessage, OutboundKind, OutboundPart, StreamId, TaskTracker,
+};
 
 use super::Suite;
 use super::doomed::Doomed;
@@ -32,6 +34,9 @@ pub(super) async fn run<H: ChannelHarness>(
         draft_does_not_outlive_a_kill(suite.open().await?)
             .await
             .context("a draft does not outlive a kill")?;
+        reply_in_a_draft_is_not_repeated_after_a_kill(suite.open().await?)
+            .await
+            .context("a reply in a draft is not repeated after a kill")?;
     }
     Ok(())
 }
@@ -186,15 +191,17 @@ async fn draft_without_reply_is_removed(harness: impl ChannelHarness) -> anyhow:
     running.stop().await.map(drop)
 }
 
-async fn draft_does_not_outlive_a_kill(harness: impl ChannelHarness) -> anyhow::Result<()> {
-    let program = Doomed::new()?;
-    let mut killed = RunningChannel::start_on(program.handle()?, harness)?;
-    let inbound = killed.greeted().await?;
-    let stream = StreamId::from("stream-1");
-    // Once the second delta is visible, the channel has stored its note about the first.
+/// Shows two deltas of a stream in a program that is to be killed. Once the second is visible, the
+/// channel has stored its note about the first.
+async fn shown_by(
+    killed: &mut RunningChannel<impl ChannelHarness>,
+    program: &Doomed,
+    inbound: &InboundMessage,
+    stream: &StreamId,
+) -> anyhow::Result<()> {
     for (more, shown) in [("Once", "Once"), (" upon", "Once upon")] {
         let delta = killed.message(
-            &inbound,
+            inbound,
             OutboundKind::Delta {
                 stream: stream.clone(),
             },
@@ -212,13 +219,27 @@ async fn draft_does_not_outlive_a_kill(harness: impl ChannelHarness) -> anyhow::
             .await??;
         killed.harness.friend_sees(shown).await?;
     }
-    program.kill().await?;
+    Ok(())
+}
+
+/// Starts the channel again after its program was killed.
+fn restarted<H: ChannelHarness>(killed: RunningChannel<H>) -> anyhow::Result<RunningChannel<H>> {
     let RunningChannel {
         mut harness, stage, ..
     } = killed;
     let channel = harness.connect()?;
     stage.change(|stage| stage.ledger = Some(Ledger::default()));
-    let mut running = RunningChannel::on(harness, channel, stage);
+    Ok(RunningChannel::on(harness, channel, stage))
+}
+
+async fn draft_does_not_outlive_a_kill(harness: impl ChannelHarness) -> anyhow::Result<()> {
+    let program = Doomed::new()?;
+    let mut killed = RunningChannel::start_on(program.handle()?, harness)?;
+    let inbound = killed.greeted().await?;
+    let stream = StreamId::from("stream-1");
+    shown_by(&mut killed, &program, &inbound, &stream).await?;
+    program.kill().await?;
+    let mut running = restarted(killed)?;
     let next = running.receive("are you there").await?;
     let part = completing(&mut running, &inbound, &stream, "Once upon a time");
     running.sent(&part).await?;
@@ -232,6 +253,37 @@ async fn draft_does_not_outlive_a_kill(harness: impl ChannelHarness) -> anyhow::
     running
         .harness
         .friend_sees_only(&["Once upon a time", "Here I am"])
+        .await?;
+    running.stop().await.map(drop)
+}
+
+/// The program is killed after a draft became the reply, and before that is recorded.
+async fn reply_in_a_draft_is_not_repeated_after_a_kill(
+    harness: impl ChannelHarness,
+) -> anyhow::Result<()> {
+    let program = Doomed::new()?;
+    let mut killed = RunningChannel::start_on(program.handle()?, harness)?;
+    let inbound = killed.greeted().await?;
+    let stream = StreamId::from("stream-1");
+    shown_by(&mut killed, &program, &inbound, &stream).await?;
+    let mut part = completing(&mut killed, &inbound, &stream, "Once upon a time");
+    let (channel, sent) = (Arc::clone(&killed.channel), part.clone());
+    let send = async move { channel.send(&sent).await };
+    TaskTracker::new()
+        .spawn_on(send, program.handle()?)
+        .await??;
+    program.kill().await?;
+    let mut running = restarted(killed)?;
+    running.receive("are you there").await?;
+    part.in_doubt = matches!(
+        running.channel.guarantee(),
+        DeliveryGuarantee::Detectable | DeliveryGuarantee::PartlyDetectable
+    );
+    running.sent(&part).await?;
+    running.receive("thank you").await?;
+    running
+        .harness
+        .friend_sees_only(&["Once upon a time"])
         .await?;
     running.stop().await.map(drop)
 }

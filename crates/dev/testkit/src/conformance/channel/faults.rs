@@ -119,7 +119,7 @@ async fn settle_cut(
             )
             .await
         }
-        (Err(error), DeliveryGuarantee::BestEffort) => {
+        (Err(error), DeliveryGuarantee::PartlyDetectable | DeliveryGuarantee::BestEffort) => {
             ensure!(
                 error.recovery() == SendRecovery::Uncertain,
                 "not uncertain: {error:?}"
