@@ -16,6 +16,7 @@ from telegram import (
     InputMediaDocument,
     InputMediaPhoto,
     InputMediaVideo,
+    MessageEntity,
     ReplyParameters,
 )
 from telegram.error import BadRequest, ChatMigrated, Conflict, Forbidden, InvalidToken, NetworkError, RetryAfter
@@ -120,6 +121,32 @@ async def check_albums(fake, bot):
     assert kinds == ["photo", "video", "sticker", "video_note", "animation"], kinds
 
 
+async def check_drafts(fake, bot):
+    shown = lambda: fake.order(sent=True)["drafts"]
+    before = len(fake.sent())
+    assert await bot.send_message_draft(PERSON, 1, "<b>once</b> upon", parse_mode="HTML") is True
+    (draft,) = shown()
+    assert (draft["draft"], draft["text"], draft["entities"][0]["type"]) == (1, "once upon", "bold"), draft
+    marks = [MessageEntity(MessageEntity.ITALIC, 0, 4)]
+    assert await bot.send_message_draft(PERSON, 1, "once upon a time", entities=marks)
+    (draft,) = shown()
+    assert (draft["text"], draft["entities"][0]["type"]) == ("once upon a time", "italic"), draft
+    assert await bot.send_message_draft(PERSON, 2, "")
+    assert [(draft["draft"], draft["text"]) for draft in shown()] == [(2, "")]
+    await refused(bot.send_message_draft(GROUP, 1, "x"), BadRequest, "TEXTDRAFT_PEER_INVALID")
+    await refused(bot.send_message_draft(PERSON, 0, "x"), BadRequest, "TEXTDRAFT_ID_INVALID")
+    await refused(bot.send_message_draft(PERSON, 1, "\U0001f600" * 2049), BadRequest, "too long")
+    await refused(bot.send_message_draft(PERSON, 1, "<b>x", parse_mode="HTML"), BadRequest, "can't parse entities")
+    assert len(fake.sent()) == before, "a draft is no message"
+    await bot.send_message(PERSON, "all of it")
+    assert shown() == [], "the message replaces it"
+    assert await bot.send_message_draft(PERSON, 3, "again")
+    fake.order(advance=29)
+    assert len(shown()) == 1
+    fake.order(advance=1)
+    assert shown() == [], "it has expired"
+
+
 async def check_people(fake, bot):
     last = (await bot.get_updates(offset=-1, timeout=0))[0]
     fake.order(text="", note="MP4")
@@ -203,7 +230,7 @@ async def check_faults(fake, bot):
 async def main(binary):
     fake = Fake(binary)
     async with fake.bot() as bot:
-        for check in (check_start, check_updates, check_messages, check_albums, check_buttons, check_faults, check_people, check_webhook, check_chats):
+        for check in (check_start, check_updates, check_messages, check_albums, check_drafts, check_buttons, check_faults, check_people, check_webhook, check_chats):
             await check(fake, bot)
             print("ok", check.__name__)
     fake.close()

@@ -1,6 +1,7 @@
 //! Telegram in use: posts to a webhook, voice messages, choices, signs of progress.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use nanobot_channel_telegram_fake::{
     self as telegram, FileKind, Incoming, Person, TOKEN, TelegramFake,
@@ -199,17 +200,54 @@ async fn resumed_turn_shows_progress() {
     assert_eq!(gateway.end().await.1, Some(0));
 }
 
-#[tokio::test]
-async fn orphaned_draft_is_replaced_by_the_full_answer() {
+/// Every life but the last one is killed in the middle of an answer.
+async fn half_answering_model() -> ModelServer {
     let asked = AtomicUsize::new(0);
-    // Every life but the last one is killed in the middle of an answer.
     let model = ModelServer::answering(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
         // The full stop cannot begin a secret, so no part of the text is held back.
         life @ ..2 => Reply::deltas([format!("Half of it in life {life}.")]).then_stall(),
         _ => Reply::text("All of it."),
     });
+    model.await.unwrap()
+}
+
+/// Kills the program as soon as a preview is shown: it needs to note nothing first.
+#[tokio::test]
+async fn killed_native_draft_leaves_one_full_answer() {
     let (model, telegram, home) = (
-        model.await.unwrap(),
+        half_answering_model().await,
+        TelegramFake::start().await.unwrap(),
+        Home::new(),
+    );
+    let quiet = json!({"reactEmoji": "", "aliveNoticeS": 3600});
+    configure(&home, &model, &telegram, &quiet);
+    telegram.push(Incoming::private(
+        &Person::new(7, "Ann", "ann_x"),
+        "tell me all",
+    ));
+    for life in 0..2 {
+        let gateway = Running::start(&home).await;
+        let half = format!("Half of it in life {life}.");
+        telegram.wait_for_draft(7, &half).await.unwrap();
+        gateway.signal(Signal::SIGKILL);
+        gateway.end().await;
+        telegram.server().settled().await.unwrap();
+        assert!(telegram.sent().is_empty(), "a kill leaves no message");
+        assert!(!home.path().join("channels/telegram/drafts").exists());
+    }
+    let gateway = Running::start(&home).await;
+    telegram.wait_for_sent(1).await.unwrap();
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    assert_eq!(telegram.texts_in(7), ["All of it."]);
+    assert_eq!(telegram.sent().len(), 1, "no message was deleted");
+    assert!(telegram.drafts_in(7).is_empty());
+}
+
+#[tokio::test]
+async fn orphaned_draft_is_replaced_by_the_full_answer() {
+    let (model, telegram, home) = (
+        half_answering_model().await,
         TelegramFake::start().await.unwrap(),
         Home::new(),
     );
@@ -217,7 +255,7 @@ async fn orphaned_draft_is_replaced_by_the_full_answer() {
         &home,
         &model,
         &telegram,
-        &json!({"reactEmoji": "", "aliveNoticeS": 3600}),
+        &json!({"reactEmoji": "", "aliveNoticeS": 3600, "nativeDrafts": false}),
     );
     telegram.push(Incoming::private(
         &Person::new(7, "Ann", "ann_x"),
@@ -255,6 +293,12 @@ async fn orphaned_draft_is_replaced_by_the_full_answer() {
 /// The tool has answered, and half of the model's text after that is already shown.
 #[tokio::test]
 async fn text_after_a_tool_answer_leaves_no_draft() {
+    for native in [true, false] {
+        leaves_no_draft(native).await;
+    }
+}
+
+async fn leaves_no_draft(native: bool) {
     let gate = Gate::new();
     let held = gate.clone();
     let model = ModelServer::answering(move |request| {
@@ -276,20 +320,33 @@ async fn text_after_a_tool_answer_leaves_no_draft() {
         &home,
         &model,
         &telegram,
-        &json!({"reactEmoji": "", "aliveNoticeS": 3600}),
+        &json!({"reactEmoji": "", "aliveNoticeS": 3600, "nativeDrafts": native}),
     );
     let gateway = Running::start(&home).await;
     telegram.push(Incoming::private(
         &Person::new(7, "Ann", "ann_x"),
         "tell me",
     ));
+    let drafts = || {
+        let drafts = telegram.drafts_in(7).into_iter();
+        drafts.map(|draft| draft.text).collect::<Vec<_>>()
+    };
+    let is_seen = |expected: &[&str]| [telegram.texts_in(7), drafts()].concat() == expected;
     until("the draft is shown", async || {
-        telegram.texts_in(7) == ["By the tool.", "I have told you."]
+        is_seen(&["By the tool.", "I have told you."])
     })
     .await;
+    assert_eq!(drafts().len(), usize::from(native));
     gate.open();
+    let session = home.workspace().join("sessions/telegram_7.jsonl");
+    until("the turn is over", async || {
+        std::fs::read_to_string(&session).is_ok_and(|text| text.contains("All of it."))
+    })
+    .await;
     until("the draft is gone", async || {
-        telegram.texts_in(7) == ["By the tool."]
+        // A preview vanishes when it is no longer refreshed.
+        telegram.advance(Duration::from_secs(30));
+        is_seen(&["By the tool."])
     })
     .await;
     let note = home.path().join("channels/telegram/drafts");
@@ -297,6 +354,9 @@ async fn text_after_a_tool_answer_leaves_no_draft() {
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
     assert_eq!(telegram.texts_in(7), ["By the tool."]);
+    assert!(drafts().is_empty());
+    // A native draft was never a message.
+    assert_eq!(telegram.sent().len(), 2 - usize::from(native));
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use nanobot_channel_telegram_fake::{Fault, Incoming, Person, TOKEN, TelegramFake};
+use nanobot_channel_telegram_fake::{BOT_USERNAME, Fault, Incoming, Person, TOKEN, TelegramFake};
 use nanobot_config::Environment;
 use nanobot_runtime::{
     Gateway, GatewayEnd, LoadOptions, Runtime, RuntimeError, Secrets, install_tls,
@@ -134,22 +134,40 @@ async fn both_channels_get_streamed_replies() {
     let pushed = telegram.push(Incoming::private(&ann(), "moin"));
     telegram.wait_for_acknowledged(pushed).await.unwrap();
     telegram.wait_for_calls("sendChatAction", 1).await.unwrap();
+    telegram.wait_for_draft(7, "Moin").await.unwrap();
+    assert!(telegram.sent().is_empty(), "a preview is no message");
+    gate.open();
+    let sent = telegram.wait_for_sent(1).await.unwrap();
+    assert_eq!((sent.len(), sent[0].text.as_str()), (1, "Moin Ann."));
+    assert!(telegram.drafts_in(7).is_empty() && sent[0].history.is_empty());
+    running.stop().await;
+    assert!(model.violations().is_empty(), "{:?}", model.violations());
+}
+
+#[tokio::test]
+async fn streamed_reply_in_a_group_is_one_message() {
+    let home = tempfile::tempdir().unwrap();
+    let telegram = TelegramFake::start().await.unwrap();
+    let gate = Gate::new();
+    let reply = Reply::deltas(["Moin ", "**Ann**."]).holding(&gate);
+    let model = ModelServer::scripted([reply]).await.unwrap();
+    let settings = config(Some(&model), &telegram, ANY_PORT);
+    let running = Running::start(&configure(home.path(), &settings)).await;
+    let asked = format!("@{BOT_USERNAME} moin");
+    telegram.push(Incoming::group(-42, &ann(), asked));
     assert_eq!(telegram.wait_for_sent(1).await.unwrap()[0].text, "Moin");
     gate.open();
     telegram
-        .wait_for("the final text", |state| {
-            let texts: Vec<String> = state.iter().map(|message| message.text.clone()).collect();
+        .wait_for("the final text", |sent| {
+            let texts: Vec<&str> = sent.iter().map(|sent| sent.text.as_str()).collect();
             (texts == ["Moin Ann."]).then_some(())
         })
         .await
         .unwrap();
     let sent = telegram.sent();
-    assert_eq!(
-        sent[0].history[0], "Moin",
-        "one message, edited while it grew: {sent:?}"
-    );
+    assert_eq!(sent[0].history[0], "Moin", "it was edited: {sent:?}");
+    assert!(telegram.calls_of("sendMessageDraft").is_empty());
     running.stop().await;
-    assert!(model.violations().is_empty(), "{:?}", model.violations());
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! Text shown while it is being written: one message that is edited until the reply takes it over.
+//! Text shown while it is being written: one message that is edited until the reply takes it over,
+//! or a [preview](DraftPreview) that vanishes by itself.
 //!
 //! Decision: one small task per draft owns its message and its pace, so that showing text never
 //! keeps a reply waiting for longer than the one call that is under way. Drafts are decoration:
@@ -10,9 +11,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use nanobot_channel::{ChannelContext, ChannelError, Measure, SendRecovery, StreamId, Value};
+use nanobot_channel::{
+    ChannelContext, ChannelError, Measure, SendRecovery, StreamId, Value, async_trait,
+};
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::orphaned_drafts::OrphanedDrafts;
 
@@ -86,6 +90,27 @@ pub trait DraftPlace: Send + Sync + 'static {
     fn interval(&self, configured: Duration) -> Duration {
         configured
     }
+
+    /// Returns the preview of a place that shows text without a message. `None` if there is none,
+    /// or from its first permanent refusal on: then the text is shown in a message.
+    fn preview(&self) -> Option<&dyn DraftPreview> {
+        None
+    }
+}
+
+/// A text that is shown without a message. It vanishes by itself, so it is not recorded, not
+/// deleted, and not taken over by the reply.
+#[async_trait]
+pub trait DraftPreview: Send + Sync {
+    /// Shows a text in place of the one before, if there is one. Can be repeated.
+    ///
+    /// # Errors
+    /// The reason why it is not shown. After an error [to give up on](SendRecovery::GiveUp) the
+    /// text is shown in a message instead.
+    async fn show(&self, text: &str) -> Result<(), ChannelError>;
+
+    /// Returns the time after which an unchanged text has to be shown again, lest it vanish.
+    fn refresh_interval(&self) -> Duration;
 }
 
 /// The place of a draft on a platform that shows none.
@@ -233,9 +258,10 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
     }
 
     /// Completes a draft: the rest of its text is shown. If the turn is `resuming`, the message
-    /// stays and can no longer become an orphan; otherwise a reply takes it over.
+    /// stays and can no longer become an orphan; otherwise a reply takes it over. A text that is in
+    /// no message yet is sent before this returns, so that it precedes the next message.
     pub async fn close(&self, stream: &StreamId, resuming: bool) {
-        let stays = {
+        let mut shown = {
             let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(entry) = entries.iter().find(|entry| entry.stream == *stream) else {
                 return;
@@ -247,19 +273,21 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
                 }
                 is_growing
             });
-            if is_closed && resuming {
-                entry.shown.borrow().locator.clone()
-            } else {
-                None
+            if !(is_closed && resuming) {
+                return;
             }
+            entry.shown.clone()
         };
-        if let Some(locator) = stays {
+        let locator = shown.borrow().locator.clone();
+        if let Some(locator) = locator {
             self.orphans.remove(&locator).await;
         }
+        // Without a message, the task of the draft ends soon.
+        drop(shown.wait_for(|shown| shown.message.is_some()).await);
     }
 
     /// Deletes what is shown of a draft, after what is under way: no reply will take it over.
-    /// Deletes nothing that is a reply or was left.
+    /// Deletes nothing that is a reply or was left; a preview vanishes by itself.
     pub fn withdraw(&self, stream: &StreamId) {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(entry) = entries.iter().find(|entry| entry.stream == *stream) else {
@@ -276,8 +304,8 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
 
     /// Takes the message of a draft for the reply with the key `reply`, after the call that is
     /// under way. Repeated calls return the same message, because a reply may have to be sent
-    /// again. `None` also if the record of drafts could not be updated, because the message might
-    /// be deleted later.
+    /// again. `None` for a preview, and if the record of drafts could not be updated, because the
+    /// message might be deleted later.
     pub async fn claim(&self, stream: &StreamId, reply: &str) -> Option<M> {
         let mut shown = {
             let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
@@ -377,40 +405,79 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
     /// `interval` between two calls, or of the time that the platform requires.
     pub async fn run<P: DraftPlace<Message = M>>(mut self, place: P, interval: Duration) {
         let mut visible = String::new();
+        let mut form = match place.preview() {
+            Some(_) => Form::Preview,
+            None => Form::Message,
+        };
+        let mut wait = Wait::Changed;
+        let mut changed_at = Instant::now();
         loop {
             let (text, phase) = {
                 let current = self.text.borrow_and_update();
                 (place.visible(&current.text), current.phase)
             };
-            if matches!(phase, Phase::Claimed | Phase::Withdrawn) {
+            let is_over = matches!(phase, Phase::Claimed | Phase::Withdrawn);
+            if is_over || form.ends_at_once(phase) {
                 break;
             }
             let mut pause = Duration::ZERO;
-            if text != visible && !text.trim().is_empty() {
-                let shown = tokio::time::timeout(CALL_TIMEOUT, self.show(&place, &text)).await;
+            let is_due = text != visible || wait == Wait::Stale;
+            if is_due && !text.trim().is_empty() {
+                let shown = self.show(&place, &mut form, &text);
+                let shown = tokio::time::timeout(CALL_TIMEOUT, shown).await;
                 pause = interval;
-                if let Err(error) =
-                    shown.unwrap_or_else(|_| Err(ChannelError::Ambiguous("no answer".to_owned())))
-                {
+                if let Err(error) = shown.unwrap_or_else(|_| Err(no_answer())) {
                     tracing::debug!(%error, "a draft could not be shown");
                     if let SendRecovery::Retry { after: Some(after) } = error.recovery() {
                         pause = interval.max(after);
                     }
                 }
                 // Without an id there may still be a message, and a second one would stay.
-                if phase != Phase::Growing || self.shown.borrow().message.is_none() {
+                let is_lost = form == Form::Message && self.shown.borrow().message.is_none();
+                if phase != Phase::Growing || is_lost {
                     break;
                 }
                 visible = text;
             } else if phase != Phase::Growing {
                 break;
             }
-            if !self.wait_for_change(pause).await {
+            if wait == Wait::Changed {
+                changed_at = Instant::now();
+            }
+            wait = self.wait(&place, form, pause, changed_at).await;
+            if wait == Wait::Over {
                 break;
             }
         }
+        if form == Form::Preview {
+            self.keep(&place).await;
+        }
         self.shown.send_modify(|shown| shown.is_over = true);
         self.await_outcome(&place).await;
+    }
+
+    /// Sends the text of a preview as a message if it stays.
+    async fn keep<P: DraftPlace<Message = M>>(&self, place: &P) {
+        let text = {
+            let current = self.text.borrow();
+            if current.phase != Phase::Left {
+                return;
+            }
+            place.visible(&current.text)
+        };
+        if text.trim().is_empty() {
+            return;
+        }
+        let sent = async {
+            match place.begin(&text).await? {
+                Some(message) => place.leave(&message).await,
+                None => Ok(()),
+            }
+        };
+        let sent = tokio::time::timeout(CALL_TIMEOUT, sent).await;
+        if let Err(error) = sent.unwrap_or_else(|_| Err(no_answer())) {
+            tracing::debug!(%error, "a text before tool calls could not be sent");
+        }
     }
 
     /// Waits for the fate of a complete message. One that no reply takes over is no draft any more.
@@ -438,9 +505,7 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
                 }
             };
             let ended = tokio::time::timeout(CALL_TIMEOUT, last).await;
-            let ended =
-                ended.unwrap_or_else(|_| Err(ChannelError::Ambiguous("no answer".to_owned())));
-            if let Err(error) = ended {
+            if let Err(error) = ended.unwrap_or_else(|_| Err(no_answer())) {
                 tracing::debug!(%error, is_withdrawn, "a draft that is no reply could not be ended");
                 if is_withdrawn {
                     // Its record stays, so the next start deletes it.
@@ -456,8 +521,20 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
     async fn show<P: DraftPlace<Message = M>>(
         &self,
         place: &P,
+        form: &mut Form,
         text: &str,
     ) -> Result<(), ChannelError> {
+        if *form == Form::Preview {
+            if let Some(preview) = place.preview() {
+                match preview.show(text).await {
+                    Err(error) if error.recovery() == SendRecovery::GiveUp => {
+                        tracing::debug!(%error, "a preview was refused; a message is shown");
+                    }
+                    shown => return shown,
+                }
+            }
+            *form = Form::Message;
+        }
         let known = self.shown.borrow().message.clone();
         if let Some(message) = known {
             return place.edit(&message, text).await;
@@ -474,18 +551,67 @@ impl<M: Clone + Send + Sync> DraftSlot<M> {
         Ok(())
     }
 
-    /// Waits for the pause, and then for a change. `false` if there will be none.
-    async fn wait_for_change(&mut self, pause: Duration) -> bool {
+    /// Waits for the pause, and then for a change, or for the time of the next refresh.
+    async fn wait<P: DraftPlace<Message = M>>(
+        &mut self,
+        place: &P,
+        form: Form,
+        pause: Duration,
+        changed_at: Instant,
+    ) -> Wait {
         let mut watched = self.text.clone();
         tokio::select! {
-            claimed = watched.wait_for(|text| text.phase == Phase::Claimed) => return claimed.is_ok(),
+            ended = watched.wait_for(|text| form.ends_at_once(text.phase)) => {
+                return if ended.is_ok() { Wait::Changed } else { Wait::Over };
+            }
             () = tokio::time::sleep(pause) => {}
         }
-        matches!(
-            tokio::time::timeout(IDLE_TIMEOUT, self.text.changed()).await,
-            Ok(Ok(()))
-        )
+        let idle = IDLE_TIMEOUT.saturating_sub(changed_at.elapsed());
+        let refresh = match form {
+            Form::Preview => place.preview().map(DraftPreview::refresh_interval),
+            Form::Message => None,
+        };
+        let limit = refresh.map_or(idle, |refresh| refresh.min(idle));
+        match tokio::time::timeout(limit, self.text.changed()).await {
+            Ok(Ok(())) => Wait::Changed,
+            Err(_) if limit < idle => Wait::Stale,
+            Ok(Err(_)) | Err(_) => Wait::Over,
+        }
     }
+}
+
+/// The form in which a text is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Preview,
+    Message,
+}
+
+impl Form {
+    /// `true` if a phase ends the draft without waiting for a pause.
+    fn ends_at_once(self, phase: Phase) -> bool {
+        match phase {
+            Phase::Claimed => true,
+            // A message is edited or deleted, which the platform may require to wait for.
+            Phase::Left | Phase::Withdrawn => self == Self::Preview,
+            Phase::Growing | Phase::Closed => false,
+        }
+    }
+}
+
+/// The end of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// The text has changed.
+    Changed,
+    /// The text has to be shown again.
+    Stale,
+    /// Nothing more will be shown.
+    Over,
+}
+
+fn no_answer() -> ChannelError {
+    ChannelError::Ambiguous("no answer".to_owned())
 }
 
 #[cfg(test)]
@@ -537,6 +663,98 @@ mod tests {
 
         fn locator(&self, message: &u8) -> Option<Value> {
             Some(Value::from(*message))
+        }
+    }
+
+    /// A chat that shows previews. Its script holds the outcomes of the next ones.
+    #[derive(Clone, Debug, Default)]
+    struct PreviewChat {
+        chat: Chat,
+        script: Arc<Mutex<VecDeque<ChannelError>>>,
+    }
+
+    impl PreviewChat {
+        fn failing(script: impl IntoIterator<Item = ChannelError>) -> Self {
+            let chat = Self::default();
+            chat.script.lock().unwrap().extend(script);
+            chat
+        }
+
+        fn calls(&self) -> Vec<String> {
+            self.chat.0.lock().unwrap().clone()
+        }
+    }
+
+    impl DraftPlace for PreviewChat {
+        type Message = u8;
+
+        fn visible(&self, text: &str) -> String {
+            self.chat.visible(text)
+        }
+
+        async fn begin(&self, text: &str) -> Result<Option<u8>, ChannelError> {
+            self.chat.begin(text).await
+        }
+
+        async fn edit(&self, message: &u8, text: &str) -> Result<(), ChannelError> {
+            self.chat.edit(message, text).await
+        }
+
+        async fn remove(&self, message: &u8) -> Result<(), ChannelError> {
+            self.chat.remove(message).await
+        }
+
+        fn locator(&self, message: &u8) -> Option<Value> {
+            self.chat.locator(message)
+        }
+
+        fn preview(&self) -> Option<&dyn DraftPreview> {
+            Some(self)
+        }
+    }
+
+    #[async_trait]
+    impl DraftPreview for PreviewChat {
+        async fn show(&self, text: &str) -> Result<(), ChannelError> {
+            self.chat.record("preview", text);
+            self.script.lock().unwrap().pop_front().map_or(Ok(()), Err)
+        }
+
+        fn refresh_interval(&self) -> Duration {
+            Duration::from_secs(20)
+        }
+    }
+
+    /// A draft in a chat with previews, and the board that records it.
+    struct PreviewRun {
+        paper: Arc<Paper>,
+        board: DraftBoard<u8>,
+        tasks: TaskTracker,
+        chat: PreviewChat,
+        stream: StreamId,
+    }
+
+    impl PreviewRun {
+        /// Begins a draft, a second ago.
+        async fn begin(chat: PreviewChat) -> Self {
+            let (paper, stream) = (Arc::new(Paper::default()), StreamId::new("s"));
+            let (board, tasks) = recording_board(&paper).await;
+            let slot = board.append(&stream, "ab").unwrap();
+            tasks.spawn(slot.run(chat.clone(), Duration::from_secs(1)));
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Self {
+                paper,
+                board,
+                tasks,
+                chat,
+                stream,
+            }
+        }
+
+        /// Waits until the task of the draft has ended.
+        async fn end(&self) {
+            self.tasks.close();
+            self.tasks.wait().await;
         }
     }
 
@@ -732,5 +950,123 @@ mod tests {
         tasks.close();
         tasks.wait().await;
         assert_eq!(paper.drafts(), json!([7]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn preview_grows_and_is_not_claimed() {
+        let run = PreviewRun::begin(PreviewChat::default()).await;
+        assert!(run.board.append(&run.stream, "cde").is_none());
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(run.paper.drafts(), Value::Null, "a preview is not recorded");
+        run.board.close(&run.stream, false).await;
+        assert_eq!(run.board.claim(&run.stream, "reply").await, None);
+        run.end().await;
+        assert_eq!(run.chat.calls(), ["preview ab", "preview abcd"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unchanged_preview_is_refreshed_while_text_may_follow() {
+        let run = PreviewRun::begin(PreviewChat::default()).await;
+        tokio::time::sleep(Duration::from_secs(70)).await;
+        assert_eq!(run.chat.calls(), ["preview ab"; 4]);
+        run.board.append(&run.stream, "c");
+        run.end().await;
+        let calls = run.chat.calls();
+        let refreshed = calls.iter().filter(|call| *call == "preview abc").count();
+        // Text is waited for a limited time, and nothing is sent when it is over.
+        let pauses = IDLE_TIMEOUT.as_secs() / 21;
+        assert_eq!(refreshed as u64, 1 + pauses);
+        assert_eq!(calls.len(), 4 + refreshed);
+        assert_eq!(run.board.claim(&run.stream, "reply").await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_preview_becomes_a_message() {
+        let refusal = ChannelError::Refused("no previews".to_owned());
+        let run = PreviewRun::begin(PreviewChat::failing([refusal])).await;
+        assert_eq!(run.paper.drafts(), json!([7]));
+        run.board.append(&run.stream, "c");
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        assert_eq!(run.board.claim(&run.stream, "reply").await, Some(7));
+        assert_eq!(
+            run.chat.calls(),
+            ["preview ab", "begin ab", "edit 7 abc"],
+            "a message needs no refresh"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failed_preview_is_shown_again_after_the_pause() {
+        let table = [
+            (Duration::from_secs(30), {
+                let retry_after = Duration::from_secs(30);
+                ChannelError::RateLimited { retry_after }
+            }),
+            (
+                Duration::from_secs(1),
+                ChannelError::Unavailable("down".to_owned()),
+            ),
+        ];
+        for (pause, error) in table {
+            let run = PreviewRun::begin(PreviewChat::failing([error])).await;
+            let begun = Instant::now() - Duration::from_secs(1);
+            run.board.append(&run.stream, "c");
+            tokio::time::sleep_until(begun + pause - Duration::from_millis(1)).await;
+            assert_eq!(run.chat.calls(), ["preview ab"], "{pause:?}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            assert_eq!(run.chat.calls(), ["preview ab", "preview abc"]);
+            assert_eq!(run.board.claim(&run.stream, "reply").await, None);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pause_of_previews_delays_neither_reply_nor_thought() {
+        let limited = || ChannelError::RateLimited {
+            retry_after: Duration::from_hours(1),
+        };
+        let begun = Instant::now();
+        let run = PreviewRun::begin(PreviewChat::failing([limited()])).await;
+        assert_eq!(run.board.claim(&run.stream, "reply").await, None);
+        assert_eq!(run.chat.calls(), ["preview ab"]);
+        let run = PreviewRun::begin(PreviewChat::failing([limited()])).await;
+        run.board.close(&run.stream, true).await;
+        assert_eq!(run.chat.calls(), ["preview ab", "begin ab"]);
+        assert!(begun.elapsed() < Duration::from_mins(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn preview_before_tool_calls_is_sent_as_a_message() {
+        let run = PreviewRun::begin(PreviewChat::default()).await;
+        run.board.append(&run.stream, "c");
+        run.board.close(&run.stream, true).await;
+        let calls = ["preview ab", "begin abc"];
+        assert_eq!(run.chat.calls(), calls, "sent before the call returns");
+        run.end().await;
+        assert_eq!(run.paper.drafts(), Value::Null, "it is no draft");
+        assert_eq!(run.chat.calls(), calls);
+        // Nor is text that was never shown.
+        let (board, stream, chat) = (
+            DraftBoard::new(Measure::CodePoints, 4),
+            StreamId::new("s"),
+            PreviewChat::default(),
+        );
+        let slot = board.append(&stream, "ab").unwrap();
+        let show = slot.run(chat.clone(), Duration::from_secs(1));
+        tokio::join!(board.close(&stream, true), show);
+        assert_eq!(chat.calls(), ["begin ab"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn withdrawn_preview_makes_no_call() {
+        for is_closed in [false, true] {
+            let run = PreviewRun::begin(PreviewChat::default()).await;
+            if is_closed {
+                run.board.close(&run.stream, false).await;
+            }
+            run.board.withdraw(&run.stream);
+            run.end().await;
+            assert_eq!(run.chat.calls(), ["preview ab"]);
+            assert_eq!(run.board.claim(&run.stream, "reply").await, None);
+        }
     }
 }

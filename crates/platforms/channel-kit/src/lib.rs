@@ -22,7 +22,7 @@
 //! - [`Quarantine`]: sets messages aside that end the process repeatedly.
 //! - [`upload`], [`Attempts`]: outgoing files, and progress of parts that are sent again.
 //! - [`DraftBoard`], [`DraftPlace`]: growing text, shown in one message that is edited until the
-//!   reply replaces it, and deleted if a killed process left it.
+//!   reply replaces it, and deleted if a killed process left it; or in a [`DraftPreview`].
 //! - [`Reactions`]: reactions from the receipt of a message to the end of its turn.
 //! - [`BackgroundWork`]: work that runs concurrently with receiving and ends with it.
 //! - [`LateNote`]: a note that changes often and is written with a delay.
@@ -66,7 +66,7 @@ pub use attribution::attribute_text;
 pub use background::BackgroundWork;
 pub use backoff::{backoff, chance, jittered_backoff};
 pub use call::{CallError, Refusal};
-pub use draft::{DraftBoard, DraftPlace, DraftSlot, NoDraft};
+pub use draft::{DraftBoard, DraftPlace, DraftPreview, DraftSlot, NoDraft};
 pub use draft_pause::DraftPause;
 pub use error::repeatable;
 pub use lanes::Lanes;

@@ -9,15 +9,17 @@
 //! - `{"edit": …, "chat": …, "text": …}` edits one;
 //! - `{"press": …, "chat": …, "data": …}` presses a button;
 //! - `{"fault": method, "retry_after": …}` scripts a fault;
+//! - `{"advance": seconds}` lets time pass for the previews of drafts;
 //! - `{"post_to": address}` sets the address for webhook posts;
 //! - `{"block": chat}`, `{"migrate": chat, "to": …}` and `{"close": topic, "chat": …}` change a
 //!   chat;
-//! - `{"sent": true}` returns what the bot has sent.
+//! - `{"sent": true}` returns what the bot has sent, and the previews that are shown.
 //!
 //! It exits at the end of its input.
 #![expect(clippy::print_stdout, reason = "its output is its interface")]
 
 use std::io::{BufRead as _, stdin};
+use std::time::Duration;
 
 use nanobot_channel_telegram_fake::{
     Fault, FileKind, Incoming, Person, Pushed, TOKEN, TelegramFake,
@@ -59,6 +61,10 @@ fn apply(fake: &TelegramFake, order: &Value) -> Value {
     }
     if let Some(address) = text("post_to").and_then(|address| address.parse().ok()) {
         fake.post_to(address);
+        return json!({});
+    }
+    if let Some(seconds) = order.get("advance").and_then(Value::as_u64) {
+        fake.advance(Duration::from_secs(seconds));
         return json!({});
     }
     if let Some(chat) = number("block") {
@@ -119,7 +125,16 @@ fn sent(fake: &TelegramFake) -> Value {
             "text": sent.text, "history": sent.history, "deleted": sent.is_deleted, "file": file,
         })
     });
-    json!({"sent": sent.collect::<Value>(), "acknowledged": fake.acknowledged_offset()})
+    let drafts = fake.drafts_in(7).into_iter().map(|draft| {
+        json!({
+            "draft": draft.draft_id, "thread": draft.thread_id, "text": draft.text,
+            "entities": draft.entities,
+        })
+    });
+    json!({
+        "sent": sent.collect::<Value>(), "drafts": drafts.collect::<Value>(),
+        "acknowledged": fake.acknowledged_offset(),
+    })
 }
 
 fn pushed(pushed: Option<Pushed>) -> Value {

@@ -30,6 +30,10 @@ impl ApiError {
         Self::new(400, format!("Bad Request: {}", description.as_ref()))
     }
 
+    pub(crate) fn peer_takes_no_drafts() -> Self {
+        Self::bad("TEXTDRAFT_PEER_INVALID")
+    }
+
     pub(crate) fn retry_after(seconds: u32) -> Self {
         let description = format!("Too Many Requests: retry after {seconds}");
         Self {

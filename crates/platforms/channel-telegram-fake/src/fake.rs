@@ -1,11 +1,13 @@
 //! The fake as a test uses it.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use nanobot_testkit::http::Server;
 use nanobot_testkit::{TestkitError, Watched};
 use serde_json::Value;
 
+use crate::drafts::SentDraft;
 use crate::fault::Fault;
 use crate::incoming::{Incoming, Person};
 use crate::messages::SentMessage;
@@ -149,6 +151,19 @@ impl TelegramFake {
         self.state.change(|state| state.empty_answers += 1);
     }
 
+    /// Lets time pass for the previews of drafts, which vanish 30 s after they were last shown.
+    pub fn advance(&self, by: Duration) {
+        self.state.change(|state| state.previews.advance(by));
+    }
+
+    /// Returns the previews that a person sees in a chat.
+    #[must_use]
+    pub fn drafts_in(&self, chat_id: i64) -> Vec<SentDraft> {
+        let mut drafts = self.state.read(|state| state.previews.all());
+        drafts.retain(|draft| draft.chat_id == chat_id);
+        drafts
+    }
+
     /// Returns every message the bot sent, in order, in its current form.
     #[must_use]
     pub fn sent(&self) -> Vec<SentMessage> {
@@ -177,6 +192,35 @@ impl TelegramFake {
     ) -> Result<R, TestkitError> {
         self.state
             .wait_for(what, |state| probe(&state.sent()))
+            .await
+    }
+
+    /// Waits until `probe` returns a value for the sent messages and the previews of drafts, both
+    /// of the same moment.
+    ///
+    /// # Errors
+    /// Returns [`TestkitError::TimedOut`] naming `what` if the wait times out.
+    pub async fn wait_for_view<R>(
+        &self,
+        what: &str,
+        mut probe: impl FnMut(&[SentMessage], &[SentDraft]) -> Option<R>,
+    ) -> Result<R, TestkitError> {
+        self.state
+            .wait_for(what, |state| probe(&state.sent(), &state.previews.all()))
+            .await
+    }
+
+    /// Waits until a chat shows a preview with exactly this text.
+    ///
+    /// # Errors
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
+    pub async fn wait_for_draft(
+        &self,
+        chat_id: i64,
+        text: &str,
+    ) -> Result<SentDraft, TestkitError> {
+        let is_it = |draft: &&SentDraft| draft.chat_id == chat_id && draft.text == text;
+        self.wait_for_view(text, |_, drafts| drafts.iter().find(is_it).cloned())
             .await
     }
 

@@ -28,6 +28,18 @@ impl Fault {
         Self::Status(401, "Unauthorized".to_owned())
     }
 
+    /// Returns 404, as from a server that does not know the method.
+    #[must_use]
+    pub fn unknown_method() -> Self {
+        Self::Status(404, "Not Found".to_owned())
+    }
+
+    /// Returns 400, as for a draft in a chat that shows none.
+    #[must_use]
+    pub fn peer_takes_no_drafts() -> Self {
+        Self::Status(400, "Bad Request: TEXTDRAFT_PEER_INVALID".to_owned())
+    }
+
     /// Returns 502, as when the service is down.
     #[must_use]
     pub fn bad_gateway() -> Self {

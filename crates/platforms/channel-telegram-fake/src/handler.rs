@@ -31,6 +31,7 @@ const METHODS: &[&str] = &[
     "sendDocument",
     "sendMediaGroup",
     "sendMessage",
+    "sendMessageDraft",
     "sendPhoto",
     "sendSticker",
     "sendVideo",
@@ -153,6 +154,7 @@ impl TelegramState {
             "editMessageText" => self.edit_text(params),
             "editMessageReplyMarkup" => self.edit_markup(params),
             "sendMessage" => self.send_text(params),
+            "sendMessageDraft" => self.send_draft(params),
             "sendMediaGroup" => self.send_album(params),
             other => self.send_file(other, params),
         }

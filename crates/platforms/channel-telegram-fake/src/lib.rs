@@ -6,10 +6,12 @@
 //! Requests may be JSON, form, multipart or query; method names are case-insensitive. Webhook
 //! updates are posted to a listener that takes the place of the TLS-terminating proxy
 //! ([`TelegramFake::post_to`]). Known gaps: the only `parse_mode` is HTML, and failed posts are
-//! retried faster than by Telegram.
+//! retried faster than by Telegram. The previews of drafts vanish when a test lets time pass
+//! ([`TelegramFake::advance`]).
 
 mod account;
 mod api;
+mod drafts;
 mod fake;
 mod fault;
 mod files;
@@ -25,6 +27,7 @@ mod state;
 mod webhook;
 
 pub use account::{BOT_ID, BOT_USERNAME, TOKEN};
+pub use drafts::SentDraft;
 pub use fake::TelegramFake;
 pub use fault::Fault;
 pub use incoming::{FileKind, Incoming, Person};

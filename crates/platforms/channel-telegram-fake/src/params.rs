@@ -21,6 +21,7 @@ const JSON_FIELDS: &[&str] = &[
 ];
 const NUMBERS: &[&str] = &[
     "chat_id",
+    "draft_id",
     "limit",
     "max_connections",
     "message_id",

@@ -12,7 +12,7 @@ use crate::messages::{StoredMessage, now};
 use crate::params::Params;
 use crate::state::{StoredChat, TelegramState, bot_json};
 
-const TEXT_LIMIT: usize = 4096;
+pub(crate) const TEXT_LIMIT: usize = 4096;
 const CAPTION_LIMIT: usize = 1024;
 const PHOTO_LIMIT: usize = 10 << 20;
 const ACTIONS: &[&str] = &[
@@ -32,7 +32,7 @@ const ACTIONS: &[&str] = &[
 const REACTIONS: &str = "❤ 👍 👎 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤‍🔥 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨‍💻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡";
 
 impl TelegramState {
-    fn chat(&mut self, params: &Params) -> Result<&mut StoredChat, ApiError> {
+    pub(crate) fn chat(&mut self, params: &Params) -> Result<&mut StoredChat, ApiError> {
         let chat = params
             .number("chat_id")
             .and_then(|id| self.chats.get_mut(&id));
@@ -178,8 +178,11 @@ impl TelegramState {
         set(&mut message.json, "message_id", id);
         let json = message.json.clone();
         chat.messages.insert(id, message);
-        self.sent
-            .extend(params.number("chat_id").map(|chat| (chat, id)));
+        if let Some(chat) = params.number("chat_id") {
+            self.previews
+                .remove(chat, params.number("message_thread_id"));
+            self.sent.push((chat, id));
+        }
         Ok(json)
     }
 
@@ -322,7 +325,7 @@ fn draft(chat: &StoredChat, params: &Params) -> Result<StoredMessage, ApiError> 
     Ok(StoredMessage::new(json))
 }
 
-fn thread(chat: &StoredChat, params: &Params) -> Result<Option<i64>, ApiError> {
+pub(crate) fn thread(chat: &StoredChat, params: &Params) -> Result<Option<i64>, ApiError> {
     let thread = params.number("message_thread_id");
     match thread {
         Some(thread) if !chat.threads.contains(&thread) => {
@@ -333,7 +336,11 @@ fn thread(chat: &StoredChat, params: &Params) -> Result<Option<i64>, ApiError> {
     }
 }
 
-fn formatted(params: &Params, text: &str, entities: &str) -> Result<Formatted, ApiError> {
+pub(crate) fn formatted(
+    params: &Params,
+    text: &str,
+    entities: &str,
+) -> Result<Formatted, ApiError> {
     let source = params.text(text);
     match params.text("parse_mode") {
         "" => {

@@ -7,6 +7,7 @@ use nanobot_testkit::{Called, Calls};
 use serde_json::{Value, json};
 
 use crate::account::{BOT_ID, BOT_USERNAME};
+use crate::drafts::Previews;
 use crate::fault::Fault;
 use crate::files::FileStore;
 use crate::html::Formatted;
@@ -73,6 +74,7 @@ pub(crate) struct TelegramState {
     pub(crate) commands: Value,
     pub(crate) calls: Calls<Call, Fault>,
     pub(crate) is_revoked: bool,
+    pub(crate) previews: Previews,
     /// The bot's messages in the order of sending, by chat and id.
     pub(crate) sent: Vec<(i64, i64)>,
 }

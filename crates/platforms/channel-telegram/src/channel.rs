@@ -22,6 +22,7 @@ use crate::draft::TelegramDraft;
 use crate::error::CallError;
 use crate::markup::TelegramHtml;
 use crate::migration::Migrations;
+use crate::preview::Previews;
 use crate::reaction::{TelegramReactor, emoji};
 use crate::target::SendTarget;
 
@@ -51,6 +52,7 @@ pub struct Telegram {
     pub(crate) attempts: Attempts<usize>,
     pub(crate) migrations: Migrations,
     pub(crate) reactions: Reactions<TelegramReactor>,
+    previews: Arc<Previews>,
     /// Number of messages that cannot be stored now.
     pub(crate) waiting_messages: AtomicUsize,
     notified: Mutex<BTreeSet<i64>>,
@@ -75,6 +77,7 @@ impl Platform for Telegram {
         let api = Arc::new(Api::new(&config, shared_proxy)?);
         Ok(Self {
             reactions: Reactions::new(TelegramReactor(Arc::clone(&api)), emoji(&config)),
+            previews: Arc::new(Previews::new(config.native_drafts)),
             base,
             config,
             api,
@@ -121,9 +124,11 @@ impl Platform for Telegram {
         if self.config.reply_to_message {
             target = target.quoting(delivery);
         }
+        let target = self.migrations.follow(&target);
         Ok(Some(TelegramDraft {
             api: Arc::clone(&self.api),
-            target: self.migrations.follow(&target),
+            preview: self.previews.begin(&target),
+            target,
         }))
     }
 
@@ -132,6 +137,7 @@ impl Platform for Telegram {
         let draft = TelegramDraft {
             api: Arc::clone(&self.api),
             target: SendTarget::chat(chat),
+            preview: None,
         };
         Some((draft, TelegramMessage(message)))
     }

@@ -71,7 +71,10 @@ settings! {
         inline_keyboards: bool = false;
         /// Shows the reply while it is generated.
         streaming: bool = true;
-        /// Minimum interval between two edits in seconds, at least 0.1; 3 s in groups, because
+        /// Shows growing replies in private chats as native drafts; `false`: as messages that are
+        /// edited.
+        native_drafts: bool = true;
+        /// Minimum interval between two texts in seconds, at least 0.1; 3 s in groups, because
         /// Telegram allows 20 messages per minute there.
         stream_edit_interval: f64 = 0.6,
             within 0.1..=3600.0 => "has to be a number of seconds from 0.1 up";

@@ -1,10 +1,10 @@
-//! Drafts on Telegram.
+//! Drafts on Telegram: native ones in private chats, and messages that are edited everywhere else.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{ChannelError, Value};
-use nanobot_channel_kit::DraftPlace;
+use nanobot_channel_kit::{DraftPlace, DraftPreview};
 use serde::de::IgnoredAny;
 use serde_json::json;
 use teloxide::payloads::{DeleteMessage, EditMessageText, SendMessage};
@@ -14,6 +14,7 @@ use crate::address::utf16_head;
 use crate::api::Api;
 use crate::channel::TEXT_LIMIT;
 use crate::outbound::send_message;
+use crate::preview::Preview;
 use crate::target::SendTarget;
 
 /// Interval of edits in groups, which accept 20 messages a minute, edits included.
@@ -24,6 +25,8 @@ const GROUP_INTERVAL: Duration = Duration::from_secs(3);
 pub struct TelegramDraft {
     pub(crate) api: Arc<Api>,
     pub(crate) target: SendTarget,
+    /// `None` where texts are shown in messages.
+    pub(crate) preview: Option<Preview>,
 }
 
 impl DraftPlace for TelegramDraft {
@@ -60,5 +63,10 @@ impl DraftPlace for TelegramDraft {
         } else {
             configured.max(GROUP_INTERVAL)
         }
+    }
+
+    fn preview(&self) -> Option<&dyn DraftPreview> {
+        let preview = self.preview.as_ref()?;
+        preview.is_accepted().then_some(self)
     }
 }

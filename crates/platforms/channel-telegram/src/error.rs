@@ -81,6 +81,20 @@ impl TelegramRefusal {
         self.says(&["webhook is active"])
     }
 
+    /// `true` if the server does not know the method of the call. A wrong token has the same code,
+    /// but fails all calls.
+    pub(crate) fn is_unknown_method(&self) -> bool {
+        self.code == 404 || self.says(&["method not found"])
+    }
+
+    /// `true` if the call itself was refused, and neither the bot nor the chat or topic.
+    pub(crate) fn is_about_the_call(&self) -> bool {
+        (400..500).contains(&self.code)
+            && !matches!(self.code, 401 | 403 | 429)
+            && !self.is_about_the_topic()
+            && !self.is_about_the_place()
+    }
+
     fn says(&self, phrases: &[&str]) -> bool {
         let description = self.description.to_ascii_lowercase();
         phrases.iter().any(|phrase| description.contains(phrase))

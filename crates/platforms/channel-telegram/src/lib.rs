@@ -6,9 +6,9 @@
 //! seconds after each server error, while here the caller of [`nanobot_channel::Channel::send`]
 //! retries.
 //!
-//! Decision: text that is being written is one message that is edited, not `sendMessageDraft`: that
-//! one works in private chats alone, and the message that people have seen growing becomes the
-//! reply without another one appearing below it.
+//! Decision: text that is being written is a native draft in private chats, by `sendMessageDraft`.
+//! It is no message, so a kill leaves nothing behind. Groups have no such drafts, and some servers
+//! do not know them: there it is one message that is edited and becomes the reply.
 //!
 //! Decision: `richMessages` is not read. Telegram's own Markdown is another one than that of
 //! models: it reads prices as formulas, and fetches pictures from whatever address a text names.
@@ -34,6 +34,7 @@ mod markup;
 mod migration;
 mod outbound;
 mod poll;
+mod preview;
 mod reaction;
 mod receive;
 mod salvage;

@@ -18,6 +18,8 @@ mod interactions;
 mod markup;
 #[path = "telegram/migration.rs"]
 mod migration;
+#[path = "telegram/native_drafts.rs"]
+mod native_drafts;
 #[path = "telegram/outbound.rs"]
 mod outbound;
 #[path = "telegram/polling.rs"]

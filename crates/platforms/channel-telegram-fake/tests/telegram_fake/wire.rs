@@ -165,3 +165,84 @@ async fn abandoned_poll_consumes_no_updates() {
     assert_eq!(answer["result"][0]["update_id"].as_i64(), pushed.update_id);
     assert_eq!(fake.conflicts(), 0);
 }
+
+#[tokio::test]
+async fn drafts_are_previews_of_private_chats() {
+    let (fake, base) = start().await;
+    let ann = Person::new(7, "Ann", "ann_x");
+    fake.push(Incoming::group(-42, &ann, "hi"));
+    fake.push(Incoming::private(&ann, "in a topic").in_topic(5));
+    let call = async |method: &str, params: Value| {
+        let url = format!("{base}/{method}");
+        let answer = client().post(url).json(&params).send().await.unwrap();
+        answer.json::<Value>().await.unwrap()
+    };
+    let draft = async |params: Value| call("sendMessageDraft", params).await;
+    let refusal =
+        |description: &str| json!({"ok": false, "error_code": 400, "description": description});
+    let table = [
+        (
+            json!({"chat_id": -42, "draft_id": 1, "text": "x"}),
+            "Bad Request: TEXTDRAFT_PEER_INVALID",
+        ),
+        (
+            json!({"chat_id": 99, "draft_id": 1, "text": "x"}),
+            "Bad Request: chat not found",
+        ),
+        (
+            json!({"chat_id": 7, "draft_id": 0, "text": "x"}),
+            "Bad Request: TEXTDRAFT_ID_INVALID",
+        ),
+        (
+            json!({"chat_id": 7, "text": "x"}),
+            "Bad Request: TEXTDRAFT_ID_INVALID",
+        ),
+        (
+            json!({"chat_id": 7, "draft_id": 1, "text": "😀".repeat(2049)}),
+            "Bad Request: message is too long",
+        ),
+        (
+            json!({"chat_id": 7, "draft_id": 1, "text": "x", "message_thread_id": 6}),
+            "Bad Request: message thread not found",
+        ),
+    ];
+    for (params, description) in table {
+        assert_eq!(draft(params).await, refusal(description));
+    }
+    let markup = json!({"chat_id": 7, "draft_id": 1, "text": "<b>x", "parse_mode": "HTML"});
+    assert_eq!(draft(markup).await["error_code"], 400);
+    assert_eq!(fake.drafts_in(7), []);
+
+    let ok = json!({"ok": true, "result": true});
+    let texts = || {
+        let drafts = fake.drafts_in(7).into_iter();
+        drafts.map(|draft| draft.text).collect::<Vec<_>>()
+    };
+    let bold = json!({"chat_id": 7, "draft_id": 1, "text": "<b>on</b>", "parse_mode": "HTML"});
+    assert_eq!(draft(bold).await, ok);
+    let shown = fake.wait_for_draft(7, "on").await.unwrap();
+    assert_eq!(
+        (shown.draft_id, shown.entities.len(), shown.thread_id),
+        (1, 1, None)
+    );
+    for (id, text) in [(1, "once"), (2, "")] {
+        let params = json!({"chat_id": 7, "draft_id": id, "text": text});
+        assert_eq!(draft(params).await, ok);
+        assert_eq!(texts(), [text]);
+    }
+    let topic = json!({"chat_id": 7, "draft_id": 3, "text": "topic", "message_thread_id": 5});
+    assert_eq!(draft(topic).await, ok);
+    assert_eq!(texts(), ["", "topic"]);
+    call("sendMessage", json!({"chat_id": 7, "text": "done"})).await;
+    assert_eq!(
+        texts(),
+        ["topic"],
+        "a message replaces the preview in its topic"
+    );
+    fake.advance(Duration::from_secs(29));
+    assert_eq!(texts(), ["topic"]);
+    draft(json!({"chat_id": 7, "draft_id": 4, "text": "again"})).await;
+    fake.advance(Duration::from_secs(1));
+    assert_eq!(texts(), ["again"]);
+    assert_eq!(fake.texts_in(7), ["done"], "a preview is no message");
+}

@@ -1,11 +1,13 @@
 //! The conformance suite of the channel contract.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use nanobot_channel::{Channel, SenderId, Value, async_trait};
 use nanobot_channel_telegram_fake::{
-    BOT_USERNAME, Call, Fault, FileKind, Incoming, Pushed, SentMessage, TOKEN, TelegramFake,
+    BOT_USERNAME, Call, Fault, FileKind, Incoming, Pushed, SentDraft, SentMessage, TOKEN,
+    TelegramFake,
 };
 use nanobot_testkit::conformance::{
     self, ChannelHarness, Destination, MessageCondition, ObservedChat, Participant, PlatformEvent,
@@ -20,6 +22,7 @@ struct Harness {
     last: Option<Pushed>,
     /// Returns the last pushed message as the API has it.
     said: Value,
+    keys: Value,
 }
 
 impl Harness {
@@ -68,7 +71,7 @@ impl ChannelHarness for Harness {
     }
 
     fn connect(&mut self) -> anyhow::Result<Arc<dyn Channel>> {
-        Ok(channel(&self.fake, &json!({})))
+        Ok(channel(&self.fake, &self.keys))
     }
 
     async fn post(&mut self, posted: UserMessage<'_>) -> anyhow::Result<()> {
@@ -141,9 +144,20 @@ impl ChannelHarness for Harness {
         };
         let chat = chat_id(chat);
         let visible = |sent: &&SentMessage| sent.chat_id == chat && !sent.is_deleted;
-        let probe =
-            |sent: &[SentMessage]| condition.matching(sent.iter().filter(visible).map(seen));
-        Ok(self.fake.wait_for("what people see", probe).await?)
+        let growing = |draft: &SentDraft| VisibleMessage {
+            is_draft: true,
+            ..VisibleMessage::new(&draft.text)
+        };
+        let probe = |sent: &[SentMessage], drafts: &[SentDraft]| {
+            let drafts = drafts.iter().filter(|draft| draft.chat_id == chat);
+            let messages = sent.iter().filter(visible).map(seen);
+            condition.matching(messages.chain(drafts.map(growing)))
+        };
+        Ok(self.fake.wait_for_view("what people see", probe).await?)
+    }
+
+    fn drafts_expire(&mut self) {
+        self.fake.advance(Duration::from_mins(1));
     }
 
     fn visible_actions(&self, chat: ObservedChat) -> Vec<String> {
@@ -236,14 +250,24 @@ impl ChannelHarness for Harness {
     }
 }
 
-#[tokio::test]
-async fn channel_passes_the_conformance_suite() {
+async fn check(keys: Value) {
     let open = async || {
         Ok(Harness {
             fake: TelegramFake::start().await?,
             last: None,
             said: Value::Null,
+            keys: keys.clone(),
         })
     };
     conformance::channel(open, &[]).await.unwrap();
+}
+
+#[tokio::test]
+async fn channel_passes_the_conformance_suite() {
+    check(json!({})).await;
+}
+
+#[tokio::test]
+async fn channel_without_native_drafts_passes_the_conformance_suite() {
+    check(json!({"nativeDrafts": false})).await;
 }

@@ -1,4 +1,4 @@
-//! Text shown while it is being written.
+//! Text shown while it is being written, in a message that is edited.
 
 use std::time::Duration;
 
@@ -11,11 +11,16 @@ use serde_json::{Value, json};
 
 use crate::support::{GROUP, Running, ann, part, reply, with};
 
-fn stream(name: &str) -> StreamId {
+/// Settings of a channel that shows drafts in messages in private chats, too.
+fn editing() -> Value {
+    json!({"nativeDrafts": false})
+}
+
+pub(crate) fn stream(name: &str) -> StreamId {
     StreamId::from(name)
 }
 
-fn event(inbound: &InboundMessage, kind: OutboundKind, text: &str) -> OutboundMessage {
+pub(crate) fn event(inbound: &InboundMessage, kind: OutboundKind, text: &str) -> OutboundMessage {
     let key = OutboundKey {
         turn: "turn".into(),
         position: 0,
@@ -23,7 +28,7 @@ fn event(inbound: &InboundMessage, kind: OutboundKind, text: &str) -> OutboundMe
     OutboundMessage::in_reply_to(inbound, key, kind, text.to_owned())
 }
 
-async fn delta(channel: &dyn Channel, inbound: &InboundMessage, name: &str, text: &str) {
+pub(crate) async fn delta(channel: &dyn Channel, inbound: &InboundMessage, name: &str, text: &str) {
     let kind = OutboundKind::Delta {
         stream: stream(name),
     };
@@ -35,7 +40,12 @@ async fn delta(channel: &dyn Channel, inbound: &InboundMessage, name: &str, text
         .unwrap();
 }
 
-async fn end(channel: &dyn Channel, inbound: &InboundMessage, name: &str, resuming: bool) {
+pub(crate) async fn end(
+    channel: &dyn Channel,
+    inbound: &InboundMessage,
+    name: &str,
+    resuming: bool,
+) {
     let kind = OutboundKind::StreamEnd {
         stream: stream(name),
         resuming,
@@ -48,14 +58,18 @@ async fn end(channel: &dyn Channel, inbound: &InboundMessage, name: &str, resumi
         .unwrap();
 }
 
-fn completing(inbound: &InboundMessage, name: &str, text: &str) -> nanobot_channel::OutboundPart {
+pub(crate) fn completing(
+    inbound: &InboundMessage,
+    name: &str,
+    text: &str,
+) -> nanobot_channel::OutboundPart {
     with(reply(inbound, text), |message| {
         message.completes = Some(stream(name));
         message.key.turn = name.into();
     })
 }
 
-async fn shown(running: &Running, text: &str) -> SentMessage {
+pub(crate) async fn shown(running: &Running, text: &str) -> SentMessage {
     let is_it = |sent: &&SentMessage| sent.text == text;
     running
         .fake
@@ -65,7 +79,7 @@ async fn shown(running: &Running, text: &str) -> SentMessage {
 }
 
 /// Waits until so many drafts are noted, which a kill would leave.
-async fn noted(running: &Running, count: usize) {
+pub(crate) async fn noted(running: &Running, count: usize) {
     let is_so = async {
         loop {
             let note = running.assistant.notes().all().get("drafts").cloned();
@@ -81,7 +95,7 @@ async fn noted(running: &Running, count: usize) {
 
 #[tokio::test]
 async fn draft_grows_and_becomes_the_reply() {
-    let running = Running::start(json!({"replyToMessage": true})).await;
+    let running = Running::start(json!({"replyToMessage": true, "nativeDrafts": false})).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
     delta(channel, &inbound, "s", "  ").await;
@@ -117,7 +131,7 @@ async fn draft_grows_and_becomes_the_reply() {
 
 #[tokio::test]
 async fn unmodified_draft_counts_as_sent() {
-    let running = Running::start(json!({})).await;
+    let running = Running::start(editing()).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
     delta(channel, &inbound, "s", "all of it").await;
@@ -134,7 +148,7 @@ async fn unmodified_draft_counts_as_sent() {
 
 #[tokio::test]
 async fn failed_edit_is_retried_on_the_same_message() {
-    let running = Running::start(json!({})).await;
+    let running = Running::start(editing()).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
     delta(channel, &inbound, "s", "begun").await;
@@ -167,7 +181,7 @@ async fn failed_edit_is_retried_on_the_same_message() {
 
 #[tokio::test]
 async fn refused_markup_is_plain_and_a_missing_draft_is_replaced() {
-    let running = Running::start(json!({})).await;
+    let running = Running::start(editing()).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
     delta(channel, &inbound, "a", "begun").await;
@@ -193,7 +207,7 @@ async fn refused_markup_is_plain_and_a_missing_draft_is_replaced() {
 
 #[tokio::test]
 async fn draft_before_tool_calls_stays() {
-    let running = Running::start(json!({})).await;
+    let running = Running::start(editing()).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
     delta(channel, &inbound, "a", "Let me").await;
@@ -212,7 +226,7 @@ async fn draft_before_tool_calls_stays() {
 
 #[tokio::test]
 async fn long_draft_stops_at_the_limit() {
-    let running = Running::start(json!({})).await;
+    let running = Running::start(editing()).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
     delta(channel, &inbound, "s", &"😀".repeat(1999)).await;
@@ -236,7 +250,7 @@ async fn long_draft_stops_at_the_limit() {
 
 #[tokio::test]
 async fn failed_draft_leaves_the_reply_intact() {
-    let running = Running::start(json!({})).await;
+    let running = Running::start(editing()).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
     running.fake.fail_next("sendMessage", Fault::bad_gateway());
@@ -253,7 +267,7 @@ async fn failed_draft_leaves_the_reply_intact() {
 
 #[tokio::test]
 async fn late_delta_starts_no_draft() {
-    let running = Running::start(json!({})).await;
+    let running = Running::start(editing()).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
     channel
@@ -272,7 +286,7 @@ async fn late_delta_starts_no_draft() {
 
 #[tokio::test]
 async fn stopped_channel_shows_no_draft() {
-    let running = Running::start(json!({})).await;
+    let running = Running::start(editing()).await;
     let inbound = running.hello().await;
     let channel = std::sync::Arc::clone(&running.channel);
     let fake = running.stop().await;
@@ -285,20 +299,32 @@ async fn stopped_channel_shows_no_draft() {
 }
 
 #[tokio::test]
-async fn draft_is_sent_to_its_topic() {
+async fn draft_in_a_group_is_a_message_in_its_topic() {
     let running = Running::start(json!({})).await;
     running
         .fake
         .push(Incoming::group(GROUP, &ann(), "hello").in_topic(5));
     let inbound = running.assistant.message(1).await.unwrap();
     delta(running.channel.as_ref(), &inbound, "s", "begun").await;
-    assert_eq!(shown(&running, "begun").await.thread_id, Some(5));
-    running.stop().await;
+    let draft = shown(&running, "begun").await;
+    assert_eq!(draft.thread_id, Some(5));
+    running
+        .channel
+        .send(&completing(&inbound, "s", "done"))
+        .await
+        .unwrap();
+    let fake = running.stop().await;
+    let sent = fake.sent();
+    assert_eq!(
+        (sent.len(), &sent[0].history),
+        (1, &vec!["begun".to_owned()])
+    );
+    assert!(fake.calls_of("sendMessageDraft").is_empty());
 }
 
 #[tokio::test]
 async fn orphaned_draft_is_deleted_and_replies_are_not() {
-    let running = Running::start(json!({})).await;
+    let running = Running::start(editing()).await;
     let inbound = running.hello().await;
     let channel = running.channel.as_ref();
     delta(channel, &inbound, "a", "begun").await;
@@ -316,7 +342,7 @@ async fn orphaned_draft_is_deleted_and_replies_are_not() {
     delta(channel, &inbound, "c", " a text").await;
     let left = shown(&running, "half a text").await;
     noted(&running, 1).await;
-    let running = running.restart(&json!({})).await;
+    let running = running.restart(&editing()).await;
     let is_gone = |sent: &[SentMessage]| sent.iter().any(|sent| sent.is_deleted).then_some(());
     running
         .fake
@@ -332,7 +358,7 @@ async fn orphaned_draft_is_deleted_and_replies_are_not() {
         running.fake.texts_in(7),
         ["the first reply", "Let me look.", "the second reply"]
     );
-    let running = running.restart(&json!({})).await;
+    let running = running.restart(&editing()).await;
     running.fake.push(Incoming::private(&ann(), "still there?"));
     running.assistant.message(2).await.unwrap();
     let deleted: Vec<_> = running

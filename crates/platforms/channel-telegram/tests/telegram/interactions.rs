@@ -100,7 +100,7 @@ async fn strangers_button_press_is_ignored() {
 
 #[tokio::test]
 async fn buttons_are_below_the_last_part_and_completed_drafts() {
-    let running = Running::start(json!({"inlineKeyboards": true})).await;
+    let running = Running::start(json!({"inlineKeyboards": true, "nativeDrafts": false})).await;
     let inbound = running.hello().await;
     let buttons = rows(&[&["yes"]]);
     let first = with(

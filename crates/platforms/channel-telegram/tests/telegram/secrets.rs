@@ -6,6 +6,7 @@ use nanobot_channel_telegram_fake::{Fault, FileKind, Incoming, TOKEN, TelegramFa
 use nanobot_testkit::log::Log;
 use serde_json::json;
 
+use crate::drafts::{delta, shown};
 use crate::support::{Running, ann, channel, reply};
 
 #[tokio::test]
@@ -30,6 +31,12 @@ async fn errors_and_logs_hide_the_token() {
             .unwrap_err();
         texts.push(format!("{error} {error:?}"));
     }
+    let text = format!("Bad Request: bot{TOKEN} shows no drafts");
+    running
+        .fake
+        .fail_next("sendMessageDraft", Fault::Status(400, text));
+    delta(running.channel.as_ref(), &inbound, "s", "begun").await;
+    shown(&running, "begun").await;
     running.fake.fail_next("getFile", Fault::Drop);
     running
         .fake
@@ -63,6 +70,7 @@ async fn errors_and_logs_hide_the_token() {
         texts.last().unwrap().contains("receiving from Telegram"),
         "the log was collected"
     );
+    assert!(texts.last().unwrap().contains("shows no drafts"));
     for text in texts {
         assert!(!text.contains(key), "{text}");
     }

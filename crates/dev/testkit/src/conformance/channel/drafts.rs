@@ -29,7 +29,7 @@ pub(super) async fn run<H: ChannelHarness>(
         .context("a draft without an end becomes the reply")?;
     draft_without_reply_is_removed(suite.open().await?)
         .await
-        .context("a draft that no reply completes is deleted")?;
+        .context("a draft that no reply completes is deleted or expires")?;
     if suite.has(Ability::Redelivery) {
         draft_does_not_outlive_a_kill(suite.open().await?)
             .await
@@ -184,6 +184,7 @@ async fn draft_without_reply_is_removed(harness: impl ChannelHarness) -> anyhow:
         String::new(),
     );
     drafts.withdraw(&stream, &withdrawn).await?;
+    running.harness.drafts_expire();
     running
         .harness
         .friend_sees_only(&["said by a tool"])

@@ -91,6 +91,10 @@ pub trait ChannelHarness: Send {
         None
     }
 
+    /// Lets so much time pass that the platform itself removes drafts that are no longer refreshed.
+    /// Does nothing for platforms that keep drafts until they are deleted.
+    fn drafts_expire(&mut self) {}
+
     /// Returns the length of the longest text that a person can send in one message, in bytes.
     fn longest_text(&self) -> usize {
         100_000
