@@ -232,6 +232,15 @@ impl Credential {
     }
 }
 
+/// A note that begins with a file of the Python program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EarlierNote {
+    /// The name of the note.
+    pub note: &'static str,
+    /// The path of the file, below the data folder (`mochat/session_cursors.json`).
+    pub file: &'static str,
+}
+
 /// Creates the channels of one platform.
 pub trait ChannelFactory: Send + Sync + std::fmt::Debug {
     /// Returns the name of the platform (`telegram`), which is also the default name of an
@@ -252,6 +261,12 @@ pub trait ChannelFactory: Send + Sync + std::fmt::Debug {
     /// needed. Two channels with the same [identity](Credential::is_identity) never run at the same
     /// time.
     fn credentials(&self) -> &'static [Credential] {
+        &[]
+    }
+
+    /// Returns the notes that begin with what the Python program wrote, for platforms whose
+    /// positions are continued.
+    fn earlier_notes(&self) -> &'static [EarlierNote] {
         &[]
     }
 

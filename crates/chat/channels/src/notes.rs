@@ -41,6 +41,33 @@ impl FileNotes {
         }
     }
 
+    /// Begins a note with a file, unless the note exists. A missing file, one that is no file, and
+    /// one that is too long for a note change nothing.
+    ///
+    /// # Errors
+    /// The failure to read the file or to write the note.
+    pub fn begin_with(&self, name: &'static str, file: &Path) -> io::Result<()> {
+        let note = self.folder.join(sanitized(name, 64));
+        let found = match std::fs::symlink_metadata(file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            found => found?,
+        };
+        let fits = usize::try_from(found.len()).is_ok_and(|length| length <= MAX_NOTE_BYTES);
+        if !found.is_file() || !fits || note.try_exists()? {
+            return Ok(());
+        }
+        let text = std::fs::read_to_string(file)?;
+        self.folders.ensure(&LocalDisk, &self.folder)?;
+        let bytes = text.as_bytes();
+        replace_file(
+            &LocalDisk,
+            &note,
+            bytes,
+            FileDraft::Random,
+            Durability::Disk,
+        )
+    }
+
     async fn on_disk<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -203,6 +230,24 @@ mod tests {
             std::fs::read_dir(root.path().join("chat")).unwrap().count(),
             0
         );
+    }
+
+    #[tokio::test]
+    async fn note_begins_with_a_file_once() {
+        let root = tempfile::tempdir().unwrap();
+        let notes = FileNotes::new(root.path(), &ChannelName::from("chat"));
+        let file = root.path().join("cursors.json");
+        notes.begin_with("seen", &file).unwrap();
+        notes.begin_with("seen", root.path()).unwrap();
+        std::fs::write(&file, "x".repeat(MAX_NOTE_BYTES + 1)).unwrap();
+        notes.begin_with("seen", &file).unwrap();
+        assert_eq!(notes.read("seen").await.unwrap(), None);
+        std::fs::write(&file, "1").unwrap();
+        notes.begin_with("seen", &file).unwrap();
+        assert_eq!(notes.read("seen").await.unwrap().as_deref(), Some("1"));
+        notes.write("seen", "2").await.unwrap();
+        notes.begin_with("seen", &file).unwrap();
+        assert_eq!(notes.read("seen").await.unwrap().as_deref(), Some("2"));
     }
 
     #[tokio::test]

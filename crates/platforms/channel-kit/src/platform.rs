@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, ChatId, Credential,
-    DeliveryContext, DeliveryGuarantee, Drafts, Notes, OutboundKind, OutboundMessage, OutboundPart,
-    Probe, RawConfig, Sent, StreamId, TextStyle, TurnEnds, Typing, Value, async_trait,
+    DeliveryContext, DeliveryGuarantee, Drafts, EarlierNote, Notes, OutboundKind, OutboundMessage,
+    OutboundPart, Probe, RawConfig, Sent, StreamId, TextStyle, TurnEnds, Typing, Value,
+    async_trait,
 };
 
 use crate::settings::{ConfigSection, default_section, section_schema};
@@ -38,6 +39,10 @@ pub trait Platform: std::fmt::Debug + Send + Sync + Sized + 'static {
     const DRAFT_LIMIT: usize = Self::TEXT_STYLE.limit;
     /// The guarantee for a part that is sent twice.
     const GUARANTEE: DeliveryGuarantee;
+    /// `groupPolicy` in the section of a new configuration.
+    const GROUP_POLICY: &'static str = "mention";
+    /// Notes that begin with files of the Python program.
+    const EARLIER_NOTES: &'static [EarlierNote] = &[];
 
     /// Creates the platform. Does no I/O. `shared_proxy` applies if the configuration names no
     /// proxy.
@@ -381,7 +386,7 @@ impl<P: Platform> ChannelFactory for PlatformFactory<P> {
     /// no one.
     fn default_config(&self) -> Value {
         let mut section = default_section(P::Config::keys());
-        section.insert("groupPolicy".to_owned(), "mention".into());
+        section.insert("groupPolicy".to_owned(), P::GROUP_POLICY.into());
         section.into()
     }
 
@@ -391,6 +396,10 @@ impl<P: Platform> ChannelFactory for PlatformFactory<P> {
 
     fn credentials(&self) -> &'static [Credential] {
         P::Config::credentials()
+    }
+
+    fn earlier_notes(&self) -> &'static [EarlierNote] {
+        P::EARLIER_NOTES
     }
 
     fn create(

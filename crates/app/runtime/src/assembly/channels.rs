@@ -57,6 +57,9 @@ pub(crate) struct ConfiguredChannel {
     claim: Option<PathBuf>,
     /// Approved people.
     pairing: PairingStore,
+    /// The notes on disk.
+    notes: FileNotes,
+    data_dir: PathBuf,
     extensions: Arc<Extensions>,
 }
 
@@ -130,7 +133,7 @@ impl ConfiguredChannel {
         let raw = RawConfig {
             section,
             proxy,
-            notes: Some(Arc::new(notes)),
+            notes: Some(Arc::new(notes.clone())),
         };
         let locks = config
             .environment()
@@ -149,6 +152,8 @@ impl ConfiguredChannel {
             shared,
             claim,
             pairing,
+            notes,
+            data_dir: config.paths().data_dir.clone(),
             extensions,
         })
     }
@@ -167,6 +172,7 @@ impl ConfiguredChannel {
 
     /// Makes the channel and opens no connection.
     pub(crate) fn build(&self) -> Result<BuiltChannel, ChannelsError> {
+        self.begin_notes();
         let (settings, receiver) = watch::channel(self.settings()?);
         let configured = self.clone();
         let managed =
@@ -177,6 +183,23 @@ impl ConfiguredChannel {
             None => managed,
         };
         Ok(BuiltChannel { managed, settings })
+    }
+
+    /// Continues what the Python program noted about the channel. It had one of each platform.
+    fn begin_notes(&self) {
+        let Ok(factory) = self.extensions.channels.factory(&self.kind) else {
+            return;
+        };
+        if !self.is_enabled || self.name.as_str() != self.kind {
+            return;
+        }
+        for earlier in factory.earlier_notes() {
+            let file = self.data_dir.join(earlier.file);
+            if let Err(error) = self.notes.begin_with(earlier.note, &file) {
+                let (channel, file) = (&self.name, file.display());
+                tracing::warn!(%channel, %error, %file, "what the Python program noted could not be continued");
+            }
+        }
     }
 
     /// Makes the platform's channel. Refuses the name of the terminal: commands from that channel
