@@ -48,8 +48,10 @@ const TARGETS: &[Target] = &[
     ("json", json),
     ("mail", mail),
     ("markdown", markdown),
+    ("mochat", mochat),
     ("page", page),
     ("pdf", pdf),
+    ("qq", qq),
     ("redact", redact),
     ("search_page", search_page),
     ("secrets", secrets),
@@ -61,6 +63,7 @@ const TARGETS: &[Target] = &[
     ("urls", urls),
     ("validation", validation),
     ("websocket", websocket),
+    ("wecom", wecom),
 ];
 
 /// Returns the target of that name.
@@ -146,6 +149,17 @@ fn telegram(data: &[u8]) {
     text(data, |text| {
         nanobot_channel_telegram::fuzz::update(text);
     });
+}
+
+fn wecom(data: &[u8]) {
+    text(data, |text| {
+        nanobot_channel_wecom::fuzz::frame(text);
+        nanobot_channel_wecom::fuzz::message(text);
+        nanobot_channel_wecom::fuzz::content(text);
+        nanobot_channel_wecom::fuzz::file_name(text);
+    });
+    let key = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY";
+    nanobot_channel_wecom::fuzz::decrypt(data, key);
 }
 
 fn websocket(data: &[u8]) {
@@ -421,6 +435,29 @@ fn pdf(data: &[u8]) {
 }
 
 /// Checks that redaction is idempotent.
+fn mochat(data: &[u8]) {
+    nanobot_channel_mochat::fuzz::binary_frame(data);
+    text(data, |text| {
+        nanobot_channel_mochat::fuzz::text_frame(text);
+        nanobot_channel_mochat::fuzz::answer(text);
+    });
+}
+
+fn qq(data: &[u8]) {
+    text(data, |text| {
+        nanobot_channel_qq::fuzz::frame(text);
+        for event in [
+            "C2C_MESSAGE_CREATE",
+            "GROUP_AT_MESSAGE_CREATE",
+            "DIRECT_MESSAGE_CREATE",
+        ] {
+            nanobot_channel_qq::fuzz::message(event, text);
+        }
+        nanobot_channel_qq::fuzz::content(text);
+        nanobot_channel_qq::fuzz::text(text);
+    });
+}
+
 fn redact(data: &[u8]) {
     text(data, |text| {
         let once = nanobot_redact::without_secrets(text);

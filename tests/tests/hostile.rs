@@ -185,6 +185,40 @@ fn feishu_events_within_bounds() {
 }
 
 #[test]
+fn mochat_packets_within_bounds() {
+    let templates = [
+        "@",
+        "42[\"claw.session.events\",@]",
+        "42[\"notify:chat.message.add\",{\"_id\":\"m1\",\"author\":\"A\",\"content\":@}]",
+        "{\"sessionId\":\"s\",\"cursor\":1,\"events\":@}",
+    ];
+    within_bounds(
+        "mochat_packets_within_bounds",
+        "mochat",
+        templates
+            .into_iter()
+            .flat_map(|template| values(template, BODY)),
+    );
+}
+
+#[test]
+fn qq_frames_within_bounds() {
+    let templates = [
+        "@",
+        "{\"op\":0,\"s\":1,\"t\":\"C2C_MESSAGE_CREATE\",\"d\":@}",
+        "{\"id\":\"m1\",\"author\":{\"user_openid\":\"A\"},\"attachments\":@}",
+        "{\"id\":\"m1\",\"author\":{\"user_openid\":\"A\"},\"content\":\"hi\",\"msg_elements\":@}",
+    ];
+    within_bounds(
+        "qq_frames_within_bounds",
+        "qq",
+        templates
+            .into_iter()
+            .flat_map(|template| values(template, BODY)),
+    );
+}
+
+#[test]
 fn slack_envelopes_within_bounds() {
     let templates = [
         "@",
@@ -196,6 +230,22 @@ fn slack_envelopes_within_bounds() {
         .flat_map(|template| values(template, BODY))
         .chain(text);
     within_bounds("slack_envelopes_within_bounds", "slack", inputs);
+}
+
+#[test]
+fn wecom_frames_within_bounds() {
+    let templates = [
+        "@",
+        "{\"cmd\":\"aibot_msg_callback\",\"headers\":{\"req_id\":\"r\"},\"body\":@}",
+        "{\"msgid\":\"m\",\"from\":{\"userid\":\"A\"},\"msgtype\":\"mixed\",\"mixed\":{\"msg_item\":@}}",
+    ];
+    within_bounds(
+        "wecom_frames_within_bounds",
+        "wecom",
+        templates
+            .into_iter()
+            .flat_map(|template| values(template, BODY)),
+    );
 }
 
 #[test]

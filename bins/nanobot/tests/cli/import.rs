@@ -2,10 +2,13 @@
 
 use std::fs;
 
+use nanobot_channel_mochat_fake::{self as mochat, MochatFake};
 use nanobot_testkit::{ModelServer, Reply};
+use nix::sys::signal::Signal;
 use serde_json::json;
 
-use crate::support::{Home, assert_says};
+use crate::gateway::Running;
+use crate::support::{Home, assert_says, until};
 
 const SESSION: &str = concat!(
     r#"{"_type": "metadata", "key": "cli:direct", "created_at": "2026-03-01T10:00:00.000000", "updated_at": "2026-03-01T10:00:05.000000", "metadata": {}, "last_consolidated": 2}"#,
@@ -332,6 +335,98 @@ async fn old_dingtalk_keys_are_known() {
     let doctor = home.run(&["doctor"]).await;
     assert_says(&doctor.stdout, &["channels.dingtalk is set up"]);
     assert!(!doctor.stdout.contains("unknown key"), "{}", doctor.stdout);
+}
+
+/// All keys of the section as the Python program wrote it.
+#[tokio::test]
+async fn old_qq_keys_are_known() {
+    let home = Home::new();
+    home.configure(&json!({"channels": {"qq": {
+        "enabled": true, "appId": "102000001", "secret": "12345678", "allowFrom": ["ann"],
+        "msgFormat": "markdown", "ackMessage": "Wait", "mediaDir": "media",
+        "downloadChunkSize": 262_144, "downloadMaxBytes": 209_715_200,
+    }}}));
+    let dry = home.run(&["onboard", "--dry-run"]).await;
+    assert_says(&dry.stdout, &["kept, unknown: none", "ignored: none"]);
+    let doctor = home.run(&["doctor"]).await;
+    assert_says(&doctor.stdout, &["channels.qq is set up"]);
+    assert!(!doctor.stdout.contains("unknown key"), "{}", doctor.stdout);
+}
+
+/// All keys of the section as the Python program wrote it.
+#[tokio::test]
+async fn old_wecom_keys_are_known() {
+    let home = Home::new();
+    home.configure(&json!({"channels": {"wecom": {
+        "enabled": true, "botId": "aib1", "secret": "12345678", "allowFrom": ["ann"],
+        "welcomeMessage": "Hello",
+    }}}));
+    let dry = home.run(&["onboard", "--dry-run"]).await;
+    assert_says(&dry.stdout, &["kept, unknown: none", "ignored: none"]);
+    let doctor = home.run(&["doctor"]).await;
+    assert_says(&doctor.stdout, &["channels.wecom is set up"]);
+    assert!(!doctor.stdout.contains("unknown key"), "{}", doctor.stdout);
+}
+
+/// All keys of the section as the Python program wrote it.
+#[tokio::test]
+async fn old_mochat_keys_are_known() {
+    let home = Home::new();
+    home.configure(&json!({"channels": {"mochat": {
+        "enabled": true, "baseUrl": "https://mochat.io", "socketUrl": "https://mochat.io",
+        "socketPath": "/socket.io", "socketDisableMsgpack": false, "socketReconnectDelayMs": 1000,
+        "socketMaxReconnectDelayMs": 10_000, "socketConnectTimeoutMs": 10_000,
+        "refreshIntervalMs": 30_000, "watchTimeoutMs": 25_000, "watchLimit": 100,
+        "retryDelayMs": 500, "maxRetryAttempts": 0, "clawToken": "claw_12345678",
+        "agentUserId": "agent1", "sessions": ["*"], "panels": ["panel1"], "allowFrom": ["ann"],
+        "mention": {"requireInGroups": true}, "groups": {"group1": {"requireMention": false}},
+        "replyDelayMode": "non-mention", "replyDelayMs": 120_000,
+    }}}));
+    let dry = home.run(&["onboard", "--dry-run"]).await;
+    assert_says(&dry.stdout, &["kept, unknown: none", "ignored: none"]);
+    let doctor = home.run(&["doctor"]).await;
+    assert_says(&doctor.stdout, &["channels.mochat is set up"]);
+    assert!(!doctor.stdout.contains("unknown key"), "{}", doctor.stdout);
+}
+
+/// The channel continues at the positions of the Python program.
+#[tokio::test]
+async fn old_mochat_cursors_are_continued() {
+    let model = ModelServer::answering(|request| Reply::text(request.last_user_text()));
+    let (model, fake) = (model.await.unwrap(), MochatFake::start().await.unwrap());
+    let ann = mochat::Person::new("ann", "Ann");
+    fake.add_person(&ann);
+    fake.push(mochat::Incoming::direct(&ann, "answered before"));
+    let read = fake.cursor(&ann.direct());
+    fake.push(mochat::Incoming::direct(&ann, "not yet answered"));
+    let home = Home::new();
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "channels": {"mochat": {
+            "enabled": true, "clawToken": mochat::CLAW_TOKEN, "agentUserId": mochat::BOT_USER_ID,
+            "baseUrl": fake.base_url(), "socketUrl": fake.socket_url(), "sessions": ["*"],
+            "allowFrom": ["ann"],
+        }},
+    }));
+    let cursors = json!({
+        "schemaVersion": 1, "updatedAt": "2026-03-15T10:00:00",
+        "cursors": {ann.direct(): read},
+    });
+    home.write("mochat/session_cursors.json", &cursors.to_string());
+    let gateway = Running::start(&home).await;
+    until("the new message is answered", async || {
+        !fake.texts_in(&ann.direct()).is_empty()
+    })
+    .await;
+    let texts = fake.texts_in(&ann.direct());
+    assert!(
+        texts.len() == 1 && texts[0].starts_with("not yet answered"),
+        "{texts:?}"
+    );
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    assert_eq!(fake.complaints(), Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -11,11 +11,13 @@ use std::time::Duration;
 use nanobot_channel_dingtalk_fake::{self as dingtalk, DingTalkFake};
 use nanobot_channel_discord_fake::{self as discord, DiscordFake};
 use nanobot_channel_feishu_fake::{self as feishu, FeishuFake};
+use nanobot_channel_qq_fake::{self as qq, QqFake};
 use nanobot_channel_slack_fake::{self as slack, SlackFake};
 use nanobot_channel_telegram_fake::{self as telegram, TelegramFake};
 use nanobot_testkit::{ModelServer, Reply, ReservedPort};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::gateway::Running;
 use crate::support::{Home, assert_says, until};
@@ -68,6 +70,17 @@ async fn handling(
     };
     until(&format!("try {life} of {key} is noted"), is_noted).await;
     gateway
+}
+
+/// Returns the name under which an attempt is recorded if the id is longer than a line allows.
+fn key_digest(id: &str) -> String {
+    let digest = Sha256::digest(id);
+    let digest: String = digest
+        .iter()
+        .take(16)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("digest-{digest}")
 }
 
 /// Kills a gateway while it handles a message.
@@ -449,4 +462,47 @@ async fn redelivered_dingtalk_message_is_quarantined() {
     assert_eq!(gateway.end().await.1, Some(0));
     assert_eq!(fake.complaints(), Vec::<String>::new());
     assert_recovered(&home, "dingtalk").await;
+}
+
+/// QQ sends the message again when the session is resumed.
+#[tokio::test]
+async fn redelivered_qq_message_is_quarantined() {
+    let (model, fake) = (model().await, QqFake::start().await.unwrap());
+    fake.beat_every(Duration::from_secs(1));
+    let keys = json!({
+        "appId": qq::APP_ID, "secret": qq::CLIENT_SECRET, "apiBase": fake.base_url(),
+        "tokenUrl": fake.token_url(),
+    });
+    let home = home(&model, "qq", keys);
+    let ann = qq::Person::new("ann", "Ann");
+    let answers = |text: &str| {
+        let answer = format!("I read: {text}");
+        let texts = fake.texts_in(&ann.direct()).into_iter();
+        texts.filter(|text| text.starts_with(&answer)).count()
+    };
+    // QQ delivers nothing from before a session.
+    let gateway = Running::start(&home).await;
+    fake.wait_for_ready(1).await.unwrap();
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    let file = qq::Incoming::direct(&ann, "").with_file("poison.bin", "a/b", "x");
+    let poison = fake.push(file);
+    let key = key_digest(&poison.message_id);
+    for life in 1..=MAX_CRASHES {
+        fake.fail_next("file.get", qq::Fault::Hang);
+        kill_while_handling(&home, "qq", &key, life, || fake.downloads()).await;
+    }
+    let fetched = fake.downloads();
+    fake.push(qq::Incoming::direct(&ann, "what comes after it"));
+    let gateway = Running::start(&home).await;
+    until("the next one is answered", async || {
+        answers("what comes after it") == 1
+    })
+    .await;
+    assert_quarantined(&home, "qq", &poison.message_id).await;
+    assert_eq!(fake.downloads(), fetched);
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    assert_eq!(fake.complaints(), Vec::<String>::new());
+    assert_recovered(&home, "qq").await;
 }

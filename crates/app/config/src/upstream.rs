@@ -172,10 +172,6 @@ pub(crate) const MEANINGS: &[(&str, &str)] = &[
         "Mattermost in the Python program. This version has no such channel.",
     ),
     (
-        "channels.mochat",
-        "Mochat in the Python program. This version has no such channel.",
-    ),
-    (
         "channels.msteams",
         "Microsoft Teams in the Python program. This version has no such channel.",
     ),
@@ -184,16 +180,8 @@ pub(crate) const MEANINGS: &[(&str, &str)] = &[
         "NapCat (QQ) in the Python program. This version has no such channel.",
     ),
     (
-        "channels.qq",
-        "QQ in the Python program. This version has no such channel.",
-    ),
-    (
         "channels.signal",
         "Signal in the Python program. This version has no such channel.",
-    ),
-    (
-        "channels.wecom",
-        "WeCom in the Python program. This version has no such channel.",
     ),
     (
         "channels.weixin",

@@ -87,6 +87,9 @@ pub(super) trait DayPlatform {
         None
     }
 
+    /// Called after the gateway was killed and started again.
+    fn restarted(&mut self) {}
+
     /// Begins a failure.
     async fn begin(&mut self, fault: Fault);
 

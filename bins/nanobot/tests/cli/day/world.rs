@@ -121,6 +121,9 @@ impl World {
         gateway.signal(Signal::SIGKILL);
         gateway.end().await;
         self.begin().await;
+        for platform in &mut self.platforms {
+            platform.restarted();
+        }
     }
 
     /// Sets reminders that are due during the day.

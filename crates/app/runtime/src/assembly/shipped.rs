@@ -17,10 +17,16 @@ pub(crate) fn channels() -> Vec<Arc<dyn ChannelFactory>> {
         ))),
         #[cfg(feature = "feishu")]
         Arc::new(nanobot_channel_feishu::FeishuFactory::new()),
+        #[cfg(feature = "mochat")]
+        Arc::new(nanobot_channel_mochat::MochatFactory::new()),
+        #[cfg(feature = "qq")]
+        Arc::new(nanobot_channel_qq::QqFactory::new()),
         #[cfg(feature = "slack")]
         Arc::new(nanobot_channel_slack::SlackFactory::new()),
         #[cfg(feature = "telegram")]
         Arc::new(nanobot_channel_telegram::TelegramFactory::new()),
+        #[cfg(feature = "wecom")]
+        Arc::new(nanobot_channel_wecom::WeComFactory::new()),
         #[cfg(feature = "websocket")]
         Arc::new(nanobot_channel_websocket::WebSocketFactory),
     ]

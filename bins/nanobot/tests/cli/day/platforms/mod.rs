@@ -5,9 +5,12 @@ mod discord;
 mod feishu;
 mod friend;
 mod mail;
+mod mochat;
+mod qq;
 mod slack;
 mod telegram;
 mod websocket;
+mod wecom;
 
 use super::platform::DayPlatform;
 
@@ -19,6 +22,9 @@ pub(super) async fn start() -> Vec<Box<dyn DayPlatform>> {
         Box::new(slack::SlackDay::start().await),
         Box::new(feishu::FeishuDay::start().await),
         Box::new(dingtalk::DingTalkDay::start().await),
+        Box::new(qq::QqDay::start().await),
+        Box::new(wecom::WeComDay::start().await),
+        Box::new(mochat::MochatDay::start().await),
         Box::new(mail::MailDay::start().await),
         Box::new(websocket::WebSocketDay::start()),
     ]
