@@ -284,7 +284,12 @@ async fn orphaned_draft_is_replaced_by_the_full_answer() {
         telegram.texts_in(7) == ["All of it."]
     })
     .await;
-    until("nothing is noted any more", async || !note.exists()).await;
+    let has_no_draft = async || {
+        let text = std::fs::read_to_string(&note).unwrap_or_default();
+        let note: Value = serde_json::from_str(&text).unwrap_or_default();
+        note["drafts"] == json!([])
+    };
+    until("no draft is noted any more", has_no_draft).await;
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
     assert_eq!(telegram.texts_in(7), ["All of it."]);
