@@ -239,6 +239,12 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
         self.orphans.is_open()
     }
 
+    /// Waits for the first [`Self::recover`], and for at most a few seconds in all: a channel that
+    /// cannot receive may still send.
+    pub async fn wait_until_recorded(&self) {
+        self.orphans.wait_until_open().await;
+    }
+
     /// Adds text to a draft. `None`, unless this begins a draft: then the caller runs its
     /// [`DraftSlot::run`].
     pub fn append(&self, stream: &StreamId, delta: &str) -> Option<DraftSlot<M>> {

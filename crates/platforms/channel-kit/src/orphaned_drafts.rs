@@ -8,13 +8,14 @@
 //! the first text and its record leaves the draft in the chat, because its id is unknown.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nanobot_channel::{ChannelError, NoteError, Notes, SendRecovery, TaskTracker, Value};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tokio::sync::OwnedMutexGuard;
+use tokio::sync::{OwnedMutexGuard, watch};
+use tokio::time::Instant;
 
 /// The name of the note.
 const NOTE: &str = "drafts";
@@ -31,9 +32,16 @@ const MAX_PAUSE: Duration = Duration::from_mins(1);
 /// Timeout of one call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The time that is waited for the record, from the first wait on.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The record of drafts. Before [`Self::open`] nothing is recorded.
 #[derive(Debug, Default)]
-pub(crate) struct OrphanedDrafts(Mutex<Option<RecordStore>>);
+pub(crate) struct OrphanedDrafts {
+    store: watch::Sender<Option<RecordStore>>,
+    /// The end of the time that is waited for the record.
+    deadline: OnceLock<Instant>,
+}
 
 /// The note of the record.
 #[derive(Clone, Debug)]
@@ -88,11 +96,11 @@ impl OrphanedDrafts {
             )),
         };
         let orphans = record.lock().await.orphans.clone();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(RecordStore {
+        self.store.send_replace(Some(RecordStore {
             notes,
             tasks,
             record,
-        });
+        }));
         orphans
     }
 
@@ -201,11 +209,21 @@ impl OrphanedDrafts {
         self.store().is_some()
     }
 
+    /// Waits for [`Self::open`], and for at most [`OPEN_TIMEOUT`] in all.
+    pub(crate) async fn wait_until_open(&self) {
+        if self.is_open() {
+            return;
+        }
+        let deadline = *self.deadline.get_or_init(|| Instant::now() + OPEN_TIMEOUT);
+        let mut opened = self.store.subscribe();
+        let waited = tokio::time::timeout_at(deadline, opened.wait_for(Option::is_some)).await;
+        if waited.is_err() {
+            tracing::debug!("the record of drafts is not open yet");
+        }
+    }
+
     fn store(&self) -> Option<RecordStore> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.store.borrow().clone()
     }
 }
 
@@ -353,6 +371,7 @@ where
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use nanobot_channel::{Quarantined, async_trait};
@@ -507,6 +526,24 @@ pub(crate) mod tests {
         assert!(next.give_up("turn/0").await);
         assert_eq!(next.taken_by("turn/0").await, None);
         assert_eq!(paper.taken(), Value::Null);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn record_is_waited_for_within_bounds() {
+        let drafts = OrphanedDrafts::default();
+        let began = Instant::now();
+        drafts.wait_until_open().await;
+        assert_eq!(began.elapsed(), OPEN_TIMEOUT);
+        drafts.wait_until_open().await;
+        assert_eq!(began.elapsed(), OPEN_TIMEOUT, "for all sends together");
+        let drafts = OrphanedDrafts::default();
+        let paper: Arc<Paper> = Arc::default();
+        let open = async {
+            tokio::time::sleep(OPEN_TIMEOUT / 2).await;
+            drafts.open(paper, TaskTracker::new(), "bot").await
+        };
+        tokio::join!(open, drafts.wait_until_open());
+        assert_eq!(began.elapsed(), OPEN_TIMEOUT + OPEN_TIMEOUT / 2);
     }
 
     #[tokio::test]

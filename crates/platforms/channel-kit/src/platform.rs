@@ -223,15 +223,15 @@ impl<P: Platform> PlatformChannel<P> {
 }
 
 impl<P: Platform> PlatformChannel<P> {
-    /// Refuses a part whose earlier attempts cannot be judged (yet).
+    /// Refuses a part whose earlier attempts cannot be judged. At the begin of a program, waits for
+    /// the notes about drafts.
     async fn check_doubt(&self, part: &OutboundPart) -> Result<(), ChannelError> {
         let drafts = &self.0.base().drafts;
         let message = &part.message;
         let may_be_draft =
             part.index == 0 && message.completes.is_some() && self.0.edit_interval().is_some();
-        if may_be_draft && !drafts.is_recorded() {
-            let why = "the channel has to connect before it knows its drafts";
-            return Err(ChannelError::Unavailable(why.to_owned()));
+        if may_be_draft {
+            drafts.wait_until_recorded().await;
         }
         if !part.in_doubt || P::GUARANTEE != DeliveryGuarantee::BestEffort {
             return Ok(());

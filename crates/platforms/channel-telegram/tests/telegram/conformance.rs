@@ -156,6 +156,10 @@ impl ChannelHarness for Harness {
         Ok(self.fake.wait_for_view("what people see", probe).await?)
     }
 
+    fn drafts_are_messages(&self) -> bool {
+        self.keys["nativeDrafts"] == json!(false)
+    }
+
     fn drafts_expire(&mut self) {
         self.fake.advance(Duration::from_mins(1));
     }

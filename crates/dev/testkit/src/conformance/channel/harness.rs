@@ -91,6 +91,11 @@ pub trait ChannelHarness: Send {
         None
     }
 
+    /// Returns `true` if drafts are messages, which become the reply.
+    fn drafts_are_messages(&self) -> bool {
+        true
+    }
+
     /// Lets so much time pass that the platform itself removes drafts that are no longer refreshed.
     /// Does nothing for platforms that keep drafts until they are deleted.
     fn drafts_expire(&mut self) {}
