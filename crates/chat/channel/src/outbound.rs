@@ -45,10 +45,10 @@ pub struct OutboundPart {
     /// used if the platform rejects the blocks.
     pub blocks: Vec<Block>,
     /// Set if an earlier attempt may have arrived, for [`DeliveryGuarantee::Detectable`] and
-    /// [`DeliveryGuarantee::PartlyDetectable`] only. The channel then looks for the part first. It returns `Ok` if the part is there, sends it if it
-    /// is certainly not there, and returns [`ChannelError::Ambiguous`] without sending if it cannot
-    /// find out. If this is not set, the part is to be sent, whatever the outcome of earlier
-    /// attempts.
+    /// [`DeliveryGuarantee::PartlyDetectable`] only. The channel then looks for the part first. It
+    /// returns `Ok` if the part is there, sends it if it is certainly not there, and returns
+    /// [`ChannelError::Ambiguous`] without sending if it cannot find out. If this is not set, the
+    /// part is to be sent, whatever the outcome of earlier attempts.
     pub in_doubt: bool,
 }
 

@@ -5,9 +5,9 @@
 //! other chat (see [`crate::waiting`]). A message that the platform has is settled in one commit with
 //! the begin of the next one, so that many short replies wait for the disk once each. A part that
 //! may or may not have been sent is sent again if the platform drops repeated sends, or if the
-//! channel can look for it first; if neither helps, [`UncertainPolicy`] decides. If a reply will not arrive, the chat gets a notice before the reply
-//! is settled. A crash in between publishes the notice twice, and the ledger drops the duplicate
-//! (see [`crate::delivery_notice`]).
+//! channel can look for it first; if neither helps, [`UncertainPolicy`] decides. If a reply will not
+//! arrive, the chat gets a notice before the reply is settled. A crash in between publishes the
+//! notice twice, and the ledger drops the duplicate (see [`crate::delivery_notice`]).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,8 +3,8 @@
 //! Answers carry a code like that of HTTP; 200 is success. The socket refuses a connection in
 //! words. This is the one place that knows both.
 //!
-//! Decision: "forbidden" is about the place of a call. Whoever removes the agent from a group must
-//! not end the whole channel. Only of a call without a place it is about the token.
+//! Decision: "forbidden" refuses the place of a call, and the token only if the call has no place.
+//! Otherwise, a person who removes the agent from a group would end the whole channel.
 
 use std::fmt;
 use std::time::Duration;

@@ -18,7 +18,7 @@ pub(crate) struct KnownChats(VecDeque<(String, Place)>);
 
 impl Noted for KnownChats {
     const NAME: &'static str = "chats";
-    /// Each chat with the guild that stands for it; `None` for a group.
+    /// Each chat with its guild; `None` for a group.
     type Form = Vec<(String, Option<String>)>;
 
     fn form(&self) -> Self::Form {

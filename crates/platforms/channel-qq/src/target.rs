@@ -23,7 +23,7 @@ pub enum Place {
     Person(String),
     /// A group, by the id for this bot.
     Group(String),
-    /// A conversation with a member of a guild, by the guild that stands for it.
+    /// A conversation with a member of a guild, by the guild that QQ names it by.
     Guild(String),
 }
 

@@ -82,7 +82,7 @@ pub(crate) struct Message {
     /// The group.
     #[serde(deserialize_with = "text")]
     pub(crate) group_openid: String,
-    /// The guild that stands for a conversation with one member.
+    /// The guild by which QQ names a conversation with one member.
     #[serde(deserialize_with = "text")]
     pub(crate) guild_id: String,
     #[serde(deserialize_with = "list")]

@@ -11,7 +11,7 @@ use crate::params::Params;
 use crate::state::WeComState;
 
 impl WeComState {
-    /// Subscribes a connection. It takes over from an older one, which is told so and closed.
+    /// Subscribes a connection. An older one gets `disconnected_event` and is closed.
     pub(crate) fn subscribe(&mut self, connection: usize, params: Params<'_>) -> ApiResult {
         let is_valid = params.text("bot_id") == BOT_ID && params.text("secret") == SECRET;
         if !is_valid || self.is_revoked {

@@ -37,7 +37,7 @@ async fn mention_delivers_what_was_collected() {
         (&json!(3), &json!(true))
     );
     assert_eq!(message.metadata["own_line"], "three");
-    // A mention alone stands for itself.
+    // If nothing was collected before it, a mention is delivered alone.
     running.fake.push(say("four").mentioning_robot());
     assert_eq!(running.assistant.message(2).await.unwrap().content, "four");
     running.stop().await;
