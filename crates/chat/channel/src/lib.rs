@@ -56,7 +56,9 @@ mod error;
 mod key_discovery;
 mod notes;
 mod outbound;
+mod sign_in;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use async_trait::async_trait;
@@ -83,6 +85,7 @@ pub use notes::{
     MAX_NOTE_BYTES, MAX_QUARANTINED_BYTES, MAX_QUARANTINED_FILES, NoteError, Notes, Quarantined,
 };
 pub use outbound::{DeliveryGuarantee, Drafts, OutboundPart, Probe, Sent, TurnEnds, Typing};
+pub use sign_in::{SignIn, SignInPrompt};
 
 /// One configured connection to a chat platform.
 #[async_trait]
@@ -137,6 +140,11 @@ pub trait Channel: Send + Sync + std::fmt::Debug {
     fn key_discovery(&self) -> Option<&dyn KeyDiscovery> {
         None
     }
+
+    /// Returns the login in which a person acts on the platform, if there is one.
+    fn sign_in(&self) -> Option<&dyn SignIn> {
+        None
+    }
 }
 
 /// A channel's section of the configuration, and settings shared by all channels.
@@ -151,16 +159,20 @@ pub struct RawConfig {
     /// them here for credentials that change when they are used, because a [probe](Channel::probe)
     /// uses them without running the channel. `None` if nothing is kept.
     pub notes: Option<Arc<dyn Notes>>,
+    /// The folder of the program's data. A channel that keeps more than notes, such as the database
+    /// of a library, has a folder of its own in it. `None` if nothing is kept.
+    pub data_dir: Option<PathBuf>,
 }
 
 impl RawConfig {
-    /// Creates a configuration without a proxy and without notes.
+    /// Creates a configuration without a proxy, and without a place for notes and files.
     #[must_use]
     pub fn new(section: Value) -> Self {
         Self {
             section,
             proxy: None,
             notes: None,
+            data_dir: None,
         }
     }
 }

@@ -6,13 +6,14 @@
 //! this crate alone.
 
 use std::marker::PhantomData;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, ChatId, Credential,
     DeliveryContext, DeliveryGuarantee, Drafts, EarlierNote, Notes, OutboundKind, OutboundMessage,
-    OutboundPart, Probe, RawConfig, Sent, StreamId, TextStyle, TurnEnds, Typing, Value,
+    OutboundPart, Probe, RawConfig, Sent, SignIn, StreamId, TextStyle, TurnEnds, Typing, Value,
     async_trait,
 };
 
@@ -182,6 +183,11 @@ pub trait Platform: std::fmt::Debug + Send + Sync + Sized + 'static {
     fn turn_ends(&self) -> Option<&dyn TurnEnds> {
         None
     }
+
+    /// Returns the login in which a person acts on the platform, if there is one.
+    fn sign_in(&self) -> Option<&dyn SignIn> {
+        None
+    }
 }
 
 /// State that every platform has.
@@ -195,6 +201,8 @@ pub struct ChannelBase<M> {
     pub drafts: DraftBoard<M>,
     /// Work that runs concurrently with receiving.
     pub background: BackgroundWork,
+    /// The folder of the program's data, in which the platform may have a folder of its own.
+    pub data_dir: Option<PathBuf>,
 }
 
 /// The channel of a platform.
@@ -202,8 +210,8 @@ pub struct ChannelBase<M> {
 pub struct PlatformChannel<P>(Arc<P>);
 
 impl<P: Platform> PlatformChannel<P> {
-    /// Creates a channel from its configuration. Does no I/O. `shared_proxy` applies if the
-    /// configuration names no proxy.
+    /// Creates a channel from its configuration, without a folder for its files. Does no I/O.
+    /// `shared_proxy` applies if the configuration names no proxy.
     ///
     /// # Errors
     /// [`ChannelError::Config`] naming the key.
@@ -212,11 +220,25 @@ impl<P: Platform> PlatformChannel<P> {
         config: P::Config,
         shared_proxy: Option<&str>,
     ) -> Result<Self, ChannelError> {
+        Self::in_folder(name, config, shared_proxy, None)
+    }
+
+    /// Creates a channel as [`Self::new`] does, which may keep files below `data_dir`.
+    ///
+    /// # Errors
+    /// [`ChannelError::Config`] naming the key.
+    pub fn in_folder(
+        name: ChannelName,
+        config: P::Config,
+        shared_proxy: Option<&str>,
+        data_dir: Option<PathBuf>,
+    ) -> Result<Self, ChannelError> {
         let base = ChannelBase {
             quarantine: Quarantine::new(name.clone()),
             name,
             drafts: DraftBoard::new(P::TEXT_STYLE.measure, P::DRAFT_LIMIT),
             background: BackgroundWork::default(),
+            data_dir,
         };
         Ok(Self(Arc::new(P::new(base, config, shared_proxy)?)))
     }
@@ -310,6 +332,10 @@ impl<P: Platform> Channel for PlatformChannel<P> {
 
     fn probe(&self) -> Option<&dyn Probe> {
         Some(self)
+    }
+
+    fn sign_in(&self) -> Option<&dyn SignIn> {
+        self.0.sign_in()
     }
 }
 
@@ -408,7 +434,8 @@ impl<P: Platform> ChannelFactory for PlatformFactory<P> {
         config: &RawConfig,
     ) -> Result<Arc<dyn Channel>, ChannelError> {
         let section = P::Config::from_section(&config.section)?;
-        let channel = PlatformChannel::<P>::new(name, section, config.proxy.as_deref())?;
+        let (proxy, data_dir) = (config.proxy.as_deref(), config.data_dir.clone());
+        let channel = PlatformChannel::<P>::in_folder(name, section, proxy, data_dir)?;
         Ok(Arc::new(channel))
     }
 }

@@ -134,6 +134,7 @@ impl ConfiguredChannel {
             section,
             proxy,
             notes: Some(Arc::new(notes.clone())),
+            data_dir: Some(config.paths().data_dir.clone()),
         };
         let locks = config
             .environment()
