@@ -21,6 +21,7 @@ mod gateway_program;
 mod logs;
 mod output;
 mod serve;
+mod sign_in;
 mod signals;
 mod terminal;
 mod version;

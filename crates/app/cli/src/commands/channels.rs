@@ -12,6 +12,7 @@ use nanobot_runtime::{
 use super::{block_on, prepare_write, report_schema};
 use crate::failure::{CommandFailure, FAILED, USAGE};
 use crate::output::{self, sanitize};
+use crate::sign_in::TerminalPrompt;
 use crate::signals::Signals;
 use crate::terminal::fitted_to_terminal;
 use crate::{ask, serve};
@@ -222,21 +223,24 @@ pub(super) async fn ask_and_check(
     probe: bool,
 ) -> Result<(), CommandFailure> {
     ask_for_credentials(name, login).await?;
-    if probe && !login.credentials().is_empty() {
-        match login.probe().await {
-            Ok(Some(account)) => {
-                output::line(&format!("The platform answers: {}", sanitize(&account)))?;
-            }
-            Ok(None) => {}
-            Err(why) => {
-                return Err(CommandFailure::new(
-                    format!("{name} cannot be used like this: {}", sanitize(&why)),
-                    "Nothing was written. Try again, or add --no-probe to write it without asking the platform.",
-                ));
-            }
-        }
+    if !probe {
+        return Ok(());
     }
-    Ok(())
+    let account = match login.sign_in(&TerminalPrompt).await {
+        Ok(None) if !login.credentials().is_empty() => login.probe().await,
+        signed_in => signed_in,
+    };
+    match account {
+        Ok(Some(account)) => {
+            output::line(&format!("The platform answers: {}", sanitize(&account)))?;
+            Ok(())
+        }
+        Ok(None) => Ok(()),
+        Err(why) => Err(CommandFailure::new(
+            format!("{name} cannot be used like this: {}", sanitize(&why)),
+            "Nothing was written. Try again, or add --no-probe to write it without asking the platform.",
+        )),
+    }
 }
 
 /// Learns a key that only the platform knows, from an action of the user. Without the key, the
@@ -283,7 +287,7 @@ async fn discover_key(
 /// Asks for each credential; Enter keeps the configured one.
 async fn ask_for_credentials(name: &str, login: &mut ChannelLogin) -> Result<(), CommandFailure> {
     if login.credentials().is_empty() {
-        output::note("This platform needs no credentials; the channel is switched on.");
+        output::note("This platform asks for no credentials.");
     }
     for credential in login.credentials() {
         let has_one = login.has_credential(credential);

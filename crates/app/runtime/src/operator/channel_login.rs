@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use nanobot_channel::{Channel, ChannelError, Credential, SetupTask};
+use nanobot_channel::{Channel, ChannelError, Credential, SetupTask, SignInPrompt};
 use nanobot_config::{ConfigDraft, SavedConfig};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -139,6 +139,20 @@ impl ChannelLogin {
         probe_account(self.trial_channel()?)
             .await
             .map_err(|error: ChannelError| error.to_string())
+    }
+
+    /// Logs in together with a person who acts on the platform. Returns the account; `None` if the
+    /// credentials are all that the platform needs.
+    ///
+    /// # Errors
+    /// Returns the reason if the login failed.
+    pub async fn sign_in(&self, prompt: &dyn SignInPrompt) -> Result<Option<String>, String> {
+        let channel = self.trial_channel()?;
+        let Some(sign_in) = channel.sign_in() else {
+            return Ok(None);
+        };
+        let signed_in = sign_in.sign_in(prompt).await;
+        signed_in.map(Some).map_err(|error| error.to_string())
     }
 
     /// Makes the channel as it would be after the login.
