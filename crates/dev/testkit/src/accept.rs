@@ -29,6 +29,10 @@ where
     tasks.spawn(async move {
         while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
             let Ok((stream, _)) = accepted else { continue };
+            // Small frames are not held back until the other side confirms earlier ones.
+            if stream.set_nodelay(true).is_err() {
+                continue;
+            }
             let (serving, stop) = (serve(stream), stop.clone());
             tracker.spawn(async move { stop.run_until_cancelled(serving).await });
         }
