@@ -8,8 +8,8 @@ use nanobot_channel::{
     OutboundPart, Sent, TextStyle, Value,
 };
 use nanobot_channel_kit::{
-    Attempts, ChannelBase, DraftPause, Platform, PlatformChannel, PlatformFactory, Recent,
-    Rejection, push,
+    Attempts, BegunDraft, ChannelBase, DraftPause, Platform, PlatformChannel, PlatformFactory,
+    Recent, Rejection, push,
 };
 
 use crate::DingTalkConfig;
@@ -121,6 +121,14 @@ impl Platform for DingTalk {
     fn orphaned_draft(&self, locator: Value) -> Option<(DingTalkDraft, DraftCard)> {
         let track: String = serde_json::from_value(locator).ok()?;
         Some((self.draft_at(None), DraftCard::new(track, "")))
+    }
+
+    /// A card that does not exist refuses the change.
+    async fn begun_draft(
+        &self,
+        begun: BegunDraft,
+    ) -> Result<Option<(DingTalkDraft, DraftCard)>, ChannelError> {
+        Ok(self.orphaned_draft(begun.intent))
     }
 }
 

@@ -12,7 +12,7 @@ use nanobot_channel_kit::{DraftPause, DraftPlace};
 use serde_json::json;
 
 use crate::api::Api;
-use crate::card::{CardTemplate, random_id};
+use crate::card::CardTemplate;
 use crate::channel::TEXT_LIMIT;
 use crate::error::CallError;
 use crate::target::SendTarget;
@@ -83,12 +83,16 @@ impl DraftPlace for DingTalkDraft {
         visible(text)
     }
 
-    async fn begin(&self, text: &str) -> Result<Option<DraftCard>, ChannelError> {
+    /// The name of the card, which is the key.
+    fn intent(&self, key: &str) -> Option<Value> {
+        Some(key.into())
+    }
+
+    async fn begin(&self, text: &str, key: &str) -> Result<Option<DraftCard>, ChannelError> {
         let Some(target) = &self.target else {
             return Ok(None);
         };
-        let track = random_id();
-        let create = || self.template.create(&self.api, target, &track, text);
+        let create = || self.template.create(&self.api, target, key, text);
         let created = match create().await {
             // There is only one card of this name.
             Err(error) if error.is_ambiguous() => create().await,
@@ -101,7 +105,7 @@ impl DraftPlace for DingTalkDraft {
             self.pause.begin();
         }
         created?;
-        Ok(Some(DraftCard::new(track, text)))
+        Ok(Some(DraftCard::new(key.to_owned(), text)))
     }
 
     async fn edit(&self, draft: &DraftCard, text: &str) -> Result<(), ChannelError> {

@@ -8,11 +8,12 @@ use nanobot_channel::{
     Notes, OutboundKind, OutboundPart, Sent, TextStyle, TurnEnds, Typing, Value, async_trait,
 };
 use nanobot_channel_kit::{
-    ChannelBase, Platform, PlatformChannel, PlatformFactory, Reactions, Recent,
+    BegunDraft, ChannelBase, DraftPlace as _, Platform, PlatformChannel, PlatformFactory,
+    Reactions, Recent, repeatable,
 };
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serenity::model::id::MessageId as DiscordMessage;
+use serenity::model::id::{ChannelId, MessageId as DiscordMessage};
 
 use crate::DiscordConfig;
 use crate::api::{Api, Body};
@@ -32,6 +33,9 @@ pub(crate) const TEXT_LIMIT: usize = 2000;
 const TYPING_LASTS: Duration = Duration::from_secs(10);
 /// Time in which a second message with the same nonce is dropped; Discord says "a few minutes".
 const NONCE_LASTS: Duration = Duration::from_mins(2);
+
+/// The text of a message that is deleted at once.
+const ELLIPSIS: &str = "…";
 
 /// Number of messages that are remembered as handled.
 const RECENT: usize = 1024;
@@ -158,6 +162,24 @@ impl Platform for Discord {
             target: SendTarget::channel(channel),
         };
         Some((draft, message))
+    }
+
+    /// Sends it again with its nonce, so that Discord names the first message.
+    async fn begun_draft(
+        &self,
+        begun: BegunDraft,
+    ) -> Result<Option<(DiscordDraft, DiscordMessage)>, ChannelError> {
+        let is_known = begun.age() < NONCE_LASTS;
+        let intent = serde_json::from_value::<(ChannelId, String)>(begun.intent).ok();
+        let Some((channel, key)) = intent.filter(|_| is_known) else {
+            return Ok(None);
+        };
+        let draft = DiscordDraft {
+            api: Arc::clone(&self.api),
+            target: SendTarget::channel(channel),
+        };
+        let message = draft.begin(ELLIPSIS, &key).await.map_err(repeatable)?;
+        Ok(message.map(|message| (draft, message)))
     }
 
     fn typing(&self) -> Option<&dyn Typing> {

@@ -11,7 +11,7 @@ use serenity::model::id::MessageId;
 
 use crate::api::{Api, Body};
 use crate::channel::TEXT_LIMIT;
-use crate::outbound::{create_message, edit_message};
+use crate::outbound::{create_message, edit_message, with_nonce_of};
 use crate::route::Route;
 use crate::target::SendTarget;
 
@@ -29,8 +29,12 @@ impl DraftPlace for DiscordDraft {
         text.chars().take(TEXT_LIMIT).collect()
     }
 
-    async fn begin(&self, text: &str) -> Result<Option<MessageId>, ChannelError> {
-        let message = CreateMessage::new().content(text);
+    fn intent(&self, key: &str) -> Option<Value> {
+        Some(json!((self.target.channel_id(), key)))
+    }
+
+    async fn begin(&self, text: &str, key: &str) -> Result<Option<MessageId>, ChannelError> {
+        let message = with_nonce_of(CreateMessage::new().content(text), key);
         Ok(Some(
             create_message(&self.api, &self.target, message).await?,
         ))

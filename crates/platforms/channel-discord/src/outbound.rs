@@ -174,9 +174,12 @@ fn with_nonce(message: CreateMessage, part: &OutboundPart, piece: &str) -> Creat
         return message;
     }
     let key = format!("{}{piece}", part.idempotency_key());
-    message
-        .nonce(Nonce::String(nonce(&key)))
-        .enforce_nonce(true)
+    with_nonce_of(message, &key)
+}
+
+/// Adds the nonce of a key.
+pub(crate) fn with_nonce_of(message: CreateMessage, key: &str) -> CreateMessage {
+    message.nonce(Nonce::String(nonce(key))).enforce_nonce(true)
 }
 
 /// Returns a digest of a key in the 25 characters of a nonce.

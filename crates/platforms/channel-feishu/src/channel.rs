@@ -8,8 +8,8 @@ use nanobot_channel::{
     OutboundPart, Sent, TextStyle, TurnEnds, Value,
 };
 use nanobot_channel_kit::{
-    Attempts, ChannelBase, DraftPause, Platform, PlatformChannel, PlatformFactory, Reactions,
-    Recent, Rejection, push,
+    Attempts, BegunDraft, ChannelBase, DraftPause, DraftPlace as _, Platform, PlatformChannel,
+    PlatformFactory, Reactions, Recent, Rejection, push, repeatable,
 };
 
 use crate::FeishuConfig;
@@ -25,6 +25,9 @@ use crate::target::SendTarget;
 pub(crate) const TEXT_LIMIT: usize = 28_000;
 /// Time in which a second message with the same id is dropped.
 const UUID_LASTS: Duration = Duration::from_hours(1);
+
+/// The text of a message that is deleted at once.
+const ELLIPSIS: &str = "…";
 
 /// Number of messages that are remembered as handled.
 const RECENT: usize = 4096;
@@ -137,6 +140,25 @@ impl Platform for Feishu {
             answered: None,
         };
         Some((self.draft_at(nowhere), draft))
+    }
+
+    /// Sends it again with its id, so that Feishu names the first message.
+    async fn begun_draft(
+        &self,
+        begun: BegunDraft,
+    ) -> Result<Option<(FeishuDraft, DraftCard)>, ChannelError> {
+        type Intent = (String, Option<(String, bool)>, String);
+        let is_known = begun.age() < UUID_LASTS;
+        let intent = serde_json::from_value::<Intent>(begun.intent).ok();
+        let Some((id, answered, key)) = intent.filter(|_| is_known) else {
+            return Ok(None);
+        };
+        let Some(target) = SendTarget::of_earlier_process(id, answered) else {
+            return Ok(None);
+        };
+        let draft = self.draft_at(target);
+        let card = draft.begin(ELLIPSIS, &key).await.map_err(repeatable)?;
+        Ok(card.map(|card| (draft, card)))
     }
 
     fn turn_ends(&self) -> Option<&dyn TurnEnds> {

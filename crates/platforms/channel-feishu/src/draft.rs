@@ -107,7 +107,7 @@ impl DraftCard {
 }
 
 impl FeishuDraft {
-    async fn create(&self, text: &str) -> Result<Option<DraftCard>, CallError> {
+    async fn create(&self, text: &str, key: &str) -> Result<Option<DraftCard>, CallError> {
         #[derive(Deserialize)]
         struct Created {
             card_id: String,
@@ -117,7 +117,7 @@ impl FeishuDraft {
         let Created { card_id } = self.api.data(&endpoint, Body::Json(body)).await?;
         let content = json!({"type": "card", "data": {"card_id": card_id}});
         let outgoing = Outgoing::new("interactive", &content);
-        let id = uuid(&card_id);
+        let id = uuid(key);
         let send = || send_message(&self.api, &self.target, &outgoing, Some(&id));
         // A second message with the same id is dropped, and the first one is named in its place.
         let message = match send().await {
@@ -139,8 +139,14 @@ impl DraftPlace for FeishuDraft {
         visible(text)
     }
 
-    async fn begin(&self, text: &str) -> Result<Option<DraftCard>, ChannelError> {
-        let created = self.create(text).await;
+    fn intent(&self, key: &str) -> Option<Value> {
+        let answered = self.target.answered.as_ref();
+        let answered = answered.map(|answered| (&answered.message, answered.in_topic));
+        Some(json!((&self.target.id, answered, key)))
+    }
+
+    async fn begin(&self, text: &str, key: &str) -> Result<Option<DraftCard>, ChannelError> {
+        let created = self.create(text, key).await;
         if let Err(error) = &created
             && error.is(|refusal| refusal.is_about_scopes() || refusal.is_about_the_card())
         {

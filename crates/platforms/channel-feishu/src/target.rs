@@ -46,6 +46,13 @@ impl SendTarget {
         })
     }
 
+    /// Returns the target that an earlier process noted; `None` if there is no such one.
+    pub(crate) fn of_earlier_process(id: String, answered: Option<(String, bool)>) -> Option<Self> {
+        let kind = kind_of(&id)?;
+        let answered = answered.map(|(message, in_topic)| Answered { message, in_topic });
+        Some(Self { id, kind, answered })
+    }
+
     /// Quotes the message that is answered.
     pub(crate) fn quoting(mut self, delivery: &DeliveryContext) -> Self {
         if let Some(message) = &delivery.reply_to {

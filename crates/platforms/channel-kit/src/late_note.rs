@@ -112,7 +112,7 @@ mod tests {
     use nanobot_testkit::NoteBook;
 
     use super::*;
-    use crate::orphaned_drafts::tests::Paper;
+    use crate::draft::Paper;
 
     #[derive(Debug, Default)]
     struct Count(u32);

@@ -45,7 +45,6 @@ pub mod http;
 pub mod intake;
 mod lanes;
 mod late_note;
-mod orphaned_drafts;
 mod platform;
 pub mod push;
 mod quarantine;
@@ -66,7 +65,9 @@ pub use attribution::attribute_text;
 pub use background::BackgroundWork;
 pub use backoff::{backoff, chance, jittered_backoff};
 pub use call::{CallError, Refusal};
-pub use draft::{DraftBoard, DraftPlace, DraftPreview, DraftSlot, NoDraft};
+pub use draft::{
+    BegunDraft, DraftBoard, DraftPlace, DraftPreview, DraftSlot, NoDraft, OrphanedDraft,
+};
 pub use draft_pause::DraftPause;
 pub use error::repeatable;
 pub use lanes::Lanes;

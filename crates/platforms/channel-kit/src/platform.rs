@@ -18,7 +18,10 @@ use nanobot_channel::{
 };
 
 use crate::settings::{ConfigSection, default_section, section_schema};
-use crate::{BackgroundWork, CallError, DraftBoard, DraftPlace, Quarantine, repeatable};
+use crate::{
+    BackgroundWork, BegunDraft, CallError, DraftBoard, DraftPlace, OrphanedDraft, Quarantine,
+    repeatable,
+};
 
 /// Time for the notes at the end of a run; losing them does no harm.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -153,6 +156,20 @@ pub trait Platform: std::fmt::Debug + Send + Sync + Sized + 'static {
         None
     }
 
+    /// Finds the message of a killed process by its [intent](DraftPlace::intent): by a search, or
+    /// by sending it once more with its key, where the platform drops such a repetition and names
+    /// the first message. `None` if there is none, or if it cannot be found any more.
+    ///
+    /// # Errors
+    /// The reason why it is unknown; the next start is another attempt.
+    fn begun_draft(
+        &self,
+        _begun: BegunDraft,
+    ) -> impl Future<Output = Result<Option<(Self::Draft, DraftMessage<Self>)>, ChannelError>> + Send
+    {
+        async { Ok(None) }
+    }
+
     /// Deletes the drafts that a killed process left, and records drafts from now on. Until then
     /// none are shown. `account` is the platform's name for the sender: drafts of another one are
     /// left alone.
@@ -162,10 +179,14 @@ pub trait Platform: std::fmt::Debug + Send + Sync + Sized + 'static {
         context: &ChannelContext,
     ) -> impl Future<Output = ()> + Send {
         let platform = Arc::clone(self);
-        let delete = move |locator: Value| {
+        let delete = move |orphan: OrphanedDraft| {
             let platform = Arc::clone(&platform);
             async move {
-                match platform.orphaned_draft(locator) {
+                let found = match orphan {
+                    OrphanedDraft::Known(locator) => platform.orphaned_draft(locator),
+                    OrphanedDraft::Begun(begun) => platform.begun_draft(begun).await?,
+                };
+                match found {
                     Some((place, message)) => place.remove(&message).await.map_err(repeatable),
                     None => Ok(()),
                 }

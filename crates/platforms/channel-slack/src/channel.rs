@@ -8,7 +8,8 @@ use nanobot_channel::{
     Notes, OutboundPart, Sent, TextStyle, TurnEnds, Value,
 };
 use nanobot_channel_kit::{
-    Attempts, ChannelBase, Platform, PlatformChannel, PlatformFactory, Reactions, Recent, Rejection,
+    Attempts, BegunDraft, ChannelBase, Platform, PlatformChannel, PlatformFactory, Reactions,
+    Recent, Rejection,
 };
 
 use crate::SlackConfig;
@@ -150,6 +151,22 @@ impl Platform for Slack {
         let target = SendTarget { chat, thread: None };
         let api = Arc::clone(&self.api);
         Some((SlackDraft { api, target }, message))
+    }
+
+    /// Searches for its key.
+    async fn begun_draft(
+        &self,
+        begun: BegunDraft,
+    ) -> Result<Option<(SlackDraft, String)>, ChannelError> {
+        let age = begun.age();
+        let Ok((chat, thread, key)) = serde_json::from_value(begun.intent) else {
+            return Ok(None);
+        };
+        let target = SendTarget { chat, thread };
+        let key: String = key;
+        let found = self.search_since(&target, &key, age).await?;
+        let api = Arc::clone(&self.api);
+        Ok(found.map(|message| (SlackDraft { api, target }, message)))
     }
 
     fn turn_ends(&self) -> Option<&dyn TurnEnds> {

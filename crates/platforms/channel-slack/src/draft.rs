@@ -26,8 +26,12 @@ impl DraftPlace for SlackDraft {
         visible(text)
     }
 
-    async fn begin(&self, text: &str) -> Result<Option<String>, ChannelError> {
-        Ok(post(&self.api, &self.target, with_key(content(text), "draft")).await?)
+    fn intent(&self, key: &str) -> Option<Value> {
+        Some(json!((&self.target.chat, &self.target.thread, key)))
+    }
+
+    async fn begin(&self, text: &str, key: &str) -> Result<Option<String>, ChannelError> {
+        Ok(post(&self.api, &self.target, with_key(content(text), key)).await?)
     }
 
     async fn edit(&self, message: &String, text: &str) -> Result<(), ChannelError> {

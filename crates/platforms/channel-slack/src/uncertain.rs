@@ -119,6 +119,21 @@ impl Slack {
         }
     }
 
+    /// Searches for a message that was sent some time ago, and returns its `ts`.
+    pub(crate) async fn search_since(
+        &self,
+        place: &SendTarget,
+        key: &str,
+        age: Duration,
+    ) -> Result<Option<String>, CallError> {
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        let since = now.saturating_sub(age + SEARCH_WINDOW).as_secs();
+        let found = self.search_once(place, &[key], since).await?;
+        Ok(found.map(|(_, ts)| ts))
+    }
+
     /// Searches until one of the messages is found or its absence is proved.
     async fn search(
         &self,

@@ -36,7 +36,7 @@ impl DraftPlace for TelegramDraft {
         utf16_head(text, TEXT_LIMIT).to_owned()
     }
 
-    async fn begin(&self, text: &str) -> Result<Option<MessageId>, ChannelError> {
+    async fn begin(&self, text: &str, _key: &str) -> Result<Option<MessageId>, ChannelError> {
         let message = SendMessage::new(self.target.recipient(), text);
         Ok(send_message(&self.api, message, &self.target).await?)
     }

@@ -62,7 +62,7 @@ impl DraftPlace for WeComDraft {
         visible(text)
     }
 
-    async fn begin(&self, text: &str) -> Result<Option<WeComStream>, ChannelError> {
+    async fn begin(&self, text: &str, _key: &str) -> Result<Option<WeComStream>, ChannelError> {
         let shown = self.show(text).await;
         if let Err(error @ ChannelError::Refused(_)) = &shown {
             tracing::info!(%error, "replies are not shown while they are generated");

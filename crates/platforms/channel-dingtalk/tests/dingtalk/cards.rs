@@ -91,6 +91,23 @@ async fn lost_answer_to_a_card_leaves_no_second_one() {
 }
 
 #[tokio::test]
+async fn card_that_was_never_confirmed_is_withdrawn_at_the_next_start() {
+    let running = Running::start(keys()).await;
+    let inbound = running.hello().await;
+    for _ in 0..2 {
+        let cut = Fault::DropAfterEffect;
+        running.fake.fail_next("card.create", cut);
+    }
+    grow(&running, &inbound, "s", "Once").await;
+    running.fake.wait_for_calls("card.create", 2).await.unwrap();
+    assert_eq!(running.texts(), ["Once"]);
+    let running = running.restart(&keys()).await;
+    running.shown("…").await;
+    assert_eq!(running.texts(), ["…"]);
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn card_that_cannot_be_changed_is_replaced() {
     let (running, inbound) = growing(keys()).await;
     running

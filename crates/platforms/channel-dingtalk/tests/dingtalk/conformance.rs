@@ -265,5 +265,11 @@ async fn channel_passes_the_conformance_suite() {
 async fn channel_with_cards_passes_the_conformance_suite() {
     let keys = json!({"cardTemplateId": CARD_TEMPLATE, "cardContentVariable": CARD_KEY});
     let open = async || Harness::open(keys.clone()).await;
-    conformance::channel(open, &[DIVIDED]).await.unwrap();
+    let repeated = (
+        Ability::LostDrafts,
+        "the suite cuts messages, and a card is created by another call; see the tests of cards",
+    );
+    conformance::channel(open, &[DIVIDED, repeated])
+        .await
+        .unwrap();
 }

@@ -87,6 +87,18 @@ impl Running {
         assert_eq!(self.fake.complaints(), Vec::<String>::new());
     }
 
+    /// Stops the channel, and runs a new one with its notes.
+    pub(crate) async fn restart(self, keys: &Value) -> Self {
+        self.run.stop().await.unwrap();
+        let channel = channel(&self.fake, keys);
+        let run = ChannelRun::start(Arc::clone(&channel), &self.assistant, &[]);
+        Self {
+            channel,
+            run,
+            ..self
+        }
+    }
+
     /// Waits until the run ends by itself, and returns its error.
     pub(crate) async fn end(self) -> ChannelError {
         self.run.end().await.unwrap()

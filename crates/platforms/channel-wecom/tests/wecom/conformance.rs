@@ -273,9 +273,12 @@ const NO_PAUSE: (Ability, &str) = (
 #[tokio::test]
 async fn channel_passes_the_conformance_suite() {
     let open = async || Harness::open(json!({})).await;
-    conformance::channel(open, &[MENTIONS, QUOTES, SMALL_FILES, NO_PAUSE])
-        .await
-        .unwrap();
+    let ends_by_itself = (
+        Ability::LostDrafts,
+        "a stream belongs to its message, and WeCom ends it after some minutes",
+    );
+    let missing = [MENTIONS, QUOTES, SMALL_FILES, NO_PAUSE, ends_by_itself];
+    conformance::channel(open, &missing).await.unwrap();
 }
 
 #[tokio::test]

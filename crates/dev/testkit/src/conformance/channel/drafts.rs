@@ -9,7 +9,7 @@ use nanobot_channel::{
 
 use super::Suite;
 use super::doomed::Doomed;
-use super::harness::{Ability, ChannelHarness};
+use super::harness::{Ability, ChannelHarness, PlatformEvent, SendFault};
 use super::people::People as _;
 use super::running::RunningChannel;
 use super::stage::Ledger;
@@ -37,6 +37,13 @@ pub(super) async fn run<H: ChannelHarness>(
         reply_in_a_draft_is_not_repeated_after_a_kill(suite.open().await?)
             .await
             .context("a reply in a draft is not repeated after a kill")?;
+    }
+    let cut = Ability::SendFault(SendFault::CutAfterEffect);
+    let needed = [Ability::Redelivery, Ability::SendFaults, cut];
+    if suite.has(Ability::LostDrafts) && needed.into_iter().all(|ability| suite.has(ability)) {
+        draft_without_an_answer_does_not_outlive_a_kill(suite.open().await?)
+            .await
+            .context("a draft whose name never became known does not outlive a kill")?;
     }
     Ok(())
 }
@@ -201,26 +208,34 @@ async fn shown_by(
     stream: &StreamId,
 ) -> anyhow::Result<()> {
     for (more, shown) in [("Once", "Once"), (" upon", "Once upon")] {
-        let delta = killed.message(
-            inbound,
-            OutboundKind::Delta {
-                stream: stream.clone(),
-            },
-            more.to_owned(),
-        );
-        let channel = Arc::clone(&killed.channel);
-        let append = async move {
-            let drafts = channel
-                .drafts()
-                .context("the channel shows no drafts any more")?;
-            anyhow::Ok(drafts.append(&delta).await?)
-        };
-        TaskTracker::new()
-            .spawn_on(append, program.handle()?)
-            .await??;
+        show(killed, program, inbound, stream, more).await?;
         killed.harness.friend_sees(shown).await?;
     }
     Ok(())
+}
+
+/// Gives a delta to the channel in a program that is to be killed.
+async fn show(
+    killed: &mut RunningChannel<impl ChannelHarness>,
+    program: &Doomed,
+    inbound: &InboundMessage,
+    stream: &StreamId,
+    text: &str,
+) -> anyhow::Result<()> {
+    let kind = OutboundKind::Delta {
+        stream: stream.clone(),
+    };
+    let delta = killed.message(inbound, kind, text.to_owned());
+    let channel = Arc::clone(&killed.channel);
+    let append = async move {
+        let drafts = channel
+            .drafts()
+            .context("the channel shows no drafts any more")?;
+        anyhow::Ok(drafts.append(&delta).await?)
+    };
+    TaskTracker::new()
+        .spawn_on(append, program.handle()?)
+        .await?
 }
 
 /// Starts the channel again after its program was killed.
@@ -255,6 +270,28 @@ async fn draft_does_not_outlive_a_kill(harness: impl ChannelHarness) -> anyhow::
         .harness
         .friend_sees_only(&["Once upon a time", "Here I am"])
         .await?;
+    running.stop().await.map(drop)
+}
+
+/// The program is killed before it learns the name of the draft.
+async fn draft_without_an_answer_does_not_outlive_a_kill(
+    harness: impl ChannelHarness,
+) -> anyhow::Result<()> {
+    let program = Doomed::new()?;
+    let mut killed = RunningChannel::start_on(program.handle()?, harness)?;
+    let inbound = killed.greeted().await?;
+    let stream = StreamId::from("stream-1");
+    let cut = PlatformEvent::FailedSend(SendFault::CutAfterEffect);
+    killed.harness.trigger(cut).await?;
+    show(&mut killed, &program, &inbound, &stream, "Once").await?;
+    killed.harness.friend_sees("Once").await?;
+    program.kill().await?;
+    let mut running = restarted(killed)?;
+    let next = running.receive("are you there").await?;
+    let part = running.reply(&next, "Here I am");
+    running.sent(&part).await?;
+    running.receive("thank you").await?;
+    running.harness.friend_sees_only(&["Here I am"]).await?;
     running.stop().await.map(drop)
 }
 

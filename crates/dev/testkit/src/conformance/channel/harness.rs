@@ -135,6 +135,9 @@ pub enum Ability {
     Pulse,
     /// Shows a text while it is being written.
     DraftView,
+    /// Lets the channel find a draft although the answer that names it was lost. Not used without
+    /// [`Ability::DraftView`], [`Ability::Redelivery`] and [`Ability::SendFaults`].
+    LostDrafts,
     /// Can send undocumented events.
     Oddities,
     /// Has credentials that can stop working.
