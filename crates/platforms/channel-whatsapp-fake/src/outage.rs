@@ -1,5 +1,7 @@
 //! Faults of the transport, and frames for every connection.
 
+use nanobot_testkit::TestkitError;
+
 use crate::connection::Out;
 use crate::fake::WhatsAppFake;
 use crate::state::WhatsAppState;
@@ -24,12 +26,16 @@ impl WhatsAppFake {
         self.cut();
     }
 
-    /// Cuts every connection and accepts no new ones.
-    pub fn go_down(&self) {
+    /// Cuts every connection and accepts no new ones. Returns when all are cut.
+    ///
+    /// # Errors
+    /// Returns [`TestkitError::TimedOut`] if the wait times out.
+    pub async fn go_down(&self) -> Result<(), TestkitError> {
         self.state.change(|state| {
             state.is_down = true;
             state.leave(&Out::Drop);
         });
+        self.wait_for_open_connections(0).await
     }
 
     /// Accepts connections again, at the same address.

@@ -1,5 +1,7 @@
 //! The view of a test on the fake, and its waits.
 
+use std::collections::BTreeMap;
+
 use nanobot_testkit::TestkitError;
 
 use crate::connection::SocketConnection;
@@ -72,6 +74,12 @@ impl WhatsAppFake {
     #[must_use]
     pub fn reaction(&self, id: &str) -> Option<String> {
         self.state.read(|state| state.reactions.get(id).cloned())
+    }
+
+    /// Returns the bot's reactions by the ids of their messages.
+    #[must_use]
+    pub fn reactions(&self) -> BTreeMap<String, String> {
+        self.state.read(|state| state.reactions.clone())
     }
 
     /// Returns the ids of the messages that the bot marked as read, in order.
