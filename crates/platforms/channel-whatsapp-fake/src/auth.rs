@@ -58,17 +58,17 @@ impl WhatsAppState {
             self.complain("auth: a second client");
             return self.close(connection, SECOND_CLIENT);
         }
-        let now = self.now();
-        let greeting = self.link.greeting(now).into_iter();
+        let greeting = self.link.greeting(role, self.now()).into_iter();
         let Some(open) = self.connections.get_mut(&connection) else {
             return;
         };
         open.role = Some(role);
-        if role == Role::Version2 {
-            self.readied += 1;
+        // The Python program's bridge does not greet.
+        if self.serves == Role::Version2 {
             let frames = greeting.map(|frame| Out::Text(frame.to_string()));
             open.outbox.extend(frames);
         }
+        self.readied += usize::from(role == Role::Version2);
         self.dispatch();
     }
 

@@ -55,9 +55,8 @@ impl WhatsAppState {
 
     fn receive(&mut self, id: &str, mut incoming: Incoming) {
         let files = std::mem::take(&mut incoming.files);
-        self.tell_clients_of_version_1(id, &incoming);
         if self.serves == Role::Version1 {
-            return;
+            return self.tell_clients_of_version_1(id, &incoming);
         }
         let seq = self.journal.next_seq();
         let media = files.into_iter().enumerate();
@@ -79,7 +78,7 @@ impl WhatsAppState {
         let received = ReceivedFile {
             seq,
             bytes: file.bytes,
-            fetched: 0,
+            fetched: None,
         };
         self.files.insert(reference, received);
         media
@@ -111,7 +110,8 @@ impl WhatsAppState {
         let is_group = jid::is_group(&incoming.chat);
         let mut frame = json!({
             "type": "message", "id": id, "sender": self.sender(incoming),
-            "pn": self.number_of(incoming), "pushName": person.name, "content": incoming.text,
+            "pn": self.number_of(incoming), "participant": "", "participantPn": "",
+            "pushName": person.name, "content": incoming.text,
             "timestamp": incoming.created.unwrap_or_else(|| self.now() / 1000),
             "isGroup": is_group, "mentionsBot": incoming.mentions_bot, "media": media,
         });
@@ -149,7 +149,7 @@ impl WhatsAppState {
             "timestamp": incoming.created.unwrap_or_else(|| self.now() / 1000),
             "isGroup": jid::is_group(&incoming.chat),
         });
-        if self.serves == Role::Version1 && !incoming.paths.is_empty() {
+        if !incoming.paths.is_empty() {
             set(&mut frame, "media", incoming.paths.clone());
         }
         for (name, value) in &incoming.changes {
@@ -157,7 +157,7 @@ impl WhatsAppState {
         }
         let out = Out::Text(frame.to_string());
         for open in self.connections.values_mut() {
-            if open.role == Some(Role::Version1) && !open.is_leaving {
+            if open.is_admitted() {
                 open.outbox.push_back(out.clone());
             }
         }

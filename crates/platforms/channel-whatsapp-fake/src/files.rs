@@ -31,18 +31,19 @@ impl WhatsAppState {
             .number("offset")
             .and_then(|at| usize::try_from(at).ok());
         let offset = offset.unwrap_or(usize::MAX);
-        if offset == 0 {
+        let size = file.bytes.len();
+        if offset == 0 && file.fetched.is_none() {
             self.link.check()?;
-            if file.bytes.len() > self.file_limit {
+            if size > self.file_limit {
                 return Err(ApiError::new(TOO_LARGE));
             }
         }
-        let size = file.bytes.len();
-        if offset > file.fetched || (offset >= size && offset > 0) {
+        let fetched = file.fetched.unwrap_or_default();
+        if offset > fetched || (offset >= size && offset > 0) {
             return Err(ApiError::invalid("the offset is not the end of a piece"));
         }
         let end = size.min(offset + self.piece_limit);
-        file.fetched = file.fetched.max(end);
+        file.fetched = Some(fetched.max(end));
         let piece = file.bytes.slice(offset..end);
         Ok(json!({
             "type": "chunk", "offset": offset, "data": STANDARD.encode(piece), "size": size,
@@ -53,7 +54,7 @@ impl WhatsAppState {
     /// Adds a piece to an upload.
     pub(crate) fn upload(&mut self, connection: usize, params: Params<'_>) -> ApiResult {
         let reference = params.text("ref");
-        if reference.is_empty() || reference.len() > REF_LIMIT {
+        if !is_reference(reference) {
             return Err(ApiError::invalid("the ref"));
         }
         let Ok(piece) = STANDARD.decode(params.text("data")) else {
@@ -89,6 +90,12 @@ impl WhatsAppState {
         let bytes = bytes.map(Bytes::from);
         bytes.ok_or_else(|| ApiError::because(NOT_FOUND, "no such upload").clumsy())
     }
+}
+
+/// Returns `true` if the text can be the `ref` of an upload.
+fn is_reference(text: &str) -> bool {
+    let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    (1..=REF_LIMIT).contains(&text.len()) && text.bytes().all(is_valid)
 }
 
 /// Returns the first half of a piece as the last one, for [`Fault::Truncated`](crate::Fault).

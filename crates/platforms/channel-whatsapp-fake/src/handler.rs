@@ -34,12 +34,14 @@ impl WhatsAppState {
         // visible too.
         let fault = self.note(connection, &frame);
         let id = frame.get("requestId").and_then(Value::as_str);
-        let instead = fault.as_ref().and_then(|fault| fault.instead(id));
+        let instead = fault.as_ref().and_then(|fault| fault.instead(role, id));
         let reaction = match (instead, role) {
             (Some(instead), _) => instead,
             (None, None) => {
                 self.handle_first(connection, &frame);
-                Reaction::Nothing
+                fault.map_or(Reaction::Nothing, |fault| {
+                    fault.afterwards(None, Ok(Value::Null))
+                })
             }
             (None, Some(Role::Version1)) => self.handle_version_1(&frame, fault),
             (None, Some(Role::Version2)) => self.react_to(connection, &frame, fault),

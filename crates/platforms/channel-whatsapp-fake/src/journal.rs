@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use nanobot_testkit::json::set;
 use serde_json::{Value, json};
 
-use crate::api::ApiError;
-use crate::api::ApiResult;
+use crate::api::{ApiError, ApiResult};
 use crate::connection::Out;
+use crate::model::KnownMessage;
 use crate::params::Params;
 use crate::state::WhatsAppState;
+use crate::version1;
 
 /// Number of unconfirmed messages that are sent ahead.
 const AHEAD: usize = 64;
@@ -125,10 +126,11 @@ impl Journal {
 }
 
 impl WhatsAppState {
-    /// Sends messages to the client of version 2, at most 64 ahead.
+    /// Sends messages to the client of version 2, at most 64 ahead. Without one, a client of
+    /// version 1 gets them, which confirms nothing.
     pub(crate) fn dispatch(&mut self) {
         let Some(client) = self.connections.values_mut().find(|open| open.is_client()) else {
-            return;
+            return self.dispatch_to_version_1();
         };
         let entries = &self.journal.entries;
         let is_kept = |seq: &u64| entries.get(seq).is_some_and(Entry::is_kept);
@@ -138,6 +140,21 @@ impl WhatsAppState {
             if client.offered.len() < AHEAD && client.offered.insert(*seq) {
                 client.outbox.push_back(Out::Message(*seq));
             }
+        }
+    }
+
+    fn dispatch_to_version_1(&mut self) {
+        let now = self.now();
+        let mut others = self.connections.values_mut();
+        let Some(client) = others.find(|open| open.is_admitted()) else {
+            return;
+        };
+        let entries = self.journal.entries.values_mut();
+        for entry in entries.filter(|entry| entry.is_kept()) {
+            let frame = version1::message(&entry.frame);
+            client.outbox.push_back(Out::Text(frame.to_string()));
+            entry.deliveries += 1;
+            entry.confirmed = Some(now);
         }
     }
 
@@ -184,8 +201,21 @@ impl WhatsAppState {
         }
         let id = frame.get("id").and_then(Value::as_str).unwrap_or_default();
         let id = id.to_owned();
+        self.remember(&id, &frame);
         self.journal.add(&id, frame);
         self.dispatch();
         id
+    }
+
+    /// Notes that a message exists, so that the client may refer to it.
+    fn remember(&mut self, id: &str, frame: &Value) {
+        let text = |key| frame.get(key).and_then(Value::as_str).unwrap_or_default();
+        let known = KnownMessage {
+            chat: self.canonical(text("sender")),
+            participant: text("participant").to_owned(),
+            is_from_bot: false,
+            content: text("content").to_owned(),
+        };
+        self.messages.entry(id.to_owned()).or_insert(known);
     }
 }

@@ -11,6 +11,9 @@ use crate::state::WhatsAppState;
 /// Validity of a QR code, in milliseconds.
 const QR_VALIDITY: i64 = 59_000;
 
+/// Reason of a disconnection by another program.
+pub(crate) const REPLACED: &str = "replaced";
+
 /// State of the bridge's connection to WhatsApp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -66,6 +69,11 @@ impl Link {
         self.status == Status::Connected
     }
 
+    /// Returns `true` if another program uses the keys of the device.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.reason.as_deref() == Some(REPLACED)
+    }
+
     /// Refuses requests that need WhatsApp.
     pub(crate) fn check(&self) -> Result<(), ApiError> {
         match self.status {
@@ -73,6 +81,11 @@ impl Link {
             Status::Unlinked => Err(ApiError::new(UNLINKED)),
             Status::Connecting | Status::Disconnected => Err(ApiError::new(NOT_CONNECTED)),
         }
+    }
+
+    /// Forgets the keys of the device.
+    pub(crate) fn forget_account(&mut self) {
+        self.is_linked = false;
     }
 
     fn status_frame(&self) -> Value {
@@ -99,18 +112,21 @@ impl Link {
         json!({"type": "status", "status": name})
     }
 
-    /// Returns the first frames of a client of version 2.
-    pub(crate) fn greeting(&self, now: i64) -> Vec<Value> {
+    /// Returns the first frames of a client.
+    pub(crate) fn greeting(&self, role: Role, now: i64) -> Vec<Value> {
+        let is_valid = now - self.qr_at < QR_VALIDITY;
+        let qr = self.qr_frame().filter(|_| is_valid);
+        if role == Role::Version1 {
+            let status = self.status_frame_of_version_1();
+            return [status].into_iter().chain(qr).collect();
+        }
         let mut ready = json!({
             "type": "ready", "protocol": 2, "version": "0.1.0", "status": self.status.name(),
         });
         if self.is_linked {
             set(&mut ready, "account", account());
         }
-        let mut frames = vec![ready, self.status_frame()];
-        let is_valid = now - self.qr_at < QR_VALIDITY;
-        frames.extend(self.qr_frame().filter(|_| is_valid));
-        frames
+        [ready, self.status_frame()].into_iter().chain(qr).collect()
     }
 
     fn qr_frame(&self) -> Option<Value> {

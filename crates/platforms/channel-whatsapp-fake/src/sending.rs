@@ -32,7 +32,7 @@ impl WhatsAppState {
         if !jid::is_chat(to) {
             return Err(ApiError::invalid("to is no JID of a chat"));
         }
-        if text.encode_utf16().count() > self.text_limit {
+        if text.chars().count() > self.text_limit {
             return Err(ApiError::because(TOO_LARGE, "the text").clumsy());
         }
         let quote = self.read_quote(params)?;

@@ -4,27 +4,51 @@ use nanobot_testkit::json::set;
 use serde_json::{Value, json};
 
 use crate::api::{ApiError, ApiResult};
+use crate::connection::Role;
 use crate::fault::{Fault, Reaction};
 use crate::jid;
 use crate::params::Params;
 use crate::state::WhatsAppState;
 
+/// Members of a message that version 1 has, too.
+const MEMBERS: [&str; 6] = ["id", "sender", "pn", "content", "timestamp", "isGroup"];
+
+/// Returns a message as a client of version 1 gets it: a line for each file, but no files.
+pub(crate) fn message(frame: &Value) -> Value {
+    let mut message = json!({"type": "message"});
+    for name in MEMBERS {
+        set(
+            &mut message,
+            name,
+            frame.get(name).cloned().unwrap_or_default(),
+        );
+    }
+    let files = frame.get("media").and_then(Value::as_array);
+    let lines = files.into_iter().flatten().map(|file| {
+        let kind = file.get("kind").and_then(Value::as_str).unwrap_or_default();
+        if kind == "voice" {
+            "[Voice Message]".to_owned()
+        } else {
+            format!("[{kind}]")
+        }
+    });
+    let content = frame
+        .get("content")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let lines: Vec<String> = lines.chain([content.to_owned()]).collect();
+    set(
+        &mut message,
+        "content",
+        lines.join("\n").trim_end().to_owned(),
+    );
+    message
+}
+
 impl WhatsAppState {
     /// Handles a frame of a client of version 1. Answers have no `requestId`.
     pub(crate) fn handle_version_1(&mut self, frame: &Value, fault: Option<Fault>) -> Reaction {
-        let nothing = serde_json::Map::new();
-        let params = Params(frame.as_object().unwrap_or(&nothing));
-        let result = match params.text("type") {
-            "send" => self.send_of_version_1(params),
-            // The Python program's bridge ignores the type of a frame that it does not know.
-            _ => {
-                let mut sent = json!({"type": "sent"});
-                if let Some(to) = params.0.get("to") {
-                    set(&mut sent, "to", to.clone());
-                }
-                Ok(sent)
-            }
-        };
+        let result = self.request_of_version_1(frame);
         let answer = match &result {
             Ok(frame) => Ok(frame.clone()),
             Err(error) => Ok(error.frame_of_version_1()),
@@ -33,6 +57,25 @@ impl WhatsAppState {
             Some(fault) => fault.afterwards(None, answer),
             None => crate::fault::reaction(None, &answer),
         }
+    }
+
+    fn request_of_version_1(&mut self, frame: &Value) -> ApiResult {
+        let Some(params) = frame.as_object().map(Params) else {
+            self.complain("a frame of version 1 that is no JSON object");
+            return Err(ApiError::invalid("no JSON object"));
+        };
+        if params.text("type") == "send" {
+            return self.send_of_version_1(params);
+        }
+        // The Python program's bridge does not refuse what it does not know.
+        if self.serves == Role::Version2 {
+            return Err(ApiError::invalid("unknown type"));
+        }
+        let mut sent = json!({"type": "sent"});
+        if let Some(to) = params.0.get("to") {
+            set(&mut sent, "to", to.clone());
+        }
+        Ok(sent)
     }
 
     fn send_of_version_1(&mut self, params: Params<'_>) -> ApiResult {
