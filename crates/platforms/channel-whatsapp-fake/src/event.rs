@@ -163,3 +163,102 @@ impl WhatsAppState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::Status;
+    use crate::probe::{FIRST, GROUP, Probe, ann, id};
+
+    #[test]
+    fn direct_message_has_the_members_of_the_protocol() {
+        let mut probe = Probe::new();
+        let incoming = Incoming::direct(&ann(), "hello").created_at(1_789_000_000);
+        let (pushed, frame) = probe.push(incoming);
+        let expected = json!({
+            "type": "message", "seq": 1, "id": pushed.message_id, "sender": ann().direct(),
+            "pn": "", "participant": "", "participantPn": "", "pushName": "Ann",
+            "content": "hello", "timestamp": 1_789_000_000, "isGroup": false,
+            "mentionsBot": false, "media": [],
+        });
+        assert_eq!(frame, expected);
+        let (pushed, frame) = probe.push(Incoming::direct(&ann(), "hello").by_lid());
+        assert_eq!(
+            (&frame["sender"], &frame["pn"]),
+            (&json!(ann().lid()), &json!(ann().direct()))
+        );
+        assert_eq!(pushed.chat_id, ann().lid());
+        let (_, frame) = probe.push(Incoming::direct(&ann(), "hello").without_number());
+        assert_eq!(
+            (&frame["sender"], &frame["pn"]),
+            (&json!(ann().lid()), &json!(""))
+        );
+    }
+
+    #[test]
+    fn message_of_a_group_has_its_person() {
+        let mut probe = Probe::new();
+        let (_, frame) = probe.push(Incoming::to(GROUP, &ann(), "hi").mentioning_bot());
+        assert_eq!(
+            (&frame["sender"], &frame["isGroup"], &frame["pn"]),
+            (&json!(GROUP), &json!(true), &json!(""))
+        );
+        assert_eq!(
+            (&frame["participant"], &frame["participantPn"]),
+            (&json!(ann().lid()), &json!(ann().direct()))
+        );
+        assert_eq!(
+            (&frame["mentionsBot"], &frame["content"]),
+            (&json!(true), &json!("@120000000000001 hi"))
+        );
+        let (_, frame) = probe.push(Incoming::to(GROUP, &ann(), "hi").without_number());
+        assert_eq!(frame["participantPn"], "");
+        let odd = Incoming::to(GROUP, &ann(), "hi").with_member("isGroup", json!("odd"));
+        assert_eq!(probe.push(odd).1["isGroup"], "odd");
+    }
+
+    #[test]
+    fn message_contains_the_quoted_one() {
+        let mut probe = Probe::new();
+        let silent = probe
+            .state
+            .push(Incoming::direct(&ann(), "first"), false)
+            .message_id;
+        assert_eq!(probe.send(&id(1), &ann().direct(), "mine"), "sent");
+        let table = [
+            (silent, "first", false),
+            (id(1), "mine", true),
+            (id(2), "", false),
+        ];
+        for (quoted, content, is_from_bot) in table {
+            let (_, frame) = probe.push(Incoming::direct(&ann(), "what?").quoting(&quoted));
+            let quote = &frame["quoted"];
+            assert_eq!(
+                (&quote["id"], &quote["content"], &quote["fromBot"]),
+                (&json!(quoted), &json!(content), &json!(is_from_bot))
+            );
+        }
+    }
+
+    #[test]
+    fn messages_wait_until_the_account_is_connected() {
+        let mut probe = Probe::new();
+        probe
+            .state
+            .set_status(Status::Disconnected, Some("a reason"), Some(true));
+        let pushed = probe.state.push(Incoming::direct(&ann(), "hello"), true);
+        let [status] = probe.outs(FIRST).try_into().unwrap();
+        let expected = json!({
+            "type": "status", "status": "disconnected", "reason": "a reason", "retry": true,
+        });
+        assert_eq!(status, expected);
+        probe.state.set_status(Status::Connected, None, None);
+        let [status, message] = probe.outs(FIRST).try_into().unwrap();
+        assert_eq!(status["status"], "connected");
+        assert_eq!(message["id"], pushed.message_id);
+        // What is written in a group that the account left is never heard.
+        probe.state.add_group(GROUP, false);
+        probe.state.push(Incoming::to(GROUP, &ann(), "hello"), true);
+        assert_eq!(probe.outs(FIRST), Vec::<Value>::new());
+    }
+}

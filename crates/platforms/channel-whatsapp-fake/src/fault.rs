@@ -73,7 +73,7 @@ impl Fault {
             Self::Error(code) => refuse(ApiError::new(code)),
             Self::ErrorWith(code, text) => refuse(ApiError::with_message(code, text)),
             Self::Answer(members) => {
-                let mut frame = json!({"requestId": request_id});
+                let mut frame = request_id.map_or(json!({}), |id| json!({"requestId": id}));
                 for (name, value) in members.as_object().into_iter().flatten() {
                     set(&mut frame, name, value.clone());
                 }

@@ -179,3 +179,52 @@ impl WhatsAppState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::probe::{FIRST, Probe};
+
+    #[test]
+    fn greeting_has_status_account_and_valid_qr() {
+        let mut probe = Probe::without_client(Role::Version2);
+        let (number, frames) = probe.connect(Some(2));
+        let account = json!({"id": ACCOUNT_ID, "lid": ACCOUNT_LID, "name": ACCOUNT_NAME});
+        let expected = [
+            json!({"type": "ready", "protocol": 2, "version": "0.1.0", "status": "connected",
+                   "account": account}),
+            json!({"type": "status", "status": "connected", "account": account}),
+        ];
+        assert_eq!(frames, expected);
+        probe.state.remove_connection(number);
+        probe.state.set_status(Status::Unlinked, None, None);
+        probe.state.show_qr("code");
+        let unlinked = [
+            json!({"type": "ready", "protocol": 2, "version": "0.1.0", "status": "unlinked"}),
+            json!({"type": "status", "status": "unlinked"}),
+        ];
+        let (number, frames) = probe.connect(Some(2));
+        assert_eq!(frames[..2], unlinked);
+        assert_eq!(frames[2..], [json!({"type": "qr", "qr": "code"})]);
+        probe.state.remove_connection(number);
+        probe.state.advanced = Duration::from_secs(59);
+        assert_eq!(probe.connect(Some(2)).1, unlinked);
+    }
+
+    #[test]
+    fn every_client_gets_the_news() {
+        let mut probe = Probe::new();
+        let (old, _) = probe.connect(None);
+        let stranger = probe.state.add_connection();
+        probe.state.set_status(Status::Connecting, None, None);
+        probe.state.show_qr("code");
+        let qr = json!({"type": "qr", "qr": "code"});
+        let status = json!({"type": "status", "status": "connecting"});
+        assert_eq!(probe.outs(FIRST), [status, qr.clone()]);
+        let status = json!({"type": "status", "status": "disconnected"});
+        assert_eq!(probe.outs(old), [status, qr]);
+        assert_eq!(probe.outs(stranger), Vec::<Value>::new());
+    }
+}

@@ -215,3 +215,198 @@ fn is_message_id(id: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte);
     (16..=28).contains(&digits.len()) && digits.bytes().all(is_digit)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::ACCOUNT_LID;
+    use crate::fault::Fault;
+    use crate::incoming::Incoming;
+    use crate::link::Status;
+    use crate::probe::{FIRST, GROUP, Probe, ann, id};
+
+    /// A client that has heard of the person and the group.
+    fn probe() -> Probe {
+        let mut probe = Probe::new();
+        probe.state.add_person(&ann());
+        probe.state.add_group(GROUP, true);
+        probe
+    }
+
+    #[test]
+    fn message_is_sent_once() {
+        let mut probe = probe();
+        let message = json!({"id": id(1), "to": ann().lid(), "text": "hello"});
+        for is_repeated in [false, true] {
+            let expected = json!({
+                "type": "sent", "requestId": "r1", "to": ann().lid(), "id": id(1),
+                "repeated": is_repeated,
+            });
+            assert_eq!(probe.call("send", &message), expected);
+        }
+        let [sent] = &probe.state.sent[..] else {
+            panic!("not one message");
+        };
+        assert_eq!((&sent.chat_id, &sent.to), (&ann().direct(), &ann().lid()));
+        assert_eq!(probe.complaints(), Vec::<String>::new());
+        assert_eq!(probe.send(&id(1), &ann().lid(), "another"), "sent");
+        assert_eq!(probe.complaints(), ["send: an id of another message"]);
+        // Only the last ids are known, but WhatsApp shows a message once all the same.
+        probe.state.id_limit = 1;
+        assert_eq!(probe.send(&id(2), GROUP, "to all"), "sent");
+        assert_eq!(probe.call("send", &message)["repeated"], false);
+        assert_eq!(probe.texts(), ["hello", "to all"]);
+    }
+
+    #[test]
+    fn unknown_outcome_is_settled_by_the_same_id() {
+        let mut probe = probe();
+        let fault = Fault::ErrorAfterEffect("unknown_outcome".to_owned());
+        probe.state.calls.fail_next("send", fault);
+        assert_eq!(probe.send(&id(1), GROUP, "hello"), "unknown_outcome");
+        let message = json!({"id": id(1), "to": GROUP, "text": "hello"});
+        assert_eq!(probe.call("send", &message)["repeated"], false);
+        assert_eq!(probe.call("send", &message)["repeated"], true);
+        assert_eq!(probe.texts(), ["hello"]);
+    }
+
+    #[test]
+    fn wrong_messages_are_refused_and_recorded() {
+        let mut probe = probe();
+        probe.upload("u1", 0, b"file");
+        let media = json!({"ref": "u1", "kind": "document", "mime": "text/plain", "name": "a"});
+        let with = |name: &str, value: Value| {
+            let mut media = media.clone();
+            media[name] = value;
+            json!({"media": media})
+        };
+        let invalid = [
+            json!({"id": "3EB0123"}),
+            json!({"id": "3EB0000000000000000a"}),
+            json!({"id": format!("3EB0{}", "A".repeat(29))}),
+            json!({"id": format!("3EB1{}", "A".repeat(18))}),
+            json!({"id": 5}),
+            json!({"to": "ann"}),
+            json!({"to": "status@broadcast"}),
+            json!({"text": ""}),
+            json!({"text": null}),
+            json!({"quote": {"id": ""}}),
+            json!({"quote": {"content": "x"}}),
+            json!({"quote": {"id": "x", "participant": GROUP}}),
+            with("kind", json!("hologram")),
+            with("mime", json!("text")),
+            with("name", json!("")),
+            with("ref", json!(5)),
+        ];
+        let whole = json!({"id": id(1), "to": GROUP, "text": "x"});
+        for changes in invalid {
+            let mut message = whole.clone();
+            for (name, value) in changes.as_object().unwrap() {
+                message[name] = value.clone();
+            }
+            assert_eq!(probe.code("send", &message), "invalid", "{changes}");
+            assert_eq!(probe.complaints().len(), 1, "{changes}");
+        }
+        let mut message = whole;
+        message["text"] = json!("語".repeat(65_537));
+        assert_eq!(probe.code("send", &message), "too_large");
+        message["text"] = json!("語".repeat(65_536));
+        message["media"] = with("ref", json!("u9"))["media"].clone();
+        assert_eq!(probe.code("send", &message), "not_found");
+        assert_eq!(probe.complaints().len(), 2);
+        message["media"] = media;
+        assert_eq!(probe.code("send", &message), "sent");
+        let files = &probe.state.sent[0].files;
+        assert_eq!(
+            (files[0].name.as_str(), &files[0].bytes[..]),
+            ("a", &b"file"[..])
+        );
+    }
+
+    #[test]
+    fn chats_refuse_messages() {
+        let mut probe = probe();
+        probe.state.add_group("7@g.us", false);
+        let table = [
+            ("8@g.us", "not_found"),
+            ("9@s.whatsapp.net", "not_found"),
+            ("7@g.us", "forbidden"),
+        ];
+        for (to, code) in table {
+            assert_eq!(probe.send(&id(1), to, "x"), code);
+        }
+        for (status, code) in [
+            (Status::Unlinked, "unlinked"),
+            (Status::Connecting, "not_connected"),
+            (Status::Disconnected, "not_connected"),
+        ] {
+            probe.state.set_status(status, None, None);
+            probe.outs(FIRST);
+            assert_eq!(probe.send(&id(1), GROUP, "x"), code);
+        }
+        assert_eq!(probe.texts(), Vec::<&str>::new());
+        assert_eq!(probe.complaints(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn typing_ends_with_a_message() {
+        let mut probe = probe();
+        for is_active in [true, false, true] {
+            let typing = json!({"to": ann().lid(), "active": is_active});
+            assert_eq!(probe.call("typing", &typing), Value::Null);
+            assert_eq!(probe.state.typing.len(), usize::from(is_active));
+        }
+        probe.send(&id(1), &ann().direct(), "done");
+        assert_eq!(probe.state.typing, Vec::<String>::new());
+        assert_eq!(
+            probe.code("typing", &json!({"to": "ann", "active": true})),
+            "invalid"
+        );
+        assert_eq!(probe.complaints().len(), 1);
+    }
+
+    #[test]
+    fn messages_are_read_and_reacted_to() {
+        let mut probe = probe();
+        let (pushed, _) = probe.push(Incoming::to(GROUP, &ann(), "hello"));
+        let heard = pushed.message_id;
+        let target =
+            |participant: &str| json!({"to": GROUP, "id": heard, "participant": participant});
+        // The person has two names.
+        for participant in [ann().lid(), ann().direct()] {
+            assert_eq!(probe.call("read", &target(&participant)), Value::Null);
+        }
+        assert_eq!(probe.state.read, [heard.clone(), heard.clone()]);
+        for emoji in ["👀", "✅", ""] {
+            let mut react = target(&ann().lid());
+            react["emoji"] = json!(emoji);
+            let answer = probe.call("react", &react);
+            assert_eq!(
+                (&answer["type"], &answer["to"]),
+                (&json!("sent"), &json!(GROUP))
+            );
+            let shown = probe.state.reactions.get(&heard).map(String::as_str);
+            assert_eq!(shown, Some(emoji).filter(|emoji| !emoji.is_empty()));
+        }
+        probe.send(&id(1), GROUP, "mine");
+        let mine = json!({"to": GROUP, "id": id(1), "fromBot": true, "emoji": "👍"});
+        assert_eq!(probe.code("react", &mine), "sent");
+        assert_eq!(probe.complaints(), Vec::<String>::new());
+        let wrong = [
+            json!({"to": GROUP, "id": heard, "emoji": "👀"}),
+            json!({"to": GROUP, "id": heard, "participant": ACCOUNT_LID, "emoji": "👀"}),
+            json!({"to": GROUP, "id": id(1), "emoji": "👀"}),
+        ];
+        for react in wrong {
+            assert_eq!(probe.code("react", &react), "invalid", "{react}");
+        }
+        let unknown = json!({"to": GROUP, "id": "unknown", "emoji": "👀"});
+        assert_eq!(probe.code("react", &unknown), "not_found");
+        assert_eq!(probe.call("read", &target("")), Value::Null);
+        assert_eq!(
+            probe.call("read", &json!({"to": GROUP, "id": id(1)})),
+            Value::Null
+        );
+        assert_eq!(probe.complaints().len(), 5);
+    }
+}

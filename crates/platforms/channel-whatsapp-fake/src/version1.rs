@@ -91,3 +91,96 @@ impl WhatsAppState {
         Ok(json!({"type": "sent", "to": to}))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::incoming::Incoming;
+    use crate::probe::{FIRST, GROUP, Probe, ann};
+
+    fn request(probe: &mut Probe, frame: &Value) -> Value {
+        probe.state.handle_frame(FIRST, &frame.to_string());
+        probe.frame()
+    }
+
+    #[test]
+    fn bridge_of_version_1_answers_sent_to_anything() {
+        let mut probe = Probe::without_client(Role::Version1);
+        assert_eq!(probe.connect(Some(2)).1, Vec::<Value>::new());
+        // It serves any number of clients.
+        assert_eq!(probe.connect(Some(2)).1, Vec::<Value>::new());
+        probe.state.add_group(GROUP, true);
+        let send = json!({"type": "send", "to": GROUP, "text": "hello", "requestId": "r1"});
+        assert_eq!(
+            request(&mut probe, &send),
+            json!({"type": "sent", "to": GROUP})
+        );
+        let upload = json!({"type": "upload", "requestId": "r1", "ref": "u1"});
+        assert_eq!(request(&mut probe, &upload), json!({"type": "sent"}));
+        let typing = json!({"type": "typing", "to": GROUP, "active": true});
+        assert_eq!(
+            request(&mut probe, &typing),
+            json!({"type": "sent", "to": GROUP})
+        );
+        assert_eq!(probe.texts(), ["hello"]);
+        let error = request(
+            &mut probe,
+            &json!({"type": "send", "to": "8@g.us", "text": "x"}),
+        );
+        assert_eq!((&error["type"], error.get("code")), (&json!("error"), None));
+        assert_eq!(probe.complaints(), Vec::<String>::new());
+        for frame in [
+            json!([]),
+            json!({"type": "send"}),
+            json!({"type": "send", "to": "x"}),
+        ] {
+            assert_eq!(request(&mut probe, &frame)["type"], "error");
+        }
+        assert_eq!(probe.complaints().len(), 3);
+        probe.state.calls.fail_next("send", Fault::error("failed"));
+        assert_eq!(
+            request(&mut probe, &send),
+            json!({"type": "error", "error": "Error: failed"})
+        );
+    }
+
+    #[test]
+    fn messages_of_version_1_are_lost_without_a_client() {
+        let mut probe = Probe::without_client(Role::Version1);
+        probe.state.push(Incoming::direct(&ann(), "lost"), true);
+        probe.connect(Some(2));
+        let incoming = Incoming::direct(&ann(), "look")
+            .by_lid()
+            .with_path("/media/a.png");
+        let (pushed, frame) = probe.push(incoming.created_at(5));
+        let expected = json!({
+            "type": "message", "id": pushed.message_id, "sender": ann().lid(),
+            "pn": ann().direct(), "content": "look", "timestamp": 5, "isGroup": false,
+            "media": ["/media/a.png"],
+        });
+        assert_eq!(frame, expected);
+    }
+
+    #[test]
+    fn client_of_version_1_gets_messages_without_files() {
+        let mut probe = Probe::without_client(Role::Version2);
+        let incoming = Incoming::direct(&ann(), "look")
+            .with_voice("sound")
+            .created_at(5);
+        let pushed = probe.state.push(incoming, true);
+        let (_, frames) = probe.connect(None);
+        assert_eq!(frames[0], json!({"type": "status", "status": "connected"}));
+        let expected = json!({
+            "type": "message", "id": pushed.message_id, "sender": ann().direct(), "pn": "",
+            "content": "[Voice Message]\nlook", "timestamp": 5, "isGroup": false,
+        });
+        assert_eq!(frames[1], expected);
+        assert_eq!(
+            request(&mut probe, &json!({"type": "fly"}))["type"],
+            "error"
+        );
+        // The message is done with, since version 1 confirms nothing.
+        let (_, frames) = probe.connect(Some(2));
+        assert_eq!(frames.len(), 2);
+    }
+}
