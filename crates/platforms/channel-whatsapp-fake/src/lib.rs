@@ -20,13 +20,14 @@
 //! `read` of an unknown message, has no answer and is recorded.
 //!
 //! Known gaps: nothing is kept on disk, so [`WhatsAppFake::restart`] stays in the process; the
-//! pings of version 1 are missing; files have no keys and no checksums; nothing is limited unless a
-//! fault says so.
+//! pings of version 1 are missing; files have no keys and no checksums; WhatsApp limits no rates
+//! unless a fault says so.
 
 mod account;
 mod api;
 mod auth;
 mod connection;
+mod delivery;
 mod event;
 mod fake;
 mod fault;
@@ -43,6 +44,7 @@ mod params;
 mod probe;
 mod route;
 mod sending;
+mod signs;
 mod socket;
 mod state;
 mod version1;
