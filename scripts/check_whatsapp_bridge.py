@@ -32,7 +32,8 @@ It ends with 0 at the end of its input. These are the objects:
   once, however often its id is sent;
 - {"phone": "offline"}, {"phone": "online"}: the connection to WhatsApp breaks, and stays broken
   until it works again;
-- {"phone": "replace"}: another program uses the keys, until the next "restart";
+- {"phone": "replace"}: another program uses the keys, until "online"; the bridge does not try again
+  by itself, so a "restart" follows;
 - {"phone": "unlink"}: the person removes the device, a QR code follows; {"phone": "link"}: the
   person scans the QR code;
 - {"phone": "restart"}: the bridge is ended in good order and started again on the same folders; the
@@ -503,6 +504,7 @@ async def check_status(bridge):
     assert (status["status"], status["retry"]) == ("disconnected", False), status
     await client.refused("not_connected", "send", id=bridge.new_id(), **members)
     await client.close()
+    await bridge.phone("online")
     client = await bridge.restarted()
     await bridge.phone("unlink")
     await client.status(lambda status: status.get("reason") == "logged_out")
@@ -614,7 +616,7 @@ async def run(command):
             check_refusals,
         ]
         for check in checks:
-            await check(bridge)
+            await asyncio.wait_for(check(bridge), 2 * LIMIT)
             complaints = await bridge.complained()
             assert check in RUDE or not complaints, complaints
             print("ok", check.__name__, flush=True)
