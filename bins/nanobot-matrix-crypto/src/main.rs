@@ -1,0 +1,3 @@
+//! Encrypts and decrypts messages of Matrix for nanobot.
+
+fn main() {}

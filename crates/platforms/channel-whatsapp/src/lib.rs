@@ -1,0 +1,1 @@
+//! WhatsApp, through a bridge.
