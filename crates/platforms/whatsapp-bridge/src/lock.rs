@@ -131,3 +131,50 @@ mod process {
         false
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::process::Stdio;
+
+    use tokio::process::Command;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn next_owner_waits_for_the_process_of_a_crashed_one() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("lock");
+        let mut left = Command::new("cat")
+            .stdin(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        std::fs::write(&path, format!("{}\n", left.id().unwrap())).unwrap();
+        let mut lock = FileLock::try_exclusive(&path).unwrap().unwrap();
+        let at_once = tokio::time::timeout(Duration::ZERO, lock.wait_for_predecessor());
+        assert!(at_once.await.is_err());
+        left.kill().await.unwrap();
+        lock.wait_for_predecessor().await;
+        lock.name_process(7).unwrap();
+        assert_eq!(lock.read_pid(), Some(7));
+        drop(lock);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
+    }
+
+    #[tokio::test]
+    async fn lock_is_exclusive_unless_it_is_shared() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("lock");
+        let shared = FileLock::try_shared(&path).unwrap();
+        let again = FileLock::try_shared(&path).unwrap();
+        assert!(shared.is_some() && again.is_some());
+        assert!(FileLock::try_exclusive(&path).unwrap().is_none());
+        drop((shared, again));
+        let exclusive = FileLock::exclusive(&path, || panic!("it is free"))
+            .await
+            .unwrap();
+        assert!(FileLock::try_shared(&path).unwrap().is_none());
+        drop(exclusive);
+        assert!(FileLock::try_shared(&path).unwrap().is_some());
+    }
+}
