@@ -46,8 +46,9 @@ impl Bridge {
     /// if it is not `whatsapp`.
     #[must_use]
     pub fn new(data_dir: &Path, instance: Option<&str>) -> Self {
-        let installation = Installation::in_folder(bridges(data_dir));
-        Self::of(Source::Package(installation), data_dir, instance)
+        let data_dir = absolute(data_dir);
+        let installation = Installation::in_folder(bridges(&data_dir));
+        Self::of(Source::Package(installation), &data_dir, instance)
     }
 
     /// A bridge that is another program, an implementation of the protocol: it is started as
@@ -64,7 +65,7 @@ impl Bridge {
             program: program.into(),
             arguments: arguments.into_iter().map(Into::into).collect(),
         };
-        Self::of(source, data_dir, instance)
+        Self::of(source, &absolute(data_dir), instance)
     }
 
     fn of(source: Source, data_dir: &Path, instance: Option<&str>) -> Self {
@@ -193,6 +194,27 @@ impl Bridge {
     }
 }
 
+/// Returns a path that the bridge can use, which runs in another folder.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
 fn bridges(data_dir: &Path) -> PathBuf {
     data_dir.join("whatsapp-bridge")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_a_relative_folder_are_absolute() {
+        for bridge in [
+            Bridge::new(Path::new("data"), None),
+            Bridge::of_program("sh", ["-c"], Path::new("data"), Some("work")),
+        ] {
+            assert!(bridge.account.keys.is_absolute(), "{bridge:?}");
+            assert!(bridge.account.state().is_absolute(), "{bridge:?}");
+        }
+    }
 }

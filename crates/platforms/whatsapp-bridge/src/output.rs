@@ -130,7 +130,7 @@ mod tests {
         output.follow(line.as_bytes(), "test").await;
         let text = output.explain("it ended");
         assert!(text.starts_with("it ended:\nx x "), "{text}");
-        assert!(!text.contains(&secret[..8]), "{text}");
+        assert!(!text.contains("01234567"), "{text}");
     }
 
     #[tokio::test]

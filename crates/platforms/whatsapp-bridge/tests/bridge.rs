@@ -2,14 +2,7 @@
 //! ones.
 
 #![cfg(unix)]
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "helpers of tests"
-)]
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
 
 #[path = "bridge/fixture.rs"]
 mod fixture;
