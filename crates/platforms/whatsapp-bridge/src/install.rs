@@ -18,6 +18,8 @@ use crate::{BridgeError, package, program};
 
 /// Time limit of npm. It takes about ten seconds with a fast connection.
 const NPM_TIME: Duration = Duration::from_secs(15 * 60);
+/// Time for npm to end if the program that started it was killed.
+const PREDECESSOR_TIME: Duration = Duration::from_secs(60);
 /// Arguments of npm: exactly the versions and checksums of the lock file, and no scripts of
 /// packages.
 const NPM_ARGUMENTS: &[&str] = &[
@@ -78,7 +80,8 @@ impl Installation {
         let folder = self.folder.clone();
         blocking(move || create_private(&folder)).await?;
         let on_wait = || progress("Waiting for another program that installs the WhatsApp bridge.");
-        let _lock = FileLock::exclusive(&self.folder.join("install.lock"), on_wait).await?;
+        let mut lock = FileLock::exclusive(&self.folder.join("install.lock"), on_wait).await?;
+        lock.wait_for_predecessor(PREDECESSOR_TIME, on_wait).await;
         let this = self.clone();
         if blocking(move || Ok(this.is_complete())).await? {
             return Ok(());
@@ -86,7 +89,7 @@ impl Installation {
         let part = self.part();
         blocking(move || prepare(&part)).await?;
         progress("Installing the WhatsApp bridge: npm fetches its packages.");
-        self.run_npm(&npm, environment).await?;
+        self.run_npm(&npm, environment, &mut lock).await?;
         let this = self.clone();
         blocking(move || this.finish()).await?;
         progress("The WhatsApp bridge is installed.");
@@ -98,7 +101,12 @@ impl Installation {
         self.folder.join(name)
     }
 
-    async fn run_npm(&self, npm: &Path, environment: &Environment) -> Result<(), BridgeError> {
+    async fn run_npm(
+        &self,
+        npm: &Path,
+        environment: &Environment,
+        lock: &mut FileLock,
+    ) -> Result<(), BridgeError> {
         let mut command = Command::new(npm);
         command
             .args(NPM_ARGUMENTS)
@@ -107,7 +115,12 @@ impl Installation {
             .envs(environment.for_npm());
         let output = Output::new(environment.secrets());
         let failed = |why: String| BridgeError::Install(output.explain(&why));
-        let status = program::run(command, NPM_TIME, &output, "npm")
+        let on_start = |pid| {
+            if let Err(error) = lock.name_process(pid) {
+                tracing::warn!(%error, "process of npm not noted");
+            }
+        };
+        let status = program::run(command, NPM_TIME, &output, "npm", on_start)
             .await
             .map_err(|why| failed(format!("npm cannot install the WhatsApp bridge: {why}")))?;
         if !status.success() {

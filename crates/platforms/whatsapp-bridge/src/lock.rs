@@ -1,8 +1,9 @@
 //! Locks between processes.
 //!
-//! Decision: only the operating system's lock counts, so a crash releases it. The lock of an
-//! account also names its bridge, which outlives a crash of its supervisor for a moment: the next
-//! supervisor waits until it has ended, so that two bridges never use the same keys.
+//! Decision: only the operating system's lock counts, so a crash releases it. The file also names
+//! the child process of its owner, which outlives a crash of the owner: the bridge for a moment,
+//! npm until it is done. The next owner waits until that process has ended, so that two bridges
+//! never use the same keys, and two npm never write the same folder.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -13,8 +14,6 @@ use crate::BridgeError;
 
 /// Interval between attempts while waiting.
 const POLL: Duration = Duration::from_millis(50);
-/// Time for the bridge of a crashed supervisor to end.
-const PREDECESSOR: Duration = Duration::from_secs(5);
 
 /// A held lock, until it is dropped.
 #[derive(Debug)]
@@ -70,19 +69,21 @@ impl FileLock {
         }
     }
 
-    /// Waits until the process that the previous owner named has ended, for at most five seconds.
-    pub(crate) async fn wait_for_predecessor(&mut self) {
-        let Some(pid) = self.read_pid() else {
+    /// Waits until the process that a crashed owner named has ended, for at most `limit`. `on_wait`
+    /// is called once if it is alive.
+    pub(crate) async fn wait_for_predecessor(&mut self, limit: Duration, on_wait: impl Fn()) {
+        let Some(pid) = self.read_pid().filter(|pid| process::is_alive(*pid)) else {
             return;
         };
+        on_wait();
         let ended = async {
             while process::is_alive(pid) {
                 tokio::time::sleep(POLL).await;
             }
         };
-        if tokio::time::timeout(PREDECESSOR, ended).await.is_err() {
+        if tokio::time::timeout(limit, ended).await.is_err() {
             // Usually the id belongs to another process by now.
-            tracing::warn!(pid, "process of an earlier WhatsApp bridge has not ended");
+            tracing::warn!(pid, "process of an earlier owner of a lock has not ended");
         }
     }
 
@@ -151,10 +152,16 @@ mod tests {
             .unwrap();
         std::fs::write(&path, format!("{}\n", left.id().unwrap())).unwrap();
         let mut lock = FileLock::try_exclusive(&path).unwrap().unwrap();
-        let at_once = tokio::time::timeout(Duration::ZERO, lock.wait_for_predecessor());
-        assert!(at_once.await.is_err());
+        let hour = Duration::from_secs(3600);
+        tokio::select! {
+            biased;
+            () = lock.wait_for_predecessor(hour, || ()) => panic!("it did not wait"),
+            () = std::future::ready(()) => {}
+        }
+        lock.wait_for_predecessor(Duration::ZERO, || ()).await;
         left.kill().await.unwrap();
-        lock.wait_for_predecessor().await;
+        lock.wait_for_predecessor(hour, || panic!("it has ended"))
+            .await;
         lock.name_process(7).unwrap();
         assert_eq!(lock.read_pid(), Some(7));
         drop(lock);

@@ -27,6 +27,8 @@ use crate::{BridgeError, listening};
 const START_TIME: Duration = Duration::from_secs(30);
 /// Time for the end after the standard input was closed.
 const STOP_TIME: Duration = Duration::from_secs(2);
+/// Time for the bridge of a crashed supervisor to end, whose standard input is closed.
+const PREDECESSOR_TIME: Duration = Duration::from_secs(5);
 /// Time for the output to end after the process. Only a process that left the group can still hold
 /// the pipes open.
 const DRAIN_TIME: Duration = Duration::from_secs(1);
@@ -81,7 +83,7 @@ pub(crate) async fn start(started: Started) -> Result<RunningBridge, BridgeError
         version_lock,
         secrets,
     } = started;
-    lock.wait_for_predecessor().await;
+    lock.wait_for_predecessor(PREDECESSOR_TIME, || ()).await;
     let token = random_token();
     secrets.add([token.expose().to_owned()]);
     command

@@ -33,7 +33,7 @@ pub(crate) async fn find_node(environment: &Environment) -> Result<PathBuf, Brid
     let output = Output::new(environment.secrets());
     let shown = node.display();
     let failed = |why: String| BridgeError::Install(format!("cannot run {shown}: {why}"));
-    let status = run(command, VERSION_TIME, &output, "node")
+    let status = run(command, VERSION_TIME, &output, "node", |_| ())
         .await
         .map_err(&failed)?;
     if !status.success() {
@@ -63,8 +63,9 @@ pub(crate) fn find_npm(environment: &Environment) -> Result<PathBuf, BridgeError
     })
 }
 
-/// Runs a command to its end. Its output goes to `output`. The command and everything that it
-/// started is killed after `limit`, and if the returned future is dropped.
+/// Runs a command to its end. `on_start` gets its process id. Its output goes to `output`. The
+/// command and everything that it started is killed after `limit`, and if the returned future is
+/// dropped.
 ///
 /// # Errors
 /// Returns a text for a person if the command cannot be started, or exceeds the limit.
@@ -73,6 +74,7 @@ pub(crate) async fn run(
     limit: Duration,
     output: &Output,
     program: &'static str,
+    on_start: impl FnOnce(u32),
 ) -> Result<ExitStatus, String> {
     command
         .stdin(Stdio::null())
@@ -83,6 +85,9 @@ pub(crate) async fn run(
     let mut child = command.spawn().map_err(|error| error.to_string())?;
     // Declared after `child`, so that it is dropped while the process id is still in use.
     let mut group = ProcessGroup::of(child.id());
+    if let Some(pid) = child.id() {
+        on_start(pid);
+    }
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err("it has no pipes".to_owned());
     };

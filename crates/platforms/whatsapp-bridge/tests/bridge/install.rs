@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 use nanobot_whatsapp_bridge::BridgeError;
@@ -147,6 +148,28 @@ async fn two_installers_run_npm_once() {
     let (one, other) = (computer.bridge(), computer.bridge());
     let (one, other) = tokio::join!(one.install(&silent), other.install(&silent));
     assert!(one.is_ok() && other.is_ok(), "{one:?} {other:?}");
+    assert_eq!(computer.read("npm-arguments").lines().count(), 1);
+}
+
+#[tokio::test]
+async fn npm_of_a_killed_program_is_waited_for() {
+    let computer = Computer::new();
+    let folder = computer.data().join("whatsapp-bridge");
+    fs::create_dir_all(&folder).unwrap();
+    let left = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    fs::write(folder.join("install.lock"), left.id().to_string()).unwrap();
+    let left = Mutex::new(Some(left));
+    let progress = |line: &str| {
+        let Some(mut left) = left.lock().unwrap().take() else {
+            return;
+        };
+        assert!(line.starts_with("Waiting"), "{line}");
+        assert_eq!(computer.read("npm-arguments"), "");
+        left.kill().unwrap();
+        left.wait().unwrap();
+    };
+    computer.bridge().install(&progress).await.unwrap();
+    assert!(left.lock().unwrap().is_none());
     assert_eq!(computer.read("npm-arguments").lines().count(), 1);
 }
 
