@@ -23,14 +23,41 @@ macro_rules! files {
     ($($path:literal)*) => {
         &[$(PackageFile {
             path: $path,
-            text: include_str!(concat!("../tests/stand-in/", $path)),
+            text: include_str!(concat!("../../../../bridges/whatsapp/", $path)),
         }),*]
     };
 }
 
+/// All files of the package, without its documentation and tests.
 const FILES: &[PackageFile] = files! {
-    "package.json"
     "index.js"
+    "package-lock.json"
+    "package.json"
+    "src/auth.js"
+    "src/baileys.js"
+    "src/bounded.js"
+    "src/bridge.js"
+    "src/client.js"
+    "src/commands.js"
+    "src/content.js"
+    "src/disk.js"
+    "src/downloads.js"
+    "src/early.js"
+    "src/failure.js"
+    "src/folder.js"
+    "src/jid.js"
+    "src/journal.js"
+    "src/lines.js"
+    "src/log.js"
+    "src/messages.js"
+    "src/outbox.js"
+    "src/process.js"
+    "src/requests.js"
+    "src/sent.js"
+    "src/server.js"
+    "src/settings.js"
+    "src/uploads.js"
+    "src/whatsapp.js"
 };
 
 static VERSION: LazyLock<String> = LazyLock::new(|| version_of(FILES));
@@ -76,6 +103,32 @@ fn version_of(files: &[PackageFile]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns the paths of the scripts in a folder of the package.
+    fn scripts(root: &Path, folder: &str) -> Vec<String> {
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(root.join(folder)).unwrap() {
+            let entry = entry.unwrap();
+            let path = format!("{folder}/{}", entry.file_name().to_str().unwrap());
+            if entry.file_type().unwrap().is_dir() {
+                paths.extend(scripts(root, &path));
+            } else {
+                paths.push(path);
+            }
+        }
+        paths
+    }
+
+    #[test]
+    fn every_file_of_the_package_is_embedded() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../bridges/whatsapp");
+        let mut expected = scripts(&root, "src");
+        expected.extend(["package.json", "package-lock.json", "index.js"].map(str::to_owned));
+        expected.sort();
+        let mut embedded: Vec<_> = FILES.iter().map(|file| file.path).collect();
+        embedded.sort_unstable();
+        assert_eq!(embedded, expected);
+    }
 
     const fn file(path: &'static str, text: &'static str) -> PackageFile {
         PackageFile { path, text }
