@@ -13,9 +13,10 @@ use crate::lock::FileLock;
 use crate::process::{self, Started};
 use crate::{BridgeError, RunningBridge, program};
 
-/// Limit of V8's heap, without files, which are outside of it. V8 frees memory late if it believes
-/// that it has gigabytes; and a defect in a dependency ends the bridge, not the computer. The keys
-/// and the chats of a large account have to fit while a device is linked, so it is not tighter.
+/// Limit of V8's heap in MiB, without the files, which are outside of it. Without a limit it may grow
+/// to half of the computer's memory, up to 4 GiB. So a defect in a dependency ends the bridge, which
+/// is started again, and not other programs. A bridge without an account needs about 110 MiB in all
+/// with any limit; a lower one would only risk the link of an account with many chats.
 const HEAP: &str = "--max-old-space-size=512";
 
 /// An installed bridge, or the place for one. Does no I/O until asked.
