@@ -104,6 +104,19 @@ impl Bridge {
         blocking(check).await.unwrap_or(false)
     }
 
+    /// `true` if another version of the bridge is installed, but not this one, as after an update of
+    /// nanobot. [`Self::install`] replaces it.
+    pub async fn is_outdated(&self) -> bool {
+        let source = self.source.clone();
+        let check = move || {
+            Ok(match source {
+                Source::Package(installation) => installation.is_outdated(),
+                Source::Program { .. } => false,
+            })
+        };
+        blocking(check).await.unwrap_or(false)
+    }
+
     /// Installs the bridge; a finished installation is left as it is, an interrupted one is
     /// repeated. `progress` gets lines for a person. If the returned future is dropped, npm and
     /// everything that it started is killed. Waits for another program that installs at the same

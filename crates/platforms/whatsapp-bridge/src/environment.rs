@@ -43,13 +43,18 @@ const NPM_PREFIX: &str = "npm_config_";
 /// Words in the names of npm's settings that are secret.
 const NPM_SECRETS: &[&str] = &["auth", "password", "token"];
 
-/// Variables of an environment, of which children get a few.
+/// The variables of an environment that may be passed on.
 #[derive(Clone)]
 pub(crate) struct Environment(Vec<(OsString, OsString)>);
 
 impl Environment {
+    /// Keeps the variables that may be passed on.
     pub(crate) fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        Self(variables.into_iter().collect())
+        let is_kept = |(name, _): &(OsString, OsString)| {
+            let name = lossy(name);
+            is_shared(&name) || is_npm_setting(&name)
+        };
+        Self(variables.into_iter().filter(is_kept).collect())
     }
 
     /// Returns the folders in which programs are searched.
@@ -63,12 +68,14 @@ impl Environment {
 
     /// Returns the variables for the bridge.
     pub(crate) fn for_bridge(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        self.filtered(is_shared)
+        self.for_npm().filter(|(name, _)| is_shared(&lossy(name)))
     }
 
-    /// Returns the variables for npm.
+    /// Returns the variables for npm, which are all.
     pub(crate) fn for_npm(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        self.filtered(|name| is_shared(name) || is_npm_setting(name))
+        self.0
+            .iter()
+            .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 
     /// Returns the secrets in these variables: the passwords of proxies and registries.
@@ -84,13 +91,6 @@ impl Environment {
             }
         });
         Secrets::new(values)
-    }
-
-    fn filtered(&self, is_passed: fn(&str) -> bool) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        self.0
-            .iter()
-            .filter(move |(name, _)| is_passed(&lossy(name)))
-            .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
             ]
         );
         assert_eq!(environment.search_path(), "/bin");
-        assert_eq!(format!("{environment:?}"), "Environment(8 variables)");
+        assert_eq!(format!("{environment:?}"), "Environment(4 variables)");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Decision: everything is prepared in a folder of another name and made durable before it is
 //! renamed, so that a folder with the name of a version is complete. One installer at a time.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -52,6 +53,12 @@ impl Installation {
     pub(crate) fn is_complete(&self) -> bool {
         let version = self.version();
         version.join("index.js").is_file() && version.join("node_modules").is_dir()
+    }
+
+    /// `true` if there are other versions alone.
+    pub(crate) fn is_outdated(&self) -> bool {
+        let is_finished = |path: &PathBuf| path.extension().is_none();
+        !self.is_complete() && self.others().iter().any(is_finished)
     }
 
     /// Keeps other programs from removing the version, until the result is dropped; `None` if it
@@ -148,16 +155,7 @@ impl Installation {
 
     /// Removes other versions that no program uses.
     fn remove_others(&self) {
-        let Ok(entries) = fs::read_dir(&self.folder) else {
-            return;
-        };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            if !package::is_version(&name) || name == package::version() {
-                continue;
-            }
-            let path = entry.path();
+        for path in self.others() {
             let lock = FileLock::try_exclusive(&path.join(USED));
             let is_used = matches!(lock, Ok(None));
             if is_used {
@@ -169,6 +167,19 @@ impl Installation {
                 tracing::warn!(%error, path = %path.display(), "old WhatsApp bridge not removed");
             }
         }
+    }
+
+    /// Returns the folders of other versions, finished or not.
+    fn others(&self) -> Vec<PathBuf> {
+        let is_other = |name: &OsStr| {
+            let name = name.to_string_lossy();
+            package::is_version(&name) && name != package::version()
+        };
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        entries
+            .filter(|entry| is_other(&entry.file_name()))
+            .map(|entry| entry.path())
+            .collect()
     }
 }
 

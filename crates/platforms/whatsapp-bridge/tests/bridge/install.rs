@@ -131,6 +131,7 @@ async fn cancelled_installation_ends_npm_and_is_repeated() {
         .into_iter()
         .find(|name| name.ends_with(".part"));
     assert!(part.is_some());
+    assert!(!bridge.is_outdated().await);
 
     computer.write("npm.sh", "mkdir node_modules");
     bridge.install(&silent).await.unwrap();
@@ -203,7 +204,10 @@ async fn old_versions_are_removed_unless_they_are_used() {
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
     let lock = File::create(folder.join(used).join("in-use.lock")).unwrap();
     lock.lock_shared().unwrap();
-    computer.bridge().install(&silent).await.unwrap();
+    let bridge = computer.bridge();
+    assert!(bridge.is_outdated().await && !bridge.is_installed().await);
+    bridge.install(&silent).await.unwrap();
+    assert!(!bridge.is_outdated().await && bridge.is_installed().await);
     assert_eq!(mode(&folder), 0o700);
     let installed = computer.installed();
     let has = |name: &str| installed.iter().any(|other| other == name);
