@@ -13,10 +13,10 @@ use crate::lock::FileLock;
 use crate::process::{self, Started};
 use crate::{BridgeError, RunningBridge, program};
 
-/// Limit of V8's heap in MiB, without the files, which are outside of it. Without a limit it may grow
-/// to half of the computer's memory, up to 4 GiB. So a defect in a dependency ends the bridge, which
-/// is started again, and not other programs. A bridge without an account needs about 110 MiB in all
-/// with any limit; a lower one would only risk the link of an account with many chats.
+/// Limit of V8's heap in MiB, without the files, which are outside of it. Without a limit it may
+/// grow to half of the computer's memory, up to 4 GiB. So a defect in a dependency ends the bridge,
+/// which is started again, and not other programs. A bridge without an account needs about 110 MiB
+/// in all with any limit; a lower one would only risk the link of an account with many chats.
 const HEAP: &str = "--max-old-space-size=512";
 
 /// An installed bridge, or the place for one. Does no I/O until asked.
@@ -104,8 +104,8 @@ impl Bridge {
         blocking(check).await.unwrap_or(false)
     }
 
-    /// `true` if another version of the bridge is installed, but not this one, as after an update of
-    /// nanobot. [`Self::install`] replaces it.
+    /// `true` if another version of the bridge is installed, but not this one, as after an update
+    /// of nanobot. [`Self::install`] replaces it.
     pub async fn is_outdated(&self) -> bool {
         let source = self.source.clone();
         let check = move || {

@@ -120,14 +120,14 @@ impl Installation {
             .current_dir(self.part())
             .env_clear()
             .envs(environment.for_npm());
-        let output = Output::new(environment.secrets());
+        let output = Output::new("npm", environment.secrets());
         let failed = |why: String| BridgeError::Install(output.explain(&why));
         let on_start = |pid| {
             if let Err(error) = lock.name_process(pid) {
                 tracing::warn!(%error, "process of npm not noted");
             }
         };
-        let status = program::run(command, NPM_TIME, &output, "npm", on_start)
+        let status = program::run(command, NPM_TIME, &output, on_start)
             .await
             .map_err(|why| failed(format!("npm cannot install the WhatsApp bridge: {why}")))?;
         if !status.success() {

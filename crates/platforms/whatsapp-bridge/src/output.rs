@@ -14,53 +14,81 @@ const MAX_LINE: usize = 500;
 /// Bytes of a line that are read for it. More than are shown, so that a secret that begins in the
 /// shown part is complete and is recognised.
 const MAX_READ: usize = 8 * 1024;
-/// Lines that are kept, the last ones.
+/// Lines of a pipe that are kept, the last ones.
 const MAX_KEPT: usize = 10;
 
 /// The last lines of a process. Contains no secret.
 #[derive(Debug)]
 pub(crate) struct Output {
+    program: &'static str,
     secrets: Secrets,
-    kept: Mutex<VecDeque<String>>,
+    kept: Mutex<Kept>,
+}
+
+/// The last lines of each pipe: it is chance in which order two pipes are read, and much output
+/// must not displace the errors.
+#[derive(Debug, Default)]
+struct Kept {
+    output: VecDeque<String>,
+    errors: VecDeque<String>,
+}
+
+/// A pipe of a process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pipe {
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Errors,
 }
 
 impl Output {
-    /// Creates an empty output, in which `secrets` will be redacted.
-    pub(crate) fn new(secrets: Secrets) -> Self {
+    /// Creates an empty output of `program`, in which `secrets` will be redacted.
+    pub(crate) fn new(program: &'static str, secrets: Secrets) -> Self {
         Self {
+            program,
             secrets,
             kept: Mutex::default(),
         }
     }
 
     /// Reads a pipe to its end: its lines are logged and kept.
-    pub(crate) async fn follow(&self, pipe: impl AsyncRead + Unpin, program: &'static str) {
-        let mut pipe = BufReader::new(pipe);
+    pub(crate) async fn follow(&self, pipe: Pipe, reader: impl AsyncRead + Unpin) {
+        let mut reader = BufReader::new(reader);
         // A pipe that cannot be read has ended.
-        while let Ok(Some(line)) = read_line(&mut pipe, MAX_READ).await {
-            self.add(&line, program);
+        while let Ok(Some(line)) = read_line(&mut reader, MAX_READ).await {
+            self.add(pipe, &line);
         }
     }
 
     /// Logs and keeps a line.
-    pub(crate) fn add(&self, line: &[u8], program: &'static str) {
+    pub(crate) fn add(&self, pipe: Pipe, line: &[u8]) {
         let text = String::from_utf8_lossy(line);
         let text = sanitize_line(&self.secrets.redact(&text));
         let line: String = text.trim_end().chars().take(MAX_LINE).collect();
-        tracing::debug!(program, line, "output of the WhatsApp bridge");
+        tracing::debug!(
+            program = self.program,
+            line,
+            "output of the WhatsApp bridge"
+        );
         if line.trim().is_empty() {
             return;
         }
         let mut kept = self.kept();
+        let kept = match pipe {
+            Pipe::Output => &mut kept.output,
+            Pipe::Errors => &mut kept.errors,
+        };
         if kept.len() >= MAX_KEPT {
             kept.pop_front();
         }
         kept.push_back(line);
     }
 
-    /// Returns the kept lines.
+    /// Returns the kept lines, errors last.
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.kept().iter().cloned().collect()
+        let kept = self.kept();
+        kept.output.iter().chain(&kept.errors).cloned().collect()
     }
 
     /// Returns `text`, followed by the kept lines.
@@ -71,7 +99,7 @@ impl Output {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, VecDeque<String>> {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -112,22 +140,27 @@ mod tests {
             .collect();
         text.extend([b'x'; 100_000]);
         text.extend(b"\n\n\x1b[31mred\xff \r\nend");
-        let output = Output::new(Secrets::new([]));
-        output.follow(text.as_slice(), "test").await;
+        let output = Output::new("test", Secrets::new([]));
+        output.follow(Pipe::Output, text.as_slice()).await;
         let lines = output.lines();
         assert_eq!(lines.len(), MAX_KEPT);
         assert_eq!(lines[0], "line 23");
         assert_eq!(lines[7], "x".repeat(MAX_LINE));
         assert!(!lines[8].contains('\x1b'), "{lines:?}");
         assert_eq!(lines[9], "end");
+        output.add(Pipe::Errors, b"error");
+        output.add(Pipe::Output, b"more");
+        let lines = output.lines();
+        assert_eq!(lines.len(), MAX_KEPT + 1);
+        assert_eq!(lines[9..], ["more", "error"]);
     }
 
     #[tokio::test]
     async fn secret_at_the_limit_of_a_line_is_not_cut_but_redacted() {
         let secret = "0123456789abcdef".repeat(4);
         let line = format!("{}{secret} end\n", "x ".repeat(MAX_LINE / 2 - 8));
-        let output = Output::new(Secrets::new([secret.clone()]));
-        output.follow(line.as_bytes(), "test").await;
+        let output = Output::new("test", Secrets::new([secret.clone()]));
+        output.follow(Pipe::Errors, line.as_bytes()).await;
         let text = output.explain("it ended");
         assert!(text.starts_with("it ended:\nx x "), "{text}");
         assert!(!text.contains("01234567"), "{text}");

@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::lock::FileLock;
-use crate::output::{Output, read_line};
+use crate::output::{Output, Pipe, read_line};
 use crate::{BridgeError, listening};
 
 /// Time until the bridge listens. It takes about a second.
@@ -100,7 +100,7 @@ pub(crate) async fn start(started: Started) -> Result<RunningBridge, BridgeError
     let url = process.first_line(&mut stdout).await?;
     let output = Arc::clone(&process.output);
     // The rest belongs to nobody, and a full pipe would block the bridge.
-    process.follow(async move { output.follow(stdout, PROGRAM).await });
+    process.follow(async move { output.follow(Pipe::Output, stdout).await });
     Ok(RunningBridge {
         url,
         token,
@@ -164,7 +164,7 @@ impl Process {
         if let Some(pid) = child.id() {
             locks.0.name_process(pid)?;
         }
-        let output = Arc::new(Output::new(secrets));
+        let output = Arc::new(Output::new(PROGRAM, secrets));
         let process = Self {
             group,
             input: child.stdin.take(),
@@ -174,7 +174,7 @@ impl Process {
             reason: None,
             _locks: locks,
         };
-        process.follow(async move { output.follow(stderr, PROGRAM).await });
+        process.follow(async move { output.follow(Pipe::Errors, stderr).await });
         Ok((process, stdout))
     }
 
@@ -201,7 +201,7 @@ impl Process {
             }
         };
         listening::parse(&line).map_err(|why| {
-            self.output.add(&line, PROGRAM);
+            self.output.add(Pipe::Output, &line);
             BridgeError::Process(self.output.explain(&why))
         })
     }

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::BridgeError;
 use crate::environment::Environment;
-use crate::output::Output;
+use crate::output::{Output, Pipe};
 
 /// Oldest version of Node.js on which the bridge runs.
 const OLDEST_NODE: u32 = 20;
@@ -30,10 +30,10 @@ pub(crate) async fn find_node(environment: &Environment) -> Result<PathBuf, Brid
         .arg("--version")
         .env_clear()
         .envs(environment.for_bridge());
-    let output = Output::new(environment.secrets());
+    let output = Output::new("node", environment.secrets());
     let shown = node.display();
     let failed = |why: String| BridgeError::Install(format!("cannot run {shown}: {why}"));
-    let status = run(command, VERSION_TIME, &output, "node", |_| ())
+    let status = run(command, VERSION_TIME, &output, |_| ())
         .await
         .map_err(&failed)?;
     if !status.success() {
@@ -73,7 +73,6 @@ pub(crate) async fn run(
     mut command: Command,
     limit: Duration,
     output: &Output,
-    program: &'static str,
     on_start: impl FnOnce(u32),
 ) -> Result<ExitStatus, String> {
     command
@@ -99,8 +98,8 @@ pub(crate) async fn run(
     };
     let whole = async {
         let reading = (
-            output.follow(stdout, program),
-            output.follow(stderr, program),
+            output.follow(Pipe::Output, stdout),
+            output.follow(Pipe::Errors, stderr),
         );
         tokio::join!(waiting, reading.0, reading.1).0
     };
