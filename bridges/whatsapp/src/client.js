@@ -122,6 +122,7 @@ export class Client {
     clearTimeout(this.#timer);
     this.#version = version;
     this.#state = 'ready';
+    if (version === 1) this.#last = this.#server.firstVersionAfter;
     this.#server.greet(this);
     this.deliver();
   }
@@ -155,7 +156,6 @@ export class Client {
     if (this.#state !== 'ready') return;
     for (;;) {
       if (this.#ahead.size >= AHEAD || this.#socket.bufferedAmount > BUFFERED) return;
-      if (this.#version === 1 && this.#server.hasSecondVersion) return;
       const [record] = this.#server.journal.after(this.#last, 1);
       if (record === undefined) return;
       this.#last = record.seq;
@@ -170,16 +170,16 @@ export class Client {
       this.send(frame);
       return;
     }
-    // A client of version 1 confirms nothing.
+    // A client of version 1 confirms nothing, so the message stays for one of version 2.
     this.send(firstVersion(frame));
-    this.#server.journal.confirm([record.seq]);
+    this.#server.firstVersionAfter = Math.max(this.#server.firstVersionAfter, record.seq);
   }
 }
 
-// The frame of a message in version 1. Files are not part of it; a voice message has the text that
-// the Python program looks for.
+// The frame of a message in version 1. Files are not part of it, so a message of a file alone has its
+// kind as its text; the Python program looks for the one of a voice message.
 export function firstVersion({ id, sender, pn, content, timestamp, isGroup, media }) {
-  const kinds = media.map(({ kind }) => (kind === 'voice' ? '[Voice Message]' : `[${kind}]`));
-  const text = [...kinds, content].filter(Boolean).join('\n');
-  return { type: 'message', id, sender, pn, content: text, timestamp, isGroup };
+  const kind = media[0]?.kind;
+  const text = kind === 'voice' ? '[Voice Message]' : `[${kind}]`;
+  return { type: 'message', id, sender, pn, content: content || text, timestamp, isGroup };
 }

@@ -1,7 +1,7 @@
 // Frames of a client: parsed and checked. What passes has the types and the lengths that the rest of
 // the bridge relies on.
 
-import { invalid } from './failure.js';
+import { Failure, invalid } from './failure.js';
 import { isChat, isPerson } from './jid.js';
 
 const TEXT = 65_536;
@@ -16,6 +16,11 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 
 const isText = (value, length) =>
   typeof value === 'string' && (value.length <= length || [...value].length <= length);
+
+function checkText(value, name) {
+  check(typeof value === 'string', `\`${name}\` must be a text`);
+  if (!isText(value, TEXT)) throw new Failure('too_large', `\`${name}\` has more than 65,536 characters`);
+}
 
 function check(condition, text) {
   if (!condition) throw invalid(text);
@@ -50,7 +55,7 @@ function quote(value) {
   if (isAbsent(value)) return undefined;
   check(typeof value === 'object', '`quote` must be an object');
   const content = value.content ?? '';
-  check(isText(content, TEXT), '`quote` has no text of at most 65,536 characters');
+  checkText(content, 'content');
   return {
     id: messageId(value.id),
     participant: participant(value.participant),
@@ -93,7 +98,7 @@ const COMMANDS = {
   send(frame) {
     check(typeof frame.id === 'string' && SENT_ID.test(frame.id), '`id` has not the form of a new id');
     const text = frame.text ?? '';
-    check(isText(text, TEXT), '`text` has more than 65,536 characters');
+    checkText(text, 'text');
     const file = media(frame.media);
     check(text !== '' || file !== undefined, 'there is nothing to send');
     const to = chat(frame.to);
@@ -148,6 +153,7 @@ export function readCommand(frame) {
 // Returns the checked command of a frame of version 1: it can only send texts.
 export function readFirstVersion(frame) {
   check(frame.type === 'send', 'there is no such type in version 1');
-  check(isText(frame.text, TEXT) && frame.text !== '', '`text` must have at most 65,536 characters');
+  checkText(frame.text, 'text');
+  check(frame.text !== '', 'there is nothing to send');
   return { type: 'send', to: chat(frame.to), text: frame.text };
 }

@@ -165,6 +165,11 @@ export class Journal {
     return this.#records.has(seq);
   }
 
+  // The number of the newest message, or 0.
+  get last() {
+    return this.#next - 1;
+  }
+
   get length() {
     return this.#records.size;
   }

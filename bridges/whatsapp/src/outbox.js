@@ -8,6 +8,7 @@ import { AuthStoreError } from './auth.js';
 import { Failure, refusal, within } from './failure.js';
 
 const ANSWER_MILLISECONDS = 55_000;
+const ACKNOWLEDGE_MILLISECONDS = 45_000;
 // A send that has not ended by then is forgotten, and its id may be sent again.
 const SEND_MILLISECONDS = 5 * 60 * 1000;
 const AT_ONCE = 64;
@@ -40,17 +41,17 @@ export class Outbox {
   #whatsapp;
   #uploads;
   #log;
-  #answerMilliseconds;
+  #acknowledgeMilliseconds;
   #running = new Map();
   #waiting = new Map();
   #chats = new Map();
 
-  constructor({ sent, whatsapp, uploads, log, answerMilliseconds = ANSWER_MILLISECONDS }) {
+  constructor({ sent, whatsapp, uploads, log, acknowledgeMilliseconds = ACKNOWLEDGE_MILLISECONDS }) {
     this.#sent = sent;
     this.#whatsapp = whatsapp;
     this.#uploads = uploads;
     this.#log = log;
-    this.#answerMilliseconds = answerMilliseconds;
+    this.#acknowledgeMilliseconds = acknowledgeMilliseconds;
     whatsapp.on('acknowledged', (id, error) => {
       this.#waiting.get(id)?.(error ? refusal(error) : undefined);
     });
@@ -72,6 +73,7 @@ export class Outbox {
 
   // Adds or removes a reaction.
   async react({ to, id, participant, fromBot, emoji }) {
+    if (fromBot && !this.#sent.has(id)) throw new Failure('not_found', 'the bridge has sent no such message');
     const own = newMessageId();
     const key = { remoteJid: to, id, fromMe: fromBot, participant: participant || undefined };
     await this.#once(own, to, (deliver) => deliver({ react: { text: emoji, key } }), {});
@@ -92,7 +94,7 @@ export class Outbox {
       task.catch(() => {});
       this.#running.set(id, task);
     }
-    return within(this.#answerMilliseconds, task, () => unknown('WhatsApp has not acknowledged the message'));
+    return within(ANSWER_MILLISECONDS, task, () => unknown('the message was not sent in time'));
   }
 
   async #deliver(id, to, content, { quote, keep = false }) {
@@ -111,7 +113,9 @@ export class Outbox {
           if (error !== undefined && !acknowledged.isDone()) throw error;
         }),
       );
-      await acknowledged.done;
+      await within(this.#acknowledgeMilliseconds, acknowledged.done, () =>
+        unknown('WhatsApp has not acknowledged the message'),
+      );
     } catch (error) {
       const failure = mapped(error);
       if (failure !== error) this.#log.warn('a message was not sent', { error: error?.name, code: failure.code });

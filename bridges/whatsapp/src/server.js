@@ -27,6 +27,8 @@ export class Server {
     this.journal = journal;
     this.requests = requests;
     this.limits = { ...LIMITS, ...limits };
+    // The number of the last message that clients of version 1 got, or that was there before.
+    this.firstVersionAfter = journal.last;
     this.#version = version;
     this.#whatsapp = whatsapp;
     this.#http = createServer((_, response) => response.writeHead(426).end());
@@ -80,9 +82,9 @@ export class Server {
 
   // Tells a new client where things stand.
   greet(client) {
-    const { status } = this.#whatsapp;
+    const { status, account } = this.#whatsapp;
     if (client.version === 2) {
-      const { status: name, account } = status;
+      const { status: name } = status;
       const ready = { type: 'ready', protocol: PROTOCOL, version: this.#version, status: name };
       client.send(account === undefined ? ready : { ...ready, account });
     }

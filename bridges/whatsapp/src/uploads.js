@@ -22,7 +22,7 @@ export class Uploads {
       if (file?.users > 0) throw invalid('the file is being sent');
       file = await this.#folder.create(ref);
     }
-    if (file === undefined) throw new Failure('not_found', 'there is no such upload');
+    if (file === undefined) throw invalid('the first piece begins at 0');
     if (file.size !== offset) throw invalid(`the next piece begins at ${file.size}`);
     await this.#folder.append(file, data);
     return file.size;

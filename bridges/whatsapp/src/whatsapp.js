@@ -54,8 +54,7 @@ export class WhatsApp extends EventEmitter {
 
   // The fields of `ready` and `status`.
   get status() {
-    const account = this.account;
-    return account === undefined ? this.#status : { ...this.#status, account };
+    return this.#status.status === 'connected' ? { ...this.#status, account: this.account } : this.#status;
   }
 
   get account() {
@@ -82,8 +81,10 @@ export class WhatsApp extends EventEmitter {
     return user ? `${user}@s.whatsapp.net` : '';
   }
 
+  // Connects, also after another program has taken the place of this one.
   start() {
-    this.#connect();
+    clearTimeout(this.#timer);
+    if (this.#connection === undefined) this.#connect();
   }
 
   stop() {
@@ -104,7 +105,8 @@ export class WhatsApp extends EventEmitter {
 
   #connect() {
     if (this.#stopped) return;
-    this.#set({ status: this.#auth.isLinked ? 'connecting' : 'unlinked' });
+    const status = this.#auth.isLinked ? 'connecting' : 'unlinked';
+    if (this.#status.status !== status) this.#set({ status });
     let connection;
     try {
       connection = this.#library.makeSocket({
@@ -195,8 +197,10 @@ export class WhatsApp extends EventEmitter {
       this.#auth.clear();
       this.#sent.clear();
       this.#numbers.clear();
+      this.#set({ status: 'unlinked', reason: 'logged_out', retry: true });
+    } else {
+      this.#set({ status: 'disconnected', reason: reasonOf(code), retry: true });
     }
-    this.#set({ status: 'disconnected', reason: reasonOf(code), retry: true });
     if (code === CLOSED.versionRefused) this.#renewVersion();
     this.#reconnect(code === CLOSED.restart || code === CLOSED.loggedOut);
   }
@@ -281,8 +285,6 @@ export class WhatsApp extends EventEmitter {
 
 function reasonOf(code) {
   switch (code) {
-    case CLOSED.loggedOut:
-      return 'logged_out';
     case CLOSED.restart:
       return 'restart';
     case CLOSED.versionRefused:
