@@ -99,7 +99,7 @@ pub(crate) async fn start(started: Started) -> Result<RunningBridge, BridgeError
     let mut stdout = BufReader::new(stdout);
     let url = process.first_line(&mut stdout).await?;
     let output = Arc::clone(&process.output);
-    // The rest belongs to nobody, and a full pipe would block the bridge.
+    // The rest is not used, but a full pipe would block the bridge.
     process.follow(async move { output.follow(Pipe::Output, stdout).await });
     Ok(RunningBridge {
         url,
@@ -132,7 +132,7 @@ impl RunningBridge {
     pub async fn stop(mut self) {
         self.process.input = None;
         if timeout(STOP_TIME, self.process.ended()).await.is_err() {
-            tracing::warn!("WhatsApp bridge did not end when it was told to");
+            tracing::warn!("WhatsApp bridge did not end after its input was closed");
             self.process.group.kill();
             self.process.ended().await;
         }

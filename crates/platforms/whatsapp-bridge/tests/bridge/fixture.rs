@@ -21,7 +21,7 @@ pub(crate) const WORKING: &str = "
     cat >/dev/null
     echo closed >\"$HOME/bridge-end\"";
 
-/// A home folder, in which the scripts are told how to behave.
+/// A home folder, whose files choose what the scripts do.
 pub(crate) struct Computer {
     root: TempDir,
 }
