@@ -25,7 +25,7 @@ export function folder(test) {
 export const real = library(silentLog);
 
 // A bridge that is linked to a network in memory.
-export async function linkedBridge(test, { limits = {}, path = folder(test) } = {}) {
+export async function linkedBridge(test, { limits = {}, path = folder(test), log = silentLog } = {}) {
   const settings = {
     host: '127.0.0.1',
     port: 0,
@@ -41,7 +41,7 @@ export async function linkedBridge(test, { limits = {}, path = folder(test) } = 
   const bridge = await startBridge(settings, {
     version: '0.1.0',
     library: network.library(real),
-    log: silentLog,
+    log,
     limits: { ...limits, outbox: { acknowledgeMilliseconds: 100, ...limits.outbox } },
     pause: { first: 10, most: 50, stable: 60_000 },
   });
