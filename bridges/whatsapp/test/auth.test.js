@@ -105,7 +105,7 @@ const WRITER = `
 
 test('a kill during a write leaves the old value or the new one', async (t) => {
   const path = folder(t);
-  for (let round = 0; round < 3; round += 1) {
+  for (let round = 0; round < 2; round += 1) {
     const child = spawn(process.execPath, ['--input-type=module', '-e', WRITER, path], {
       cwd: new URL('..', import.meta.url),
       stdio: ['ignore', 'pipe', 'inherit'],
