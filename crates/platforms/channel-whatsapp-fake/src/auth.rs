@@ -63,6 +63,7 @@ impl WhatsAppState {
             return;
         };
         open.role = Some(role);
+        open.last = self.journal.told;
         // The Python program's bridge does not greet.
         if self.serves == Role::Version2 {
             let frames = greeting.map(|frame| Out::Text(frame.to_string()));

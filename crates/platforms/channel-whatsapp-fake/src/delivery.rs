@@ -15,11 +15,12 @@ use crate::version1;
 const AHEAD: usize = 64;
 
 impl WhatsAppState {
-    /// Sends messages to the client of version 2, at most 64 ahead. Without one, a client of
-    /// version 1 gets them, which confirms nothing.
+    /// Sends messages to the client of version 2, at most 64 ahead, and new ones to clients of
+    /// version 1.
     pub(crate) fn dispatch(&mut self) {
+        self.dispatch_to_version_1();
         let Some(client) = self.connections.values_mut().find(|open| open.is_client()) else {
-            return self.dispatch_to_version_1();
+            return;
         };
         let entries = &self.journal.entries;
         let is_kept = |seq: &u64| entries.get(seq).is_some_and(Entry::is_kept);
@@ -32,18 +33,18 @@ impl WhatsAppState {
         }
     }
 
+    /// Sends each message to clients of version 1 once. They confirm nothing.
     fn dispatch_to_version_1(&mut self) {
-        let now = self.now();
-        let mut others = self.connections.values_mut();
-        let Some(client) = others.find(|open| open.is_admitted()) else {
-            return;
-        };
-        let entries = self.journal.entries.values_mut();
-        for entry in entries.filter(|entry| entry.is_kept()) {
-            let frame = version1::message(&entry.frame);
-            client.outbox.push_back(Out::Text(frame.to_string()));
-            entry.deliveries += 1;
-            entry.confirmed = Some(now);
+        let clients = self.connections.values_mut();
+        for client in clients.filter(|open| open.is_client_of_version_1()) {
+            for (seq, entry) in self.journal.entries.range(client.last + 1..) {
+                if entry.is_kept() {
+                    let frame = version1::message(&entry.frame);
+                    client.outbox.push_back(Out::Text(frame.to_string()));
+                }
+                client.last = *seq;
+                self.journal.told = self.journal.told.max(*seq);
+            }
         }
     }
 

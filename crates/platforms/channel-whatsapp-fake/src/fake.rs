@@ -193,9 +193,7 @@ impl WhatsAppFake {
     /// Removes the device, as a person does in the app; a QR code follows.
     pub fn unlink(&self) {
         self.state.change(|state| {
-            state.link.forget_account();
-            state.set_status(Status::Disconnected, Some("logged_out"), Some(true));
-            state.set_status(Status::Unlinked, None, None);
+            state.set_status(Status::Unlinked, Some("logged_out"), Some(true));
             let qr = state.next_id("2@TESTqr");
             state.show_qr(&qr);
         });

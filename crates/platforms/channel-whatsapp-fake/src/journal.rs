@@ -43,6 +43,8 @@ pub(crate) struct Journal {
     /// Number of dropped messages that no client knows of.
     lost: u64,
     last: u64,
+    /// The last `seq` that a client of version 1 has got.
+    pub(crate) told: u64,
 }
 
 impl Default for Journal {
@@ -53,6 +55,7 @@ impl Default for Journal {
             size_limit: SIZE_LIMIT,
             lost: 0,
             last: 0,
+            told: 0,
         }
     }
 }

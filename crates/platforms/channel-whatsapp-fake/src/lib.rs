@@ -13,11 +13,10 @@
 //! sender of a message of a group.
 //!
 //! Assumptions are: 4003 for a first frame that is no `auth`; 1009 for a frame that is too large;
-//! 1001 for a client that leaves pings unanswered; `disconnected` with `logged_out` before
-//! `unlinked`; that the journal keeps the latest message whatever its size; that a client of
-//! version 1 gets the journal's messages while there is no client of version 2, and confirms them
-//! by that; a line in brackets for each of its files. An `ack` of a `seq` that was never sent, or a
-//! `read` of an unknown message, has no answer and is recorded.
+//! 1001 for a client that leaves pings unanswered; `logged_out` as the reason of `unlinked`; that
+//! the journal keeps the latest message whatever its size; that clients of version 1 get each
+//! message once, and none of them again after a new connection. An `ack` of a `seq` that was never
+//! sent, or a `read` of an unknown message, has no answer and is recorded.
 //!
 //! Known gaps: nothing is kept on disk, so [`WhatsAppFake::restart`] stays in the process; the
 //! pings of version 1 are missing; files have no keys and no checksums; WhatsApp limits no rates

@@ -83,11 +83,6 @@ impl Link {
         }
     }
 
-    /// Forgets the keys of the device.
-    pub(crate) fn forget_account(&mut self) {
-        self.is_linked = false;
-    }
-
     fn status_frame(&self) -> Value {
         let mut frame = json!({"type": "status", "status": self.status.name()});
         if self.is_connected() {

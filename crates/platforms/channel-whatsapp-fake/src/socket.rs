@@ -322,14 +322,7 @@ mod tests {
             let status = frame.get("status").unwrap_or(&frame["type"]);
             news.push(status.as_str().unwrap().to_owned());
         }
-        let expected = [
-            "disconnected",
-            "unlinked",
-            "qr",
-            "disconnected",
-            "connecting",
-            "connected",
-        ];
+        let expected = ["unlinked", "qr", "disconnected", "connecting", "connected"];
         assert_eq!(news, expected);
         fake.replace();
         let status = next(&mut client).await;

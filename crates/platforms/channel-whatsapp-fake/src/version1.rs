@@ -13,7 +13,8 @@ use crate::state::WhatsAppState;
 /// Members of a message that version 1 has, too.
 const MEMBERS: [&str; 6] = ["id", "sender", "pn", "content", "timestamp", "isGroup"];
 
-/// Returns a message as a client of version 1 gets it: a line for each file, but no files.
+/// Returns a message as a client of version 1 gets it: without files, whose kind replaces a missing
+/// text.
 pub(crate) fn message(frame: &Value) -> Value {
     let mut message = json!({"type": "message"});
     for name in MEMBERS {
@@ -23,25 +24,16 @@ pub(crate) fn message(frame: &Value) -> Value {
             frame.get(name).cloned().unwrap_or_default(),
         );
     }
-    let files = frame.get("media").and_then(Value::as_array);
-    let lines = files.into_iter().flatten().map(|file| {
-        let kind = file.get("kind").and_then(Value::as_str).unwrap_or_default();
-        if kind == "voice" {
-            "[Voice Message]".to_owned()
-        } else {
-            format!("[{kind}]")
-        }
-    });
-    let content = frame
-        .get("content")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let lines: Vec<String> = lines.chain([content.to_owned()]).collect();
-    set(
-        &mut message,
-        "content",
-        lines.join("\n").trim_end().to_owned(),
-    );
+    let kind = frame.pointer("/media/0/kind").and_then(Value::as_str);
+    if let Some(kind) = kind
+        && frame.get("content").is_some_and(|content| content == "")
+    {
+        let text = match kind {
+            "voice" => "[Voice Message]".to_owned(),
+            kind => format!("[{kind}]"),
+        };
+        set(&mut message, "content", text);
+    }
     message
 }
 
@@ -164,23 +156,26 @@ mod tests {
     #[test]
     fn client_of_version_1_gets_messages_without_files() {
         let mut probe = Probe::without_client(Role::Version2);
-        let incoming = Incoming::direct(&ann(), "look")
-            .with_voice("sound")
-            .created_at(5);
-        let pushed = probe.state.push(incoming, true);
+        let incoming = Incoming::direct(&ann(), "look").with_image("image/png", "picture");
+        let pushed = probe.state.push(incoming.created_at(5), true);
         let (_, frames) = probe.connect(None);
         assert_eq!(frames[0], json!({"type": "status", "status": "connected"}));
         let expected = json!({
             "type": "message", "id": pushed.message_id, "sender": ann().direct(), "pn": "",
-            "content": "[Voice Message]\nlook", "timestamp": 5, "isGroup": false,
+            "content": "look", "timestamp": 5, "isGroup": false,
         });
-        assert_eq!(frames[1], expected);
+        assert_eq!(frames[1..], [expected]);
+        for (kind, content) in [("voice", "[Voice Message]"), ("video", "[video]")] {
+            let silent = Incoming::direct(&ann(), "").with_media(kind, "", "a/b", "bytes");
+            assert_eq!(probe.push(silent).1["content"], content);
+        }
         assert_eq!(
             request(&mut probe, &json!({"type": "fly"}))["type"],
             "error"
         );
-        // The message is done with, since version 1 confirms nothing.
-        let (_, frames) = probe.connect(Some(2));
-        assert_eq!(frames.len(), 2);
+        // It confirms nothing, so the other client gets the messages, too.
+        assert_eq!(probe.connect(Some(2)).1.len(), 2 + 3);
+        // Another client of version 1 does not get them again.
+        assert_eq!(probe.connect(None).1.len(), 1);
     }
 }
