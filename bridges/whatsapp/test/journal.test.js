@@ -92,15 +92,15 @@ test('the file does not grow with confirmed messages', (t) => {
   const path = folder(t);
   const journal = new Journal(path, { limits: { compactFrom: 4096, seenKept: 5 } });
   const kept = journal.add('kept', build('kept'));
-  for (let number = 0; number < 500; number += 1) {
+  for (let number = 0; number < 200; number += 1) {
     const { seq } = journal.add(`key ${number}`, build('x'.repeat(100)));
     journal.confirm([seq]);
   }
   assert.ok(fs.statSync(join(path, 'journal.jsonl')).size < 8192);
   const again = new Journal(path);
   assert.deepEqual(seqs(again), [kept.seq]);
-  assert.equal(again.has('key 499'), true);
-  assert.equal(again.add('next', build('next')).seq, 502);
+  assert.equal(again.has('key 199'), true);
+  assert.equal(again.add('next', build('next')).seq, 202);
 });
 
 test('files of a confirmed message are known for ten minutes', (t) => {
