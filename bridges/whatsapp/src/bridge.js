@@ -39,7 +39,7 @@ class LinkTime {
   }
 }
 
-// Starts the bridge and returns `{address, reconnect, stop}`. `library` is Baileys, or something in its place.
+// Starts the bridge and returns `{address, stop}`. `library` is Baileys, or something in its place.
 export async function startBridge(settings, { version, library, log, limits, pause }) {
   const { authFolder, dataFolder } = settings;
   makeFolder(dataFolder);
@@ -77,8 +77,6 @@ export async function startBridge(settings, { version, library, log, limits, pau
   whatsapp.start();
   return {
     address,
-    // Connects again after another program has used the keys.
-    reconnect: () => whatsapp.start(),
     async stop() {
       clearInterval(cleaning);
       whatsapp.stop();

@@ -20,14 +20,16 @@ export class Downloads {
   #journal;
   #open;
   #answerMilliseconds;
+  #most;
   #running = new Map();
 
   // `open` returns the decrypted bytes of a file, as an asynchronous iterable.
-  constructor(folder, journal, open, { answerMilliseconds = ANSWER_MILLISECONDS, ...options } = {}) {
+  constructor(folder, journal, open, { answerMilliseconds = ANSWER_MILLISECONDS, most = FILE, ...options } = {}) {
     this.#folder = new TemporaryFolder(join(folder, 'received'), options);
     this.#journal = journal;
     this.#open = open;
     this.#answerMilliseconds = answerMilliseconds;
+    this.#most = most;
   }
 
   #describe(ref) {
@@ -55,7 +57,7 @@ export class Downloads {
   #answer(ref, described) {
     let task = this.#running.get(ref);
     if (task === undefined) {
-      if (described.size > FILE) throw tooLarge();
+      if (described.size > this.#most) throw tooLarge();
       if (this.#running.size >= AT_ONCE) {
         throw new Failure('rate_limited', 'too many downloads at once', { retryAfter: 5 });
       }
@@ -81,7 +83,7 @@ export class Downloads {
         job.stream = await this.#open(described);
         for await (const bytes of job.stream) {
           if (job.late !== undefined) throw job.late;
-          if (file.size + bytes.length > FILE) throw tooLarge();
+          if (file.size + bytes.length > this.#most) throw tooLarge();
           sum.update(bytes);
           await this.#folder.append(file, bytes);
         }

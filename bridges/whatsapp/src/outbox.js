@@ -105,10 +105,13 @@ export class Outbox {
           // The connection broke while the message waited for its turn.
           if (acknowledged.isDone()) return;
           await this.#whatsapp.checkNumber(to);
-          const error = await this.#whatsapp.sendMessage(to, body, { id, quote }).then(
+          // The acknowledgement, or the end of the connection, may come first.
+          const handed = this.#whatsapp.sendMessage(to, body, { id, quote });
+          const error = await Promise.race([handed, acknowledged.done]).then(
             () => undefined,
             (reason) => reason,
           );
+          handed.catch(() => {});
           // An error after the acknowledgement does not undo the message.
           if (error !== undefined && !acknowledged.isDone()) throw error;
         }),

@@ -81,10 +81,8 @@ export class WhatsApp extends EventEmitter {
     return user ? `${user}@s.whatsapp.net` : '';
   }
 
-  // Connects, also after another program has taken the place of this one.
   start() {
-    clearTimeout(this.#timer);
-    if (this.#connection === undefined) this.#connect();
+    this.#connect();
   }
 
   stop() {

@@ -21,6 +21,10 @@ export class Network {
   messages = [];
   reactions = {};
   read = [];
+  // The numbers that the bridge has looked up.
+  lookups = [];
+  connections = 0;
+  options;
   typing = new Set();
   #files = new Map();
   #known = new Map();
@@ -38,6 +42,7 @@ export class Network {
       latestVersion: async () => undefined,
       openMedia: async (_, file) => this.#open(file),
       makeSocket: (options) => {
+        this.options = options;
         const socket = new FakeSocket(this, options);
         socket.begin();
         return socket;
@@ -52,6 +57,7 @@ export class Network {
 
   begin(socket, creds) {
     this.#socket = socket;
+    this.connections += 1;
     if (this.#mode !== 'online') {
       socket.close(408);
       return;
@@ -79,6 +85,10 @@ export class Network {
   disconnect(statusCode, mode = 'offline') {
     this.#mode = mode;
     this.#socket.close(statusCode);
+  }
+
+  changeGroup(id) {
+    this.#socket.ev.emit('group-participants.update', { id, participants: [], action: 'remove' });
   }
 
   failNext(fault) {
@@ -117,10 +127,17 @@ export class Network {
     const person = this.person(order.from);
     const message = this.#content(order);
     const sent = { id: newId(), person, order, message, time: seconds() };
-    this.#known.set(sent.id, { participant: `${person.lid}@lid`, message });
+    this.#known.set(sent.id, { participant: `${person.lid}@lid`, message, sent });
     if (this.#mode === 'online') this.#deliver(sent, 'notify');
     else this.#waiting.push(sent);
     return sent.id;
+  }
+
+  // WhatsApp sends a message again.
+  repeat(id) {
+    const { sent } = this.#known.get(id);
+    this.#deliver(sent, 'notify');
+    this.#deliver(sent, 'append');
   }
 
   #content({ text = '', mention, quote, file, special }) {

@@ -61,6 +61,7 @@ export class FakeSocket {
   }
 
   async onWhatsApp(jid) {
+    this.#network.lookups.push(jid);
     const exists = this.#network.people.some((person) => `${person.number}@s.whatsapp.net` === jid);
     return exists ? [{ jid, exists }] : [];
   }

@@ -48,15 +48,13 @@ const ORDERS = {
   refuses: ({ code }) => network.failNext({ refusal: code }),
   loses: () => network.failNext({ isLost: true }),
   offline: () => network.disconnect(CLOSED.lost),
-  online: () => {
-    network.setOnline();
-    bridge.reconnect();
-  },
+  online: () => network.setOnline(),
   replace: () => network.disconnect(CLOSED.replaced),
   unlink: () => network.disconnect(CLOSED.loggedOut, 'online'),
   link: () => network.link(),
   restart: async () => {
     await bridge.stop();
+    network.setOnline();
     bridge = await startBridge(settings, options);
     return where();
   },
