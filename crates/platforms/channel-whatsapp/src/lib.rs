@@ -41,7 +41,6 @@ mod receive;
 mod request;
 mod sign_in;
 mod state;
-mod target;
 mod upload;
 mod wire;
 
