@@ -1,0 +1,141 @@
+//! The first frame of a client, and the closing of clients that are not admitted.
+
+use serde_json::Value;
+
+use crate::connection::{Out, Role, SocketConnection};
+use crate::params::Params;
+use crate::state::WhatsAppState;
+
+/// Time until the first frame, in milliseconds.
+const AUTH_LIMIT: i64 = 5_000;
+/// Pause between pings, in milliseconds.
+const PING_INTERVAL: i64 = 20_000;
+/// Number of pings that may be without an answer.
+const UNANSWERED_LIMIT: u32 = 2;
+/// Closes a client that sent no token in time.
+pub(crate) const TOO_LATE: u16 = 4001;
+/// Closes a client with a wrong token.
+pub(crate) const WRONG_TOKEN: u16 = 4003;
+/// Closes a second client.
+pub(crate) const SECOND_CLIENT: u16 = 4009;
+/// Closes a client that leaves pings unanswered.
+const GOING_AWAY: u16 = 1001;
+
+impl WhatsAppState {
+    pub(crate) fn add_connection(&mut self) -> usize {
+        self.connected += 1;
+        let now = self.now();
+        let open = SocketConnection {
+            opened: now,
+            pinged: now,
+            ..SocketConnection::default()
+        };
+        self.connections.insert(self.connected, open);
+        self.connected
+    }
+
+    pub(crate) fn remove_connection(&mut self, connection: usize) {
+        self.connections.remove(&connection);
+        self.held.retain(|(number, _)| *number != connection);
+    }
+
+    /// Admits a client, or closes its connection.
+    pub(crate) fn authenticate(&mut self, connection: usize, params: Params<'_>) {
+        if params.text("token") != self.token || self.is_revoked {
+            return self.close(connection, WRONG_TOKEN);
+        }
+        let role = match (self.serves, params.number("protocol")) {
+            (Role::Version1, _) | (_, None | Some(1)) => Role::Version1,
+            (Role::Version2, Some(2)) => Role::Version2,
+            (Role::Version2, Some(other)) => {
+                self.complain(format!("auth: unknown protocol {other}"));
+                Role::Version2
+            }
+        };
+        let others = self.connections.values();
+        if role == Role::Version2 && others.filter(|open| open.is_client()).count() > 0 {
+            self.rivals += 1;
+            self.complain("auth: a second client");
+            return self.close(connection, SECOND_CLIENT);
+        }
+        let now = self.now();
+        let greeting = self.link.greeting(now).into_iter();
+        let Some(open) = self.connections.get_mut(&connection) else {
+            return;
+        };
+        open.role = Some(role);
+        if role == Role::Version2 {
+            self.readied += 1;
+            let frames = greeting.map(|frame| Out::Text(frame.to_string()));
+            open.outbox.extend(frames);
+        }
+        self.dispatch();
+    }
+
+    /// Closes a connection with a code.
+    pub(crate) fn close(&mut self, connection: usize, code: u16) {
+        if let Some(open) = self.connections.get_mut(&connection) {
+            open.is_leaving = true;
+            open.outbox.push_back(Out::Close(code));
+        }
+    }
+
+    /// Returns the time at which a connection has to be looked at, in milliseconds of the fake's
+    /// clock.
+    fn due(open: &SocketConnection) -> i64 {
+        if open.role.is_none() {
+            open.opened.saturating_add(AUTH_LIMIT)
+        } else {
+            open.pinged.saturating_add(PING_INTERVAL)
+        }
+    }
+
+    /// Returns the time until [`Self::tick`] has something to do, in milliseconds.
+    pub(crate) fn until_tick(&self, connection: usize) -> i64 {
+        let open = self.connections.get(&connection);
+        let open = open.filter(|open| !open.is_leaving);
+        open.map_or(PING_INTERVAL, |open| Self::due(open) - self.now())
+    }
+
+    /// Closes a connection without a token, and pings one with a token.
+    pub(crate) fn tick(&mut self, connection: usize) {
+        let now = self.now();
+        let Some(open) = self.connections.get_mut(&connection) else {
+            return;
+        };
+        if open.is_leaving || Self::due(open) > now {
+            return;
+        }
+        if open.role.is_none() {
+            return self.close(connection, TOO_LATE);
+        }
+        if self.serves == Role::Version1 {
+            open.pinged = now;
+        } else if open.unanswered >= UNANSWERED_LIMIT {
+            self.complain("a client that answers no pings");
+            self.close(connection, GOING_AWAY);
+        } else {
+            open.pinged = now;
+            open.unanswered += 1;
+            open.outbox.push_back(Out::Ping);
+        }
+    }
+
+    /// Notes the answer to a ping.
+    pub(crate) fn pong(&mut self, connection: usize) {
+        if let Some(open) = self.connections.get_mut(&connection) {
+            open.unanswered = 0;
+        }
+    }
+
+    /// Handles the first frame of a connection.
+    pub(crate) fn handle_first(&mut self, connection: usize, frame: &Value) {
+        match frame.as_object().map(Params) {
+            Some(params) if params.text("type") == "auth" => self.authenticate(connection, params),
+            _ => {
+                self.complain("the first frame is no auth");
+                self.close(connection, WRONG_TOKEN);
+            }
+        }
+    }
+}
