@@ -40,12 +40,12 @@ impl WhatsApp {
             Err(error) => return Err(start_error(error)),
         };
         let address = self.address(bridge.as_ref());
-        let account = match handshake::open(&self.client.rest, &address, self.client.timeout()).await
-        {
-            Ok(open) => self.ask(open).await,
-            Err(HandshakeError::InUse) => Ok(IN_USE.to_owned()),
-            Err(error) => Err(error.into()),
-        };
+        let account =
+            match handshake::open(&self.client.rest, &address, self.client.timeout()).await {
+                Ok(open) => self.ask(open).await,
+                Err(HandshakeError::InUse) => Ok(IN_USE.to_owned()),
+                Err(error) => Err(error.into()),
+            };
         if let Some(bridge) = bridge {
             bridge.stop().await;
         }

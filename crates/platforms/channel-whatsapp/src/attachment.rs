@@ -104,7 +104,13 @@ mod tests {
     fn file_is_read_by_its_kind() {
         let read = |media: Value| {
             let file = file_of(&media)?;
-            Some((file.kind, file.name, file.size, file.is_image, file.is_speech))
+            Some((
+                file.kind,
+                file.name,
+                file.size,
+                file.is_image,
+                file.is_speech,
+            ))
         };
         let is = |kind, name: &str, size, is_image, is_speech| {
             Some((kind, name.to_owned(), size, is_image, is_speech))

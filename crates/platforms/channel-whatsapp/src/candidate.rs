@@ -92,7 +92,9 @@ pub(crate) fn message_candidate(
     let group_author = || is_group && version == Version::One;
     let sender = author.sender_id();
     let sender = sender.or_else(|| group_author().then(|| SenderId::from(chat.user.as_str())))?;
-    let quotes_bot = body.get("quoted").is_some_and(|quoted| flag(quoted, "fromBot"));
+    let quotes_bot = body
+        .get("quoted")
+        .is_some_and(|quoted| flag(quoted, "fromBot"));
     let arrival = if is_group {
         Arrival::group(flag(body, "mentionsBot") || quotes_bot)
     } else {
@@ -207,7 +209,10 @@ mod tests {
         assert_eq!(candidate.arrival, Arrival::group(false));
         assert!(candidate.delivery.extra.is_empty());
         let direct = json!({"sender": "5@lid", "pn": "49@s.whatsapp.net"});
-        assert_eq!(read_as(Version::One, &direct).unwrap().sender.as_str(), "49|5");
+        assert_eq!(
+            read_as(Version::One, &direct).unwrap().sender.as_str(),
+            "49|5"
+        );
     }
 
     #[test]

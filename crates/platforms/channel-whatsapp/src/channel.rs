@@ -139,7 +139,8 @@ impl Typing for WhatsApp {
     async fn show(&self, chat: &ChatId, _delivery: &DeliveryContext) -> Result<(), ChannelError> {
         if let Some(chat) = Jid::destination(chat.as_str()) {
             let to = chat.to_string();
-            self.client.tell(json!({"type": "typing", "to": to, "active": true}));
+            self.client
+                .tell(json!({"type": "typing", "to": to, "active": true}));
         }
         Ok(())
     }

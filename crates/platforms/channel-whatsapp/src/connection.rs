@@ -249,7 +249,7 @@ impl ConnectionTask {
         }
     }
 
-    async fn report(&self, state: &State) -> Result<(), PushEnd> {
+    async fn report(&mut self, state: &State) -> Result<(), PushEnd> {
         let Services {
             client,
             trouble,

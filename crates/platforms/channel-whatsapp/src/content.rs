@@ -88,7 +88,10 @@ mod tests {
             Piece::File(file) => format!("<{} {}>", file.kind, file.name),
             other => format!("{other:?}"),
         };
-        pieces(body, version, &account()).into_iter().map(text).collect()
+        pieces(body, version, &account())
+            .into_iter()
+            .map(text)
+            .collect()
     }
 
     #[test]
@@ -126,7 +129,11 @@ mod tests {
         let file = json!({"ref": "m", "kind": "image"});
         let many = json!({"media": vec![file; 1000]});
         assert_eq!(texts(&many, Version::Two).len(), MAX_FILES);
-        for body in [json!(null), json!([]), json!({"quoted": 5, "media": {}, "content": []})] {
+        for body in [
+            json!(null),
+            json!([]),
+            json!({"quoted": 5, "media": {}, "content": []}),
+        ] {
             assert_eq!(texts(&body, Version::Two), Vec::<String>::new());
         }
     }

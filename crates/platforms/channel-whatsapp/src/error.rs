@@ -136,7 +136,10 @@ mod tests {
             ("rate_limited", "rate limited for 7000 ms"),
             ("too_large", "too large for the platform: no"),
             ("invalid", "the platform refuses: no"),
-            ("failed", "the platform cannot be reached: the bridge failed: no"),
+            (
+                "failed",
+                "the platform cannot be reached: the bridge failed: no",
+            ),
             (
                 "unknown_outcome",
                 "unknown whether the platform took it: WhatsApp may have it: no",

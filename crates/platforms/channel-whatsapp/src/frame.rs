@@ -94,16 +94,29 @@ mod tests {
         let sent = json!({"type": "sent", "requestId": "9"});
         let old = json!({"type": "error", "requestId": 9});
         let table = [
-            (json!({"type": "ready", "status": "connected"}), Frame::Ready(state.clone())),
-            (json!({"type": "status", "status": "connected"}), Frame::Status(state)),
-            (json!({"type": "qr", "qr": "2@x"}), Frame::Code("2@x".to_owned())),
+            (
+                json!({"type": "ready", "status": "connected"}),
+                Frame::Ready(state.clone()),
+            ),
+            (
+                json!({"type": "status", "status": "connected"}),
+                Frame::Status(state),
+            ),
+            (
+                json!({"type": "qr", "qr": "2@x"}),
+                Frame::Code("2@x".to_owned()),
+            ),
             (message.clone(), Frame::Message(message)),
             (sent.clone(), answer(Some("9"), false, sent)),
             (old.clone(), answer(None, true, old)),
             (json!({"type": "of_tomorrow"}), Frame::Other),
         ];
         for (frame, expected) in table {
-            assert_eq!(Frame::parse(&frame.to_string()).unwrap(), expected, "{frame}");
+            assert_eq!(
+                Frame::parse(&frame.to_string()).unwrap(),
+                expected,
+                "{frame}"
+            );
         }
         let large = json!({"type": "x", "y": "x".repeat(FRAME_LIMIT)}).to_string();
         let deep = "[".repeat(10_000);

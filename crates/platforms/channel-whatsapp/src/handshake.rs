@@ -90,7 +90,11 @@ pub(crate) async fn open(
     let mut socket = socket.with_pings(PING_INTERVAL, MAX_SILENCE);
     let auth = json!({"type": "auth", "token": address.token.expose_exact(), "protocol": 2});
     socket.send(auth.to_string()).await.map_err(unreachable)?;
-    let silence = if address.is_own { patience } else { READY_TIMEOUT };
+    let silence = if address.is_own {
+        patience
+    } else {
+        READY_TIMEOUT
+    };
     let Ok(first) = timeout(silence, first_frame(&mut socket)).await else {
         if address.is_own {
             return Err(unreachable("it does not answer".to_owned()));

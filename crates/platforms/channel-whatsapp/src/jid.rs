@@ -91,8 +91,14 @@ mod tests {
         let read = |text: &str| Jid::parse(text).map(|jid| (jid.to_string(), jid.kind));
         let known = |text: &str, kind| Some((text.to_owned(), kind));
         let table = [
-            ("4915@s.whatsapp.net", known("4915@s.whatsapp.net", JidKind::Phone)),
-            (" 4915:12@s.whatsapp.net", known("4915@s.whatsapp.net", JidKind::Phone)),
+            (
+                "4915@s.whatsapp.net",
+                known("4915@s.whatsapp.net", JidKind::Phone),
+            ),
+            (
+                " 4915:12@s.whatsapp.net",
+                known("4915@s.whatsapp.net", JidKind::Phone),
+            ),
             ("4915@c.us", known("4915@s.whatsapp.net", JidKind::Phone)),
             ("1203_1:2@lid", known("1203@lid", JidKind::Lid)),
             ("4915-1600@g.us", known("4915-1600@g.us", JidKind::Group)),

@@ -55,18 +55,27 @@ mod tests {
         fs::create_dir_all(media.join("whatsapp")).unwrap();
         fs::write(media.join("wa_1.txt"), "hello").unwrap();
         fs::write(data.path().join("config.json"), "s3cret").unwrap();
-        let read = async |path: &str, limit| {
+        let from_data = async |path: &str, limit| {
             let path = data.path().join(path);
-            super::read(Some(data.path()), path.to_str().unwrap(), limit).await
+            read(Some(data.path()), path.to_str().unwrap(), limit).await
         };
-        assert_eq!(read("media/wa_1.txt", 5).await.unwrap(), b"hello");
-        let large = read("media/wa_1.txt", 4).await.unwrap_err();
+        assert_eq!(from_data("media/wa_1.txt", 5).await.unwrap(), b"hello");
+        let large = from_data("media/wa_1.txt", 4).await.unwrap_err();
         assert!(large.is_about_size(), "{large}");
-        for path in ["media/../config.json", "config.json", "media/whatsapp", "media/none"] {
-            assert!(read(path, 100).await.is_err(), "{path}");
+        for path in [
+            "media/../config.json",
+            "config.json",
+            "media/whatsapp",
+            "media/none",
+        ] {
+            assert!(from_data(path, 100).await.is_err(), "{path}");
         }
-        assert!(super::read(None, "/etc/passwd", 100).await.is_err());
-        assert!(super::read(Some(data.path()), "wa_1.txt", 100).await.is_err());
+        assert!(read(None, "/etc/passwd", 100).await.is_err());
+        assert!(
+            read(Some(data.path()), "wa_1.txt", 100)
+                .await
+                .is_err()
+        );
     }
 
     #[cfg(unix)]
@@ -81,8 +90,8 @@ mod tests {
         let folder = media.join("folder");
         std::os::unix::fs::symlink(data.path(), &folder).unwrap();
         for path in [link, folder.join("config.json")] {
-            let read = super::read(Some(data.path()), path.to_str().unwrap(), 100).await;
-            assert!(read.is_err(), "{path:?}");
+            let bytes = read(Some(data.path()), path.to_str().unwrap(), 100).await;
+            assert!(bytes.is_err(), "{path:?}");
         }
     }
 }

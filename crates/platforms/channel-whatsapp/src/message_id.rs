@@ -34,7 +34,10 @@ mod tests {
         let id = message_id("a@lid", "turn/0/0/text");
         assert_eq!(id, message_id("a@lid", "turn/0/0/text"));
         assert_eq!((id.len(), id.get(..4)), (24, Some("3EB0")));
-        assert!(id.bytes().all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b)));
+        assert!(
+            id.bytes()
+                .all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b))
+        );
         for (chat, key) in [("b@lid", "turn/0/0/text"), ("a@lid", "turn/0/1/text")] {
             assert_ne!(id, message_id(chat, key));
         }

@@ -117,12 +117,7 @@ impl WhatsApp {
     }
 
     /// Sends a message under the id of its key, and returns the id.
-    async fn send_message(
-        &self,
-        to: &Jid,
-        key: &str,
-        content: Value,
-    ) -> Result<String, CallError> {
+    async fn send_message(&self, to: &Jid, key: &str, content: Value) -> Result<String, CallError> {
         let to = to.to_string();
         let id = message_id(&to, key);
         let mut body = json!({"type": "send", "id": id, "to": to});

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use nanobot_channel::{ChannelContext, ChannelError};
+use nanobot_channel_kit::Rejection;
 use nanobot_channel_kit::intake::Next;
 use nanobot_channel_kit::push::PushPlatform;
-use nanobot_channel_kit::{Platform as _, Rejection};
 
 use crate::candidate::message_candidate;
 use crate::channel::WhatsApp;
@@ -40,11 +40,7 @@ impl PushPlatform for WhatsApp {
         text(&event.body, "sender").to_owned()
     }
 
-    async fn handle(
-        &self,
-        event: MessageEvent,
-        context: &ChannelContext,
-    ) -> (Option<u64>, Next) {
+    async fn handle(&self, event: MessageEvent, context: &ChannelContext) -> (Option<u64>, Next) {
         let next = self.handle_message(&event, context).await;
         (event.seq(), next)
     }

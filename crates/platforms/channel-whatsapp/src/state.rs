@@ -130,7 +130,10 @@ mod tests {
         let stopped = Link::Stopped("banned".to_owned());
         let table = [
             (json!({"status": "connected"}), Link::Connected),
-            (json!({"status": "connecting"}), waiting("it is not connected yet")),
+            (
+                json!({"status": "connecting"}),
+                waiting("it is not connected yet"),
+            ),
             (json!({"status": "unlinked"}), Link::Unlinked),
             (
                 json!({"status": "disconnected", "reason": "logged_out", "retry": false}),
@@ -148,8 +151,14 @@ mod tests {
                 json!({"status": "disconnected", "reason": "timeout", "retry": true}),
                 waiting("timeout"),
             ),
-            (json!({"status": "disconnected", "reason": "banned", "retry": false}), stopped),
-            (json!({"status": "disconnected"}), waiting("it is not connected yet")),
+            (
+                json!({"status": "disconnected", "reason": "banned", "retry": false}),
+                stopped,
+            ),
+            (
+                json!({"status": "disconnected"}),
+                waiting("it is not connected yet"),
+            ),
             (json!({"status": 5}), waiting("it is not connected yet")),
             (json!(null), waiting("it is not connected yet")),
         ];

@@ -1,0 +1,122 @@
+//! A reader of WhatsApp's marks: every character with its looks.
+//!
+//! A mark counts at the edge of a word only, encloses text without spaces at its ends, and ends
+//! with the line. That is written here from WhatsApp's help pages and the behaviour of its clients,
+//! and not from the renderer.
+
+use std::ops::Range;
+
+use nanobot_channel::markup::{Document, Mark, Span};
+use nanobot_testkit::conformance::MarkupReader;
+use nanobot_testkit::markup::{BOLD, CODE, ITALIC, STRIKE, StyledText, is_blank};
+
+/// Reads what WhatsApp shows.
+pub(crate) struct WhatsAppReader;
+
+impl MarkupReader for WhatsAppReader {
+    fn read(&self, text: &str) -> StyledText {
+        read(text)
+    }
+
+    /// Bullets are drawn anew.
+    fn shown(&self, c: char) -> char {
+        if c == '•' { '-' } else { c }
+    }
+
+    /// Code that contains a backtick is text.
+    fn is_unmarked(&self, document: &Document, span: &Span) -> bool {
+        let text = document.text.get(span.range.clone()).unwrap();
+        span.mark == Mark::Code && text.contains('`')
+    }
+
+    /// A mark around what would be a mark itself.
+    fn is_impossible(&self, document: &Document, span: &Span) -> bool {
+        let text = document.text.get(span.range.clone()).unwrap();
+        let mut lines = text.split('\n').map(|line| line.trim_matches(is_blank));
+        let is_styled = matches!(
+            span.mark,
+            Mark::Bold | Mark::Italic | Mark::Strike | Mark::Heading { .. }
+        );
+        is_styled && lines.any(|line| line.starts_with(is_sign) || line.ends_with(is_sign))
+    }
+}
+
+/// Returns every visible character with its looks.
+pub(crate) fn read(text: &str) -> StyledText {
+    let mut seen = StyledText::new();
+    let mut is_code = false;
+    for line in text.split('\n') {
+        if line.starts_with("```") {
+            is_code = !is_code;
+        } else if is_code {
+            seen.extend(line.chars().map(|c| (c, CODE)));
+        } else {
+            let line = line.strip_prefix("> ").unwrap_or(line);
+            let letters: Vec<(char, u8)> = without_code(&line.chars().collect::<Vec<_>>());
+            styled(&letters, 0..letters.len(), 0, &mut seen);
+        }
+    }
+    assert!(!is_code, "a fence is open: {text:?}");
+    seen.retain(|(c, _)| !is_blank(*c));
+    seen
+}
+
+fn is_sign(c: char) -> bool {
+    matches!(c, '*' | '_' | '~' | '`')
+}
+
+fn is_edge(c: Option<&(char, u8)>) -> bool {
+    c.is_none_or(|(c, looks)| is_blank(*c) || c.is_ascii_punctuation() || *looks == CODE)
+}
+
+/// Returns the place of the mark that closes the one at `at`, if that is one.
+fn closing(line: &[(char, u8)], at: usize, end: usize) -> Option<usize> {
+    let opens = is_edge(at.checked_sub(1).and_then(|before| line.get(before)))
+        && line.get(at + 1).is_some_and(|(c, _)| !is_blank(*c));
+    (at + 2..end).filter(|_| opens).find(|close| {
+        line[*close] == line[at] && !is_blank(line[close - 1].0) && is_edge(line.get(close + 1))
+    })
+}
+
+/// Reads inline code first: no mark in it counts.
+fn without_code(line: &[char]) -> Vec<(char, u8)> {
+    let plain: Vec<(char, u8)> = line.iter().map(|c| (*c, 0)).collect();
+    let mut letters = Vec::new();
+    let mut at = 0;
+    while let Some((c, _)) = plain.get(at) {
+        match closing(&plain, at, plain.len()).filter(|_| *c == '`') {
+            Some(close) => {
+                letters.extend(plain[at + 1..close].iter().map(|(c, _)| (*c, CODE)));
+                at = close + 1;
+            }
+            None => {
+                letters.push((*c, 0));
+                at += 1;
+            }
+        }
+    }
+    letters
+}
+
+fn styled(line: &[(char, u8)], range: Range<usize>, looks: u8, seen: &mut StyledText) {
+    let mut at = range.start;
+    while at < range.end {
+        let (c, own) = line[at];
+        let look = match (c, own) {
+            ('*', 0) => BOLD,
+            ('_', 0) => ITALIC,
+            ('~', 0) => STRIKE,
+            _ => 0,
+        };
+        match closing(line, at, range.end).filter(|_| look != 0) {
+            Some(close) => {
+                styled(line, at + 1..close, looks | look, seen);
+                at = close + 1;
+            }
+            None => {
+                seen.push((c, own | looks));
+                at += 1;
+            }
+        }
+    }
+}
