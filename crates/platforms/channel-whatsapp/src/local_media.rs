@@ -71,11 +71,7 @@ mod tests {
             assert!(from_data(path, 100).await.is_err(), "{path}");
         }
         assert!(read(None, "/etc/passwd", 100).await.is_err());
-        assert!(
-            read(Some(data.path()), "wa_1.txt", 100)
-                .await
-                .is_err()
-        );
+        assert!(read(Some(data.path()), "wa_1.txt", 100).await.is_err());
     }
 
     #[cfg(unix)]

@@ -3,8 +3,9 @@
 //!
 //! A mark counts only at the edge of a word, and there is no escape for it. Decision: a zero-width
 //! space is inserted where a mark would be inside a word, and where a character would be read as a
-//! mark; nowhere else. Links have no text of their own, so their addresses follow in brackets; the
-//! text module does that. Headings are bold, tables are aligned text.
+//! mark; nowhere else. Links have no text of their own, so their addresses follow in brackets.
+//! Addresses are left as they are, because a space would break them. Headings are bold, tables are
+//! aligned text.
 
 use std::ops::Range;
 
@@ -13,6 +14,8 @@ use nanobot_channel::markup::{
     push_fenced, render_lines, with_neighbours,
 };
 
+/// The addresses that WhatsApp links.
+const SCHEMES: &[&str] = &["http://", "https://"];
 const FENCE: &str = "```";
 
 /// The marks of WhatsApp. A text is counted with its marks.
@@ -25,7 +28,7 @@ impl Markup for WhatsAppMarkup {
     }
 
     fn link_schemes(&self) -> &'static [&'static str] {
-        &[]
+        SCHEMES
     }
 
     fn overhead(&self) -> Option<&dyn Overhead> {
@@ -42,16 +45,15 @@ impl LineMarkup for WhatsAppMarkup {
             // There is no longer mark for code with backticks.
             Mark::Code if run.text.contains('`') => return None,
             Mark::Code => '`',
-            Mark::Item => return Some(Default::default()),
-            Mark::Address
-            | Mark::Link { .. }
-            | Mark::Reference
-            | Mark::Quote
-            | Mark::Pre { .. } => return None,
+            Mark::Item | Mark::Address => return Some(Default::default()),
+            Mark::Link { url } if run.text.trim() == url => return Some(Default::default()),
+            Mark::Link { url } => return Some((String::new(), format!(" ({})", written(url)))),
+            Mark::Reference | Mark::Quote | Mark::Pre { .. } => return None,
         };
-        // A space between two marks would keep the outer one from counting.
+        // A space between two marks would keep the outer one from counting, and a mark in an
+        // address could end it.
         let touches = run.text.starts_with(is_sign) || run.text.ends_with(is_sign);
-        if sign != '`' && touches {
+        if sign != '`' && (touches || run.literal.contains(sign)) {
             return None;
         }
         let is_apart = |outside: Option<char>| outside.is_none_or(|c| c != sign && is_edge(c));
@@ -131,9 +133,25 @@ impl Overhead for WhatsAppMarkup {
             }
             Mark::Quote => "> ".len(),
             Mark::Pre { .. } => "\n```\n\n```\n".len(),
-            Mark::Link { .. } | Mark::Address | Mark::Reference | Mark::Item => 0,
+            Mark::Link { url } => " ()".len() + measure.of(&written(url)),
+            Mark::Address | Mark::Reference | Mark::Item => 0,
         }
     }
+}
+
+/// Returns an address without white space and without marks that could end those around it.
+fn written(url: &str) -> String {
+    let mut written = String::with_capacity(url.len());
+    for c in url.chars() {
+        match c {
+            '*' => written.push_str("%2A"),
+            '~' => written.push_str("%7E"),
+            '`' => written.push_str("%60"),
+            c if c.is_whitespace() => written.push_str("%20"),
+            c => written.push(c),
+        }
+    }
+    written
 }
 
 /// `true` if WhatsApp reads `c` as a mark.

@@ -130,7 +130,7 @@ async fn cut_before_the_confirmation_repeats_no_message() {
 
 #[tokio::test]
 async fn same_id_of_another_sender_is_another_message() {
-    let running = Running::start(json!({})).await;
+    let running = Running::start(json!({"markRead": false})).await;
     let bob = Person::new("4915222222222", "Bob");
     running.fake.add_person(&bob);
     let first = running.fake.push(Incoming::to(ROOM, &bob, "bob"));
@@ -177,5 +177,5 @@ async fn second_client_reports_a_conflict() {
     running
         .receive(Incoming::direct(&ann(), "still there"), 2)
         .await;
-    running.stop().await;
+    running.stop_with(&["auth: a second client"]).await;
 }

@@ -124,5 +124,5 @@ async fn bridge_of_a_running_gateway_is_healthy() {
     let account = running.channel.probe().unwrap().probe().await.unwrap();
     assert_eq!(account, "+4915000000001 (nanobot)");
     assert_eq!((running.fake.readies(), running.fake.rivals()), (1, 1));
-    running.stop().await;
+    running.stop_with(&["auth: a second client"]).await;
 }

@@ -112,7 +112,7 @@ async fn hostile_frames_end_the_connection_only() {
 async fn odd_frames_are_passed_over() {
     let running = Running::start(json!({})).await;
     running.hello().await;
-    let large = "x".repeat(1 << 19);
+    let large = "x".repeat(1 << 18);
     for frame in [
         json!({"type": large}),
         json!({"type": "error", "requestId": large, "code": large, "error": large}),

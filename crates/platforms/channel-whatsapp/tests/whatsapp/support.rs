@@ -103,8 +103,13 @@ impl Running {
 
     /// Stops the channel, which must not have violated the protocol. Returns the fake.
     pub(crate) async fn stop(self) -> WhatsAppFake {
+        self.stop_with(&[]).await
+    }
+
+    /// Stops the channel, about which the fake complained in this way.
+    pub(crate) async fn stop_with(self, complaints: &[&str]) -> WhatsAppFake {
         self.run.stop().await.unwrap();
-        assert_eq!(self.fake.complaints(), Vec::<String>::new());
+        assert_eq!(self.fake.complaints(), complaints);
         self.fake
     }
 

@@ -20,7 +20,6 @@ async fn start() -> Running {
 
 /// Waits until the channel knows that the bridge speaks version 1.
 async fn connected(running: &Running) {
-    
     running.fake.wait_for_admitted(1).await.unwrap();
 }
 
