@@ -36,6 +36,8 @@ mod markup;
 mod message_id;
 mod outbound;
 mod own_bridge;
+#[cfg(all(test, unix))]
+mod own_bridge_tests;
 mod reaction;
 mod receive;
 mod request;

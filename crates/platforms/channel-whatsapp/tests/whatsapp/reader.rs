@@ -93,12 +93,14 @@ fn is_edge(c: Option<&(char, u8)>) -> bool {
 }
 
 /// Returns the place of the mark that closes the one at `at`, if that is one.
-fn closing(line: &[(char, u8)], at: usize, end: usize) -> Option<usize> {
-    let opens = is_edge(at.checked_sub(1).and_then(|before| line.get(before)))
-        && line.get(at + 1).is_some_and(|(c, _)| !is_blank(*c));
-    (at + 2..end).filter(|_| opens).find(|close| {
-        line[*close] == line[at] && !is_blank(line[close - 1].0) && is_edge(line.get(close + 1))
-    })
+fn closing(line: &[(char, u8)], at: usize, end: usize, is_mark: bool) -> Option<usize> {
+    let before = at.checked_sub(1).and_then(|before| line.get(before));
+    let is_text = |c: Option<&(char, u8)>| c.is_some_and(|(c, _)| !is_blank(*c));
+    if !is_mark || !is_edge(before) || !is_text(line.get(at + 1)) {
+        return None;
+    }
+    let is_close = |close: &usize| line[*close] == line[at] && is_text(line.get(close - 1));
+    (at + 2..end).find(|close| is_close(close) && is_edge(line.get(close + 1)))
 }
 
 /// Reads inline code first: no mark in it counts.
@@ -107,7 +109,8 @@ fn without_code(line: &[char]) -> Vec<(char, u8)> {
     let mut letters = Vec::new();
     let mut at = 0;
     while let Some((c, _)) = plain.get(at) {
-        match closing(&plain, at, plain.len()).filter(|_| *c == '`' && plain[at].1 == 0) {
+        let is_mark = *c == '`' && plain[at].1 == 0;
+        match closing(&plain, at, plain.len(), is_mark) {
             Some(close) => {
                 letters.extend(plain[at + 1..close].iter().map(|(c, _)| (*c, CODE)));
                 at = close + 1;
@@ -150,7 +153,7 @@ fn styled(line: &[(char, u8)], range: Range<usize>, looks: u8, seen: &mut Styled
             ('~', 0) => STRIKE,
             _ => 0,
         };
-        match closing(line, at, range.end).filter(|_| look != 0) {
+        match closing(line, at, range.end, look != 0) {
             Some(close) => {
                 styled(line, at + 1..close, looks | look, seen);
                 at = close + 1;
