@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use nanobot_channel::{
-    CancellationToken, ChannelContext, ChannelError, ChannelName, Measure, Semaphore, SignIn as _,
+    CancellationToken, ChannelContext, ChannelError, ChannelName, Measure, Semaphore, SignIn,
     SignInPrompt, TaskTracker, async_trait,
 };
 use nanobot_channel_kit::push::receive_pushed;
@@ -135,7 +135,7 @@ async fn login_starts_the_bridge_and_notes_the_account() {
         fake.wait_for_client().await.unwrap();
         fake
     };
-    let (account, fake) = tokio::join!(platform.sign_in(&terminal), person);
+    let (account, fake) = tokio::join!(SignIn::sign_in(platform.as_ref(), &terminal), person);
     assert_eq!(account.unwrap(), "+4915000000001 (nanobot)");
     assert!(terminal.codes.lock().unwrap().is_empty());
     fake.wait_for_open_connections(0).await.unwrap();
@@ -157,7 +157,9 @@ async fn bridge_of_another_program_is_left_alone() {
     assert_eq!(account, "+49 (Ann) (the running gateway uses the bridge)");
     own.bridge.note_account("").await.unwrap();
     assert!(second.find_account().await.unwrap_err().is_permanent());
-    let error = second.sign_in(&terminal).await.unwrap_err();
+    let error = SignIn::sign_in(second.as_ref(), &terminal)
+        .await
+        .unwrap_err();
     assert!(
         matches!(&error, ChannelError::Conflict(why) if why.contains("gateway")),
         "{error}"
@@ -197,7 +199,10 @@ async fn ended_bridge_is_started_again() {
         assert_ne!(stage.token().await, first);
         std::fs::remove_file(stage.path("end")).unwrap();
         let fake = stage.fake().await;
-        fake.push(Incoming::direct(&ann, "again"));
+        // The second fake would begin with the id of the first message.
+        let again =
+            Incoming::direct(&ann, "again").with_member("id", "3A0000000000000000AA".into());
+        fake.push(again);
         assistant.message(2).await.unwrap();
     };
     tokio::select! {
