@@ -93,7 +93,7 @@ fn decoded(chunk: &Value, offset: usize) -> Result<Vec<u8>, String> {
         return Err("a piece of a file is another one".to_owned());
     }
     let data = STANDARD.decode(text(chunk, "data"));
-    data.map_err(|_| "a piece of a file is not in base64".to_owned())
+    data.map_err(|_unreadable| "a piece of a file is not in base64".to_owned())
 }
 
 #[cfg(test)]

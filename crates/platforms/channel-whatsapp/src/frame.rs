@@ -55,7 +55,8 @@ impl Frame {
         if frame.len() > FRAME_LIMIT {
             return Err("a frame is larger than 1 MiB".to_owned());
         }
-        let body: Value = json::from_str(frame).map_err(|_| "a frame is no JSON".to_owned())?;
+        let body: Value =
+            json::from_str(frame).map_err(|_unreadable| "a frame is no JSON".to_owned())?;
         let Some(kind) = given(&body, "type") else {
             return Err("a frame has no type".to_owned());
         };

@@ -36,7 +36,7 @@ mod markup;
 mod message_id;
 mod outbound;
 mod own_bridge;
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod own_bridge_tests;
 mod reaction;
 mod receive;

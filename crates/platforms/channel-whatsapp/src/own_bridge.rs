@@ -48,7 +48,8 @@ impl OwnBridge {
     pub(crate) async fn start(&self) -> Result<StartedBridge, BridgeError> {
         let place = Arc::clone(&self.place).lock_owned().await;
         Ok(StartedBridge {
-            running: self.bridge.start().await?,
+            // A large future, which would be part of every caller.
+            running: Box::pin(self.bridge.start()).await?,
             _place: place,
         })
     }

@@ -1,6 +1,8 @@
 //! The bridge that nanobot starts: login, account and supervision, with a program that plays the
 //! process of the bridge. The other end of its address is a fake in the test.
 
+#![cfg(unix)]
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

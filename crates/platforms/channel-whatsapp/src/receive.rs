@@ -26,7 +26,7 @@ impl PushPlatform for WhatsApp {
         let address = self.address(bridge.as_ref());
         let opened = handshake::open(&self.client.rest, &address, self.client.timeout()).await;
         match opened {
-            Ok(open) => Connection::begin(self.services(), open, bridge, context).await,
+            Ok(open) => Box::pin(Connection::begin(self.services(), open, bridge, context)).await,
             Err(error) => {
                 if let Some(bridge) = bridge {
                     bridge.stop().await;

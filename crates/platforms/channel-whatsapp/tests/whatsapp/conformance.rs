@@ -217,15 +217,8 @@ const NO_DRAFTS: (Ability, &str) = (
 
 #[tokio::test]
 async fn channel_passes_the_conformance_suite() {
-    let open = async || Harness::open(json!({})).await;
-    conformance::channel(open, &[QUOTES, NO_DRAFTS])
-        .await
-        .unwrap();
-}
-
-#[tokio::test]
-async fn channel_with_reactions_passes_the_conformance_suite() {
-    let open = async || Harness::open(json!({"reactEmoji": "👀", "markRead": false})).await;
+    // With everything that people could notice.
+    let open = async || Harness::open(json!({"reactEmoji": "👀", "markRead": true})).await;
     conformance::channel(open, &[QUOTES, NO_DRAFTS])
         .await
         .unwrap();

@@ -57,7 +57,7 @@ async fn codes_are_shown_until_one_is_scanned() {
     let account = channel.sign_in().unwrap().sign_in(&terminal).await.unwrap();
     assert_eq!(account, "+4915000000001 (nanobot)");
     assert_eq!(terminal.codes.lock().unwrap()[1..], ["code 1", "code 2"]);
-    let lines = terminal.lines.lock().unwrap();
+    let lines = terminal.lines.lock().unwrap().clone();
     assert!(
         lines.iter().any(|line| line.contains("Linked devices")),
         "{lines:?}"

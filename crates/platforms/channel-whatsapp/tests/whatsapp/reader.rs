@@ -133,7 +133,7 @@ fn with_addresses(line: &[char]) -> Vec<(char, u8)> {
             .iter()
             .filter_map(|scheme| text.find(scheme))
             .min();
-        let begin = begin.map(|at| text[..at].chars().count());
+        let begin = begin.map(|at| text.get(..at).unwrap().chars().count());
         let is_end = |c: &char| !c.is_whitespace() && !is_sign(*c) && !".,)".contains(*c);
         let end = word.iter().rposition(is_end).map_or(0, |last| last + 1);
         let is_address = |at: usize| begin.is_some_and(|begin| (begin..end).contains(&at));
