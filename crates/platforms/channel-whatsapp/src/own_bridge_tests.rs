@@ -1,0 +1,217 @@
+//! The bridge that nanobot starts: login, account and supervision, with a program that plays the
+//! process of the bridge. The other end of its address is a fake in the test.
+
+#![cfg(unix)]
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use nanobot_channel::{
+    CancellationToken, ChannelContext, ChannelError, ChannelName, Measure, Semaphore, SignIn,
+    SignInPrompt, TaskTracker, async_trait,
+};
+use nanobot_channel_kit::push::receive_pushed;
+use nanobot_channel_kit::{BackgroundWork, ChannelBase, DraftBoard, Platform as _, Quarantine};
+use nanobot_channel_whatsapp_fake::{Incoming, Person, WhatsAppFake};
+use nanobot_testkit::Assistant;
+use nanobot_whatsapp_bridge::Bridge;
+
+use crate::WhatsAppConfig;
+use crate::channel::WhatsApp;
+use crate::own_bridge::OwnBridge;
+
+/// Writes its token, waits for its first line, and ends with its input or with the file `end`.
+const PROGRAM: &str = r#"
+cd "$0" || exit 1
+printf %s "$BRIDGE_TOKEN" > token.part && mv token.part token
+while [ ! -f line ]; do sleep 0.02; done
+cat line
+exec 3<&0
+(cat <&3 > /dev/null; kill $$) &
+while [ ! -f end ]; do sleep 0.02; done
+exit 1
+"#;
+
+/// The folder of the program.
+struct Stage {
+    root: tempfile::TempDir,
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self {
+            root: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// Creates a channel that starts the program.
+    fn platform(&self) -> Arc<WhatsApp> {
+        let name = ChannelName::from("whatsapp");
+        let base = ChannelBase {
+            quarantine: Quarantine::new(name.clone()),
+            name,
+            drafts: DraftBoard::new(Measure::CodePoints, 1),
+            background: BackgroundWork::default(),
+            data_dir: None,
+        };
+        let config = WhatsAppConfig {
+            request_timeout: 5.0,
+            ..WhatsAppConfig::default()
+        };
+        let folder = self.root.path().to_str().unwrap().to_owned();
+        let arguments = ["-c".to_owned(), PROGRAM.to_owned(), folder];
+        let bridge = Bridge::of_program("/bin/sh", arguments, self.root.path(), None);
+        let mut platform = WhatsApp::new(base, config, None).unwrap();
+        platform.own = Some(OwnBridge::of(bridge));
+        Arc::new(platform)
+    }
+
+    /// Waits until the program has started, and lets it listen at a fake.
+    async fn fake(&self) -> WhatsAppFake {
+        let token = self.token().await;
+        let fake = WhatsAppFake::start_with_token(&token).await.unwrap();
+        let line = format!("{{\"listening\":\"{}\",\"protocol\":2}}\n", fake.url());
+        std::fs::write(self.path("line.part"), line).unwrap();
+        std::fs::rename(self.path("line.part"), self.path("line")).unwrap();
+        fake
+    }
+
+    async fn token(&self) -> String {
+        let path = self.path("token");
+        let waiting = async {
+            while !path.is_file() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), waiting)
+            .await
+            .expect("the program starts");
+        std::fs::read_to_string(path).unwrap()
+    }
+}
+
+#[derive(Default)]
+struct Terminal {
+    codes: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl SignInPrompt for Terminal {
+    fn show(&self, _text: &str) {}
+
+    fn show_code(&self, text: &str) {
+        self.codes.lock().unwrap().push(text.to_owned());
+    }
+
+    async fn confirm(&self, _question: &str) -> bool {
+        false
+    }
+}
+
+fn context(assistant: &Arc<Assistant>) -> ChannelContext {
+    ChannelContext {
+        access: assistant.clone(),
+        intake: assistant.clone(),
+        progress: assistant.clone(),
+        media: assistant.clone(),
+        notes: assistant.notes().clone(),
+        transcriber: None,
+        commands: Arc::new([]),
+        suspects: Arc::new(Semaphore::new(1)),
+        tasks: TaskTracker::new(),
+        cancel: CancellationToken::new(),
+    }
+}
+
+#[tokio::test]
+async fn login_starts_the_bridge_and_notes_the_account() {
+    let (stage, terminal) = (Stage::new(), Terminal::default());
+    let platform = stage.platform();
+    let person = async {
+        let fake = stage.fake().await;
+        fake.wait_for_client().await.unwrap();
+        fake
+    };
+    let (account, fake) = tokio::join!(SignIn::sign_in(platform.as_ref(), &terminal), person);
+    assert_eq!(account.unwrap(), "+4915000000001 (nanobot)");
+    assert!(terminal.codes.lock().unwrap().is_empty());
+    fake.wait_for_open_connections(0).await.unwrap();
+    let note = platform.own.as_ref().unwrap().bridge.account_note().await;
+    assert_eq!(note.as_deref(), Some("+4915000000001 (nanobot)"));
+}
+
+#[tokio::test]
+async fn bridge_of_another_program_is_left_alone() {
+    let (stage, terminal) = (Stage::new(), Terminal::default());
+    let (first, second) = (stage.platform(), stage.platform());
+    let own = first.own.as_ref().unwrap();
+    let (started, fake) = tokio::join!(own.start(), stage.fake());
+    let started = started.unwrap();
+    let account = second.find_account().await.unwrap();
+    assert!(account.starts_with("a linked device"), "{account}");
+    own.bridge.note_account("+49 (Ann)").await.unwrap();
+    let account = second.find_account().await.unwrap();
+    assert_eq!(account, "+49 (Ann) (the running gateway uses the bridge)");
+    own.bridge.note_account("").await.unwrap();
+    assert!(second.find_account().await.unwrap_err().is_permanent());
+    let error = SignIn::sign_in(second.as_ref(), &terminal)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&error, ChannelError::Conflict(why) if why.contains("gateway")),
+        "{error}"
+    );
+    started.stop().await;
+    assert_eq!(fake.connections(), 0);
+}
+
+#[tokio::test]
+async fn probe_starts_and_stops_the_bridge() {
+    let stage = Stage::new();
+    let platform = stage.platform();
+    let (account, fake) = tokio::join!(platform.find_account(), stage.fake());
+    assert_eq!(account.unwrap(), "+4915000000001 (nanobot)");
+    fake.wait_for_open_connections(0).await.unwrap();
+    // Its place is free again, and the address is still there.
+    let started = platform.own.as_ref().unwrap().start().await;
+    started.unwrap().stop().await;
+}
+
+#[tokio::test]
+async fn ended_bridge_is_started_again() {
+    let stage = Stage::new();
+    let platform = stage.platform();
+    let assistant = Arc::new(Assistant::new("49666"));
+    let context = context(&assistant);
+    let scene = async {
+        let fake = stage.fake().await;
+        let ann = Person::new("4915111111111", "Ann");
+        fake.push(Incoming::direct(&ann, "hello"));
+        assistant.message(1).await.unwrap();
+        for name in ["token", "line"] {
+            std::fs::remove_file(stage.path(name)).unwrap();
+        }
+        std::fs::write(stage.path("end"), "").unwrap();
+        let first = fake.token();
+        assert_ne!(stage.token().await, first);
+        std::fs::remove_file(stage.path("end")).unwrap();
+        let fake = stage.fake().await;
+        // The second fake would begin with the id of the first message.
+        let again =
+            Incoming::direct(&ann, "again").with_member("id", "3A0000000000000000AA".into());
+        fake.push(again);
+        assistant.message(2).await.unwrap();
+    };
+    tokio::select! {
+        ended = receive_pushed(&platform, &context) => unreachable!("{ended:?}"),
+        () = scene => {}
+    }
+    context.cancel.cancel();
+    context.tasks.close();
+    context.tasks.wait().await;
+}

@@ -1,0 +1,73 @@
+//! WhatsApp as a platform that pushes.
+
+use std::sync::Arc;
+
+use nanobot_channel::{ChannelContext, ChannelError};
+use nanobot_channel_kit::Rejection;
+use nanobot_channel_kit::intake::Next;
+use nanobot_channel_kit::push::PushPlatform;
+
+use crate::candidate::message_candidate;
+use crate::channel::WhatsApp;
+use crate::connection::{Connection, MessageEvent};
+use crate::handshake;
+use crate::own_bridge::start_error;
+use crate::wire::text;
+
+impl PushPlatform for WhatsApp {
+    const NAME: &'static str = "the WhatsApp bridge";
+    type Connection = Connection;
+
+    async fn connect(
+        self: &Arc<Self>,
+        context: &ChannelContext,
+    ) -> Result<Connection, ChannelError> {
+        let bridge = self.start_bridge().await.map_err(start_error)?;
+        let address = self.address(bridge.as_ref());
+        let opened = handshake::open(&self.client.rest, &address, self.client.timeout()).await;
+        match opened {
+            Ok(open) => Box::pin(Connection::begin(self.services(), open, bridge, context)).await,
+            Err(error) => {
+                if let Some(bridge) = bridge {
+                    bridge.stop().await;
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    fn lane(&self, event: &MessageEvent) -> String {
+        text(&event.body, "sender").to_owned()
+    }
+
+    async fn handle(&self, event: MessageEvent, context: &ChannelContext) -> (Option<u64>, Next) {
+        let next = self.handle_message(&event, context).await;
+        (event.seq(), next)
+    }
+
+    fn rejection(&self) -> &Rejection {
+        &self.rejection
+    }
+}
+
+impl WhatsApp {
+    /// Handles a message, whose content is read after its attempt was noted.
+    async fn handle_message(&self, event: &MessageEvent, context: &ChannelContext) -> Next {
+        let (quarantine, progress) = (&self.base.quarantine, context.progress.as_ref());
+        let payload = event.body.to_string();
+        let id = text(&event.body, "id");
+        let key = if id.is_empty() { &payload } else { id };
+        let admitted = quarantine.admit(key, payload.as_bytes(), progress).await;
+        let Some(handling) = admitted else {
+            return Next::Confirm;
+        };
+        let account = self.client.account();
+        let Some(candidate) = message_candidate(&event.body, event.version, &account) else {
+            let channel = &self.base.name;
+            tracing::warn!(%channel, "a message could not be read and was passed over");
+            handling.end().await;
+            return Next::Confirm;
+        };
+        self.handle_candidate(candidate, handling, context).await
+    }
+}
