@@ -30,7 +30,7 @@ impl Tail {
     /// called again.
     pub(crate) async fn drain(&mut self) {
         while self.step().await.is_some() {}
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Reads what is left, until the program closes its stderr.
