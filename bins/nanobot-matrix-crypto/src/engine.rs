@@ -105,7 +105,7 @@ impl Engine {
     }
 
     /// Returns what has to be sent now.
-    async fn outgoing(&mut self) -> Result<Vec<HomeserverRequest>, Failure> {
+    pub(crate) async fn outgoing(&mut self) -> Result<Vec<HomeserverRequest>, Failure> {
         let read = failed("the store cannot be read");
         let requests = self.machine.outgoing_requests().await.map_err(read)?;
         let mut outgoing = Vec::new();
@@ -123,8 +123,7 @@ impl Engine {
         if let Some((id, claim)) = claim {
             outgoing.push(self.requests.issue_claim(&id, claim)?);
         }
-        outgoing.extend(self.requests.kept());
-        Ok(outgoing)
+        Ok(self.requests.with_kept(outgoing))
     }
 }
 

@@ -137,9 +137,12 @@ impl Requests {
         Ok(())
     }
 
-    /// Returns the kept requests.
-    pub(crate) fn kept(&self) -> Vec<HomeserverRequest> {
-        self.kept.clone()
+    /// Adds the kept requests to others, and sorts all by their first issue: a verification fails
+    /// if its messages arrive in another order.
+    pub(crate) fn with_kept(&self, mut others: Vec<HomeserverRequest>) -> Vec<HomeserverRequest> {
+        others.extend(self.kept.iter().cloned());
+        others.sort_by_key(|request| self.awaited.get(&request.id).map(|(order, _)| *order));
+        others
     }
 
     fn register<R>(
@@ -153,9 +156,12 @@ impl Requests {
             + Metadata<Authentication = AccessToken, PathBuilder = VersionHistory>,
     {
         let request = as_data(id, request)?;
+        let next = self.issued;
         self.issued += 1;
-        let order = self.issued;
-        self.awaited.insert(request.id.clone(), (order, endpoint));
+        // A request that is issued again keeps its place.
+        self.awaited
+            .entry(request.id.clone())
+            .or_insert((next, endpoint));
         if self.awaited.len() > MAX_AWAITED {
             let oldest = self.awaited.iter().min_by_key(|(_, (order, _))| *order);
             if let Some(id) = oldest.map(|(id, _)| id.clone()) {

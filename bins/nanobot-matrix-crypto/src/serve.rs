@@ -29,8 +29,21 @@ const STORE_THREADS: usize = 4;
 pub(crate) fn run(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<()> {
     confine::protect_secrets()?;
     let mut service = None;
+    let result = serve(&mut service, input, output);
+    if let Some(Service { runtime, engine }) = service {
+        // The connections of the store are closed by tasks.
+        runtime.block_on(async { drop(engine) });
+    }
+    result
+}
+
+fn serve(
+    service: &mut Option<Service>,
+    input: &mut impl BufRead,
+    output: &mut impl Write,
+) -> io::Result<()> {
     while let Some(line) = read_line(input)? {
-        let response = answer(&mut service, &line);
+        let response = answer(service, &line);
         match write_line(output, &response) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 let outcome = Outcome::Failed(refused("the result is too large"));
