@@ -37,6 +37,9 @@ pub(crate) struct Engine {
     pub(crate) replays: ReplayGuard,
     pub(crate) verifications: Verifications,
     pub(crate) publication: Publication,
+    /// `true` after a change could not be stored. Then the memory is ahead of the store, and a
+    /// message that is taken again would be a repetition: the program has to start again.
+    pub(crate) is_ahead: bool,
     /// Unlocked last.
     _folder: Folder,
 }
@@ -63,6 +66,7 @@ impl Engine {
             replays,
             verifications: Verifications::default(),
             publication: Publication::default(),
+            is_ahead: false,
             _folder: folder,
         })
     }

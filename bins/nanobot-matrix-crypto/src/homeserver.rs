@@ -16,9 +16,12 @@ use matrix_sdk_common::ruma::{
     },
     exports::http,
 };
-use matrix_sdk_crypto::types::requests::{
-    AnyIncomingResponse, AnyOutgoingRequest, KeysQueryRequest, OutgoingRequest,
-    OutgoingVerificationRequest, ToDeviceRequest,
+use matrix_sdk_crypto::{
+    OlmError,
+    types::requests::{
+        AnyIncomingResponse, AnyOutgoingRequest, KeysQueryRequest, OutgoingRequest,
+        OutgoingVerificationRequest, ToDeviceRequest,
+    },
 };
 use nanobot_matrix_crypto::{HomeserverRequest, protocol::Failure};
 use serde_json::Value;
@@ -239,7 +242,7 @@ impl Engine {
     }
 
     async fn take_response(
-        &self,
+        &mut self,
         id: &str,
         endpoint: Endpoint,
         body: &Value,
@@ -274,14 +277,14 @@ impl Engine {
     }
 
     async fn mark<'a>(
-        &self,
+        &mut self,
         id: &str,
         response: impl Into<AnyIncomingResponse<'a>>,
     ) -> Result<(), Failure> {
         let taken = self.machine.mark_request_as_sent(id.into(), response);
-        Box::pin(taken)
-            .await
-            .map_err(failed("a response of the homeserver cannot be taken"))
+        let taken = Box::pin(taken).await;
+        self.is_ahead |= matches!(taken, Err(OlmError::Store(_)));
+        taken.map_err(failed("a response of the homeserver cannot be taken"))
     }
 }
 

@@ -25,7 +25,7 @@ const STORE_THREADS: usize = 4;
 ///
 /// # Errors
 /// Returns the errors of `input` and `output`. A line that is too long is one, since what follows
-/// it cannot be told from its rest.
+/// it cannot be told from its rest. Returns an error after a change could not be stored.
 pub(crate) fn run(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<()> {
     confine::protect_secrets()?;
     let mut service = None;
@@ -51,6 +51,12 @@ fn serve(
                 write_line(output, &Response { id, outcome })?;
             }
             result => result?,
+        }
+        if service
+            .as_ref()
+            .is_some_and(|service| service.engine.is_ahead)
+        {
+            return Err(io::Error::other("the store could not be written"));
         }
     }
     Ok(())

@@ -105,7 +105,7 @@ fn the_program_confines_itself() {
 
 /// Values of all types, at places where another type is expected.
 fn odd_values() -> Vec<Value> {
-    let deep = (0..90).fold(json!(1), |inner, _| json!([inner]));
+    let deep = (0..500).fold(json!(1), |inner, _| json!([inner]));
     vec![
         json!(null),
         json!(true),
@@ -150,12 +150,6 @@ async fn odd_syncs_are_taken() {
         };
         bot.process.receive_sync(changes).await.unwrap();
     }
-    let deep = (0..1000).fold(json!({}), |inner, _| json!({ "a": inner }));
-    let changes = SyncChanges {
-        to_device: vec![deep],
-        ..SyncChanges::default()
-    };
-    bot.process.receive_sync(changes).await.unwrap();
     assert_eq!(bot.process.verifications().await.unwrap(), []);
     drop(ann);
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     CryptoError, Decrypted, HomeserverRequest, OpenStore, SyncChanges, SyncOutcome, Verification,
-    depth::is_flat,
+    depth::{is_flat, prune},
     protocol::{Operation, VERSION},
     worker::Worker,
 };
@@ -82,7 +82,8 @@ impl CryptoProcess {
     /// too deeply are left out.
     ///
     /// # Errors
-    /// Returns an error if the changes could not be stored: the sync has to be taken again.
+    /// Returns an error if the changes could not be stored. The program then ends: start it again,
+    /// and take the same sync again.
     pub async fn receive_sync(&self, mut changes: SyncChanges) -> Result<SyncOutcome, CryptoError> {
         let received = changes.to_device.len();
         changes.to_device.retain(is_flat);
@@ -90,6 +91,8 @@ impl CryptoProcess {
         if left_out > 0 {
             tracing::warn!(left_out, "to-device events of Matrix are nested too deeply");
         }
+        prune(&mut changes.device_lists);
+        prune(&mut changes.one_time_keys_count);
         self.ask(Operation::ReceiveSync(changes)).await
     }
 
@@ -104,12 +107,18 @@ impl CryptoProcess {
     }
 
     /// Reports the response of a request. After a status other than 2xx, the request has to be sent
-    /// again later, and is returned again.
+    /// again later, and is returned again. Parts of `body` that are nested too deeply are left out.
     ///
     /// # Errors
     /// Returns [`CryptoError::Refused`] if no such request was returned, or if a response with
     /// success is invalid.
-    pub async fn answered(&self, id: &str, status: u16, body: Value) -> Result<(), CryptoError> {
+    pub async fn answered(
+        &self,
+        id: &str,
+        status: u16,
+        mut body: Value,
+    ) -> Result<(), CryptoError> {
+        prune(&mut body);
         let operation = Operation::Answered {
             id: id.to_owned(),
             status,
@@ -251,126 +260,4 @@ impl CryptoProcess {
 }
 
 #[cfg(all(test, unix))]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn program(name: &str) -> PathBuf {
-        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-        programs.join(name).with_extension("sh")
-    }
-
-    fn store() -> OpenStore {
-        OpenStore {
-            user_id: "@bot:server".to_owned(),
-            device_id: "BOT".to_owned(),
-            folder: "/store".into(),
-        }
-    }
-
-    async fn started(name: &str) -> CryptoProcess {
-        let limit = if name == "silent" {
-            Duration::from_millis(200)
-        } else {
-            REQUEST_TIME
-        };
-        CryptoProcess::start_with(&program(name), &store(), limit)
-            .await
-            .unwrap()
-    }
-
-    /// Returns the text of the loss of a program.
-    async fn loss(process: &CryptoProcess) -> String {
-        match process.verifications().await {
-            Err(CryptoError::Program(text)) => text,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[tokio::test]
-    async fn requests_of_all_clones_are_answered() {
-        let process = started("answers").await;
-        let other = process.clone();
-        let (first, second) = tokio::join!(process.verifications(), other.outgoing());
-        assert_eq!((first.unwrap(), second.unwrap()), (vec![], vec![]));
-        process.close().await;
-        assert_eq!(loss(&other).await, "has ended");
-    }
-
-    #[tokio::test]
-    async fn a_cancelled_request_disturbs_no_other() {
-        let process = started("answers").await;
-        for _ in 0..20 {
-            tokio::select! {
-                biased;
-                result = process.answered("id", 200, json!({})) => result.unwrap(),
-                () = tokio::task::yield_now() => {}
-            }
-            assert_eq!(process.verifications().await.unwrap(), []);
-        }
-    }
-
-    #[tokio::test]
-    async fn the_environment_is_not_passed_on() {
-        let process = started("answers").await;
-        let shown = process.encrypt("!room", "m", &json!({})).await.unwrap();
-        let names = shown["variables"].as_str().unwrap().split_whitespace();
-        // The shell sets those with `_` and `PWD` itself.
-        let names: Vec<&str> = names
-            .filter(|name| !matches!(*name, "_" | "PWD" | "OLDPWD" | "SHLVL"))
-            .collect();
-        assert_eq!(names, ["SQLITE_TMPDIR"]);
-    }
-
-    #[tokio::test]
-    async fn the_end_is_reported_with_the_last_words() {
-        let process = started("dies").await;
-        let text = loss(&process).await;
-        assert!(text.starts_with("has ended (exit status: 3): "), "{text}");
-        assert!(text.ends_with("; the disk is full"), "{text}");
-        assert!(text.len() < 2500, "{}", text.len());
-        assert_eq!(loss(&process).await, text);
-    }
-
-    #[tokio::test]
-    async fn other_lines_than_responses_end_it() {
-        for (name, expected) in [
-            ("garbage", "returned a line that is not a response"),
-            ("other", "answered another request"),
-            ("endless", "returned no response: a line has more than"),
-            ("silent", "does not answer"),
-        ] {
-            let process = started(name).await;
-            let text = loss(&process).await;
-            assert!(text.starts_with(expected), "{name}: {text}");
-            assert_eq!(loss(&process).await, text);
-        }
-    }
-
-    #[tokio::test]
-    async fn a_store_that_cannot_be_opened_is_an_error() {
-        let refused = CryptoProcess::start(&program("refuses"), &store()).await;
-        let locked = CryptoError::Refused("the store is locked".to_owned());
-        assert_eq!(refused.unwrap_err(), locked);
-        let missing = CryptoProcess::start(&program("missing"), &store()).await;
-        let error = missing.unwrap_err().to_string();
-        assert!(error.contains("cannot be started"), "{error}");
-    }
-
-    #[tokio::test]
-    async fn a_request_that_is_too_large_is_refused_here() {
-        let process = started("answers").await;
-        let huge = json!("a".repeat(crate::protocol::MAX_LINE));
-        let error = process.encrypt("!room", "m", &huge).await.unwrap_err();
-        assert!(matches!(error, CryptoError::Refused(_)), "{error}");
-        assert_eq!(process.verifications().await.unwrap(), []);
-    }
-
-    #[test]
-    fn a_named_program_is_the_only_one() {
-        let answers = program("answers");
-        assert_eq!(CryptoProcess::find_program(Some(&answers)), Some(answers));
-        assert_eq!(CryptoProcess::find_program(Some(&program("none"))), None);
-    }
-}
+mod tests;
