@@ -15,7 +15,7 @@ use crate::{
     engine::{Engine, TRUST},
     events::raw,
     fault::{failed, refused},
-    replay::Seen,
+    replay::{Admission, Seen},
 };
 
 impl Engine {
@@ -37,12 +37,16 @@ impl Engine {
         let is_verified = self.is_verified(&decrypted.encryption_info).await?;
         let message =
             message(room_id, &event).ok_or_else(|| refused("an encrypted event is incomplete"))?;
-        let admitted = self
+        let admission = self
             .replays
             .admit(message)
             .map_err(failed("the store cannot be written"))?;
-        if !admitted {
-            return Err(refused("the event repeats the message of another event"));
+        match admission {
+            Admission::New => self.note_room_event(&decrypted.event).await?,
+            Admission::Again => {}
+            Admission::Replay => {
+                return Err(refused("the event repeats the message of another event"));
+            }
         }
         let event = serde_json::from_str(decrypted.event.json().get())
             .map_err(failed("a decrypted event cannot be read"))?;

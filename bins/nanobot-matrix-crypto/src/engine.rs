@@ -127,6 +127,7 @@ impl Engine {
         if let Some((id, claim)) = claim {
             outgoing.push(self.requests.issue_claim(&id, claim)?);
         }
+        self.encrypt_room_messages().await?;
         Ok(self.requests.with_kept(outgoing))
     }
 }

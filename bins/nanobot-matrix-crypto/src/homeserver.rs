@@ -10,17 +10,20 @@ use matrix_sdk_common::ruma::{
         auth_scheme::{AccessToken, SendAccessToken},
         client::{
             keys::{claim_keys, get_keys, upload_keys, upload_signatures, upload_signing_keys},
+            message::send_message_event,
             to_device::send_event_to_device,
         },
         path_builder::VersionHistory,
     },
+    events::AnyMessageLikeEventContent,
     exports::http,
+    serde::Raw,
 };
 use matrix_sdk_crypto::{
     OlmError,
     types::requests::{
         AnyIncomingResponse, AnyOutgoingRequest, KeysQueryRequest, OutgoingRequest,
-        OutgoingVerificationRequest, ToDeviceRequest,
+        OutgoingVerificationRequest, RoomMessageRequest, ToDeviceRequest,
     },
 };
 use nanobot_matrix_crypto::{HomeserverRequest, protocol::Failure};
@@ -46,6 +49,7 @@ pub(crate) enum Endpoint {
     ToDevice,
     SignatureUpload,
     SigningKeysUpload,
+    RoomMessage,
 }
 
 /// The requests that were returned to the caller.
@@ -56,10 +60,13 @@ pub(crate) struct Requests {
     issued: u64,
     /// Requests that the machine returns only once.
     kept: Vec<HomeserverRequest>,
+    /// Messages in rooms that are not encrypted yet.
+    in_rooms: Vec<RoomMessageRequest>,
 }
 
 impl Requests {
-    /// Issues a request of the machine. `None` for a kind that is not supported: messages in rooms.
+    /// Issues a request of the machine. `None` for messages in rooms, which have to be encrypted
+    /// first.
     pub(crate) fn issue(
         &mut self,
         request: &OutgoingRequest,
@@ -75,7 +82,10 @@ impl Requests {
             AnyOutgoingRequest::SignatureUpload(request) => {
                 self.register(id, Endpoint::SignatureUpload, request.clone())
             }
-            AnyOutgoingRequest::RoomMessage(_) => return Ok(None),
+            AnyOutgoingRequest::RoomMessage(message) => {
+                self.put_in_room(message);
+                return Ok(None);
+            }
         };
         issued.map(Some)
     }
@@ -122,6 +132,39 @@ impl Requests {
         self.register(&TransactionId::new(), Endpoint::SigningKeysUpload, request)
     }
 
+    /// Issues a message in a room, and keeps it until it was answered.
+    pub(crate) fn keep_room_message(
+        &mut self,
+        message: &RoomMessageRequest,
+        encrypted: Raw<AnyMessageLikeEventContent>,
+    ) -> Result<(), Failure> {
+        let id = &message.txn_id;
+        let request = send_message_event::v3::Request::new_raw(
+            message.room_id.clone(),
+            id.clone(),
+            "m.room.encrypted".into(),
+            encrypted,
+        );
+        let request = self.register(id, Endpoint::RoomMessage, request)?;
+        self.keep(request);
+        Ok(())
+    }
+
+    /// Notes a message in a room once.
+    pub(crate) fn put_in_room(&mut self, message: &RoomMessageRequest) {
+        let id = &message.txn_id;
+        let is_known = self.awaited.contains_key(id.as_str())
+            || self.in_rooms.iter().any(|other| other.txn_id == *id);
+        if !is_known && self.in_rooms.len() < MAX_KEPT {
+            self.in_rooms.push(message.clone());
+        }
+    }
+
+    /// Returns the messages in rooms that have to be encrypted.
+    pub(crate) fn take_room_messages(&mut self) -> Vec<RoomMessageRequest> {
+        std::mem::take(&mut self.in_rooms)
+    }
+
     /// Keeps a request until it was answered.
     pub(crate) fn keep(&mut self, request: HomeserverRequest) {
         if self.kept.len() < MAX_KEPT {
@@ -129,7 +172,7 @@ impl Requests {
         }
     }
 
-    /// Keeps a message of a verification until it was answered. Those in rooms are not supported.
+    /// Keeps a message of a verification until it was answered.
     pub(crate) fn keep_verification(
         &mut self,
         request: OutgoingVerificationRequest,
@@ -266,6 +309,10 @@ impl Engine {
             }
             Endpoint::SignatureUpload => {
                 let response: upload_signatures::v3::Response = parse(body)?;
+                self.mark(id, &response).await
+            }
+            Endpoint::RoomMessage => {
+                let response: send_message_event::v3::Response = parse(body)?;
                 self.mark(id, &response).await
             }
             Endpoint::SigningKeysUpload => {

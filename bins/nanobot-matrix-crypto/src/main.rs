@@ -14,6 +14,7 @@ mod fault;
 mod folder;
 mod homeserver;
 mod identity;
+mod in_room;
 mod replay;
 mod room_key;
 mod serve;

@@ -21,6 +21,17 @@ pub(crate) struct ReplayGuard {
     database: Connection,
 }
 
+/// The relation of a message to what was seen before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// It was not seen.
+    New,
+    /// It was seen in the same event.
+    Again,
+    /// It was seen in another event.
+    Replay,
+}
+
 /// A message and the event that it is in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
@@ -50,8 +61,8 @@ impl ReplayGuard {
         Ok(Self { database })
     }
 
-    /// Returns `true` if the message is new or was seen in the same event, and remembers it.
-    pub(crate) fn admit(&self, seen: Seen<'_>) -> rusqlite::Result<bool> {
+    /// Compares a message with those before, and remembers it.
+    pub(crate) fn admit(&self, seen: Seen<'_>) -> rusqlite::Result<Admission> {
         let session = digest(&[seen.room.as_bytes(), seen.session.as_bytes()]);
         let event = digest(&[seen.event.as_bytes(), &seen.timestamp.to_be_bytes()]);
         let known: Option<Vec<u8>> = self
@@ -59,13 +70,15 @@ impl ReplayGuard {
             .prepare_cached("SELECT event FROM seen WHERE session = ?1 AND message = ?2")?
             .query_row(params![session, seen.index], |row| row.get(0))
             .optional()?;
-        if let Some(known) = known {
-            return Ok(known == event);
+        match known {
+            Some(known) if known == event => return Ok(Admission::Again),
+            Some(_) => return Ok(Admission::Replay),
+            None => {}
         }
         self.database
             .prepare_cached("INSERT INTO seen (session, message, event) VALUES (?1, ?2, ?3)")?
             .execute(params![session, seen.index, event])?;
-        Ok(true)
+        Ok(Admission::New)
     }
 }
 
@@ -94,11 +107,11 @@ mod tests {
             timestamp: 1,
         };
         let guard = ReplayGuard::open(folder.path()).unwrap();
-        assert!(guard.admit(first).unwrap());
-        assert!(guard.admit(first).unwrap());
+        assert_eq!(guard.admit(first).unwrap(), Admission::New);
+        assert_eq!(guard.admit(first).unwrap(), Admission::Again);
         drop(guard);
         let guard = ReplayGuard::open(folder.path()).unwrap();
-        assert!(guard.admit(first).unwrap());
+        assert_eq!(guard.admit(first).unwrap(), Admission::Again);
         for replay in [
             Seen {
                 event: "$second",
@@ -109,7 +122,11 @@ mod tests {
                 ..first
             },
         ] {
-            assert!(!guard.admit(replay).unwrap(), "{replay:?}");
+            assert_eq!(
+                guard.admit(replay).unwrap(),
+                Admission::Replay,
+                "{replay:?}"
+            );
         }
         for other in [
             Seen {
@@ -128,7 +145,7 @@ mod tests {
                 ..first
             },
         ] {
-            assert!(guard.admit(other).unwrap(), "{other:?}");
+            assert_eq!(guard.admit(other).unwrap(), Admission::New, "{other:?}");
         }
     }
 }

@@ -1,8 +1,7 @@
-//! Interactive verifications by emoji, over messages between devices.
+//! Interactive verifications by emoji, over messages between devices or in a room.
 //!
 //! Decision: accepting a verification accepts its comparison too, so that a person decides twice:
-//! to begin, and on the emoji. Verifications in rooms are not supported. The machine keeps
-//! verifications in memory only: a restart ends them.
+//! to begin, and on the emoji. The machine keeps verifications in memory only: a restart ends them.
 
 use matrix_sdk_common::{
     deserialized_responses::ProcessedToDeviceEvent,
@@ -93,8 +92,14 @@ impl Flow {
             id: self.id.clone(),
             user_id: self.user.to_string(),
             device_id: of_request.or(of_sas).map(|device| device.to_string()),
+            room_id: self.room_id(),
             state: self.state(),
         }
+    }
+
+    fn room_id(&self) -> Option<String> {
+        let of_request = self.request.as_ref().and_then(VerificationRequest::room_id);
+        of_request.map(ToString::to_string)
     }
 
     fn state(&self) -> VerificationState {
@@ -167,7 +172,9 @@ impl Engine {
             }
             match start.kind.as_str() {
                 "m.key.verification.request" => self.note_request(event, start).await?,
-                "m.key.verification.start" => self.note_flow(start),
+                "m.key.verification.start" => {
+                    self.note_flow(start.sender, start.content.transaction_id);
+                }
                 _ => {}
             }
         }
@@ -183,7 +190,7 @@ impl Engine {
         let device = start.content.from_device.as_str().into();
         let known = self.machine.get_device(&start.sender, device, None).await;
         if known.map_err(failed("the store cannot be read"))?.is_some() {
-            self.note_flow(start);
+            self.note_flow(start.sender, start.content.transaction_id);
         } else if self.verifications.held.len() < MAX_HELD {
             self.verifications.held.push(event.clone());
             let users = [start.sender.as_ref()];
@@ -194,21 +201,21 @@ impl Engine {
         Ok(())
     }
 
-    fn note_flow(&mut self, start: Start) {
-        let id = start.content.transaction_id;
+    /// Adds a verification that `user` has begun.
+    pub(crate) fn note_flow(&mut self, user: OwnedUserId, id: String) {
         let flows = &mut self.verifications.flows;
         // An id is used once: another person must not get the answers to this one.
         if flows.len() >= MAX_FLOWS || flows.iter().any(|flow| flow.id == id) {
             return;
         }
-        let request = self.machine.get_verification_request(&start.sender, &id);
-        let sas = self.machine.get_verification(&start.sender, &id);
+        let request = self.machine.get_verification_request(&user, &id);
+        let sas = self.machine.get_verification(&user, &id);
         let sas = sas.and_then(Kind::sas_v1);
         // The machine ignores requests that are too old.
         if request.is_some() || sas.is_some() {
             flows.push(Flow {
                 id,
-                user: start.sender,
+                user,
                 request,
                 sas,
                 is_accepted: false,

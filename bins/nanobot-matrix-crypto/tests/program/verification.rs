@@ -1,6 +1,7 @@
 //! Verification by emoji.
 
 use nanobot_matrix_crypto::{CryptoError, Verification, VerificationState};
+use serde_json::json;
 
 use crate::{
     homeserver::Homeserver,
@@ -28,6 +29,7 @@ async fn compare(
         id: asked.id.clone(),
         user_id: "@ann:server".to_owned(),
         device_id: Some("ANN".to_owned()),
+        room_id: None,
         state: VerificationState::Requested,
     };
     assert_eq!(request, expected);
@@ -144,4 +146,70 @@ async fn a_request_of_an_unknown_device_waits_for_its_keys() {
     for side in [&bot, &ann] {
         assert_eq!(only(side).await.state, VerificationState::Done);
     }
+}
+
+#[tokio::test]
+async fn a_verification_in_a_room_is_answered_there() {
+    let mut server = Homeserver::default();
+    let (mut bot, ann) = bot_and_ann(&mut server).await;
+    introduce(&mut server, &bot, &ann).await;
+    ann.share(&mut server, &MEMBERS).await;
+    settle(&mut server, &[&ann, &bot]).await;
+    let now = std::time::SystemTime::now();
+    let now = now
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_millis();
+    let content = json!({
+        "msgtype": "m.key.verification.request",
+        "body": "Ann asks for a verification",
+        "from_device": "ANN",
+        "methods": ["m.sas.v1"],
+        "to": "@bot:server",
+    });
+    let encrypted = ann
+        .process
+        .encrypt(ROOM, "m.room.message", &content)
+        .await
+        .unwrap();
+    let mut event = server.event(&ann.device, ROOM, &encrypted);
+    event["origin_server_ts"] = u64::try_from(now).unwrap().into();
+    bot.process.decrypt(ROOM, &event).await.unwrap();
+    // Decrypting it again begins no other.
+    bot.process.decrypt(ROOM, &event).await.unwrap();
+    let request = only(&bot).await;
+    let expected = Verification {
+        id: event["event_id"].as_str().unwrap().to_owned(),
+        user_id: "@ann:server".to_owned(),
+        device_id: Some("ANN".to_owned()),
+        room_id: Some(ROOM.to_owned()),
+        state: VerificationState::Requested,
+    };
+    assert_eq!(request, expected);
+    bot.share(&mut server, &["@bot:server"]).await;
+    bot.process.accept(&request.id).await.unwrap();
+    bot.share(&mut server, &MEMBERS).await;
+    let requests = bot.process.outgoing().await.unwrap();
+    let [message] = requests.as_slice() else {
+        panic!("{requests:?}");
+    };
+    let path = "/_matrix/client/v3/rooms/!room:server/send/m.room.encrypted/";
+    assert!(message.path.starts_with(path), "{}", message.path);
+    // The same message is returned until it was answered.
+    assert_eq!(bot.process.outgoing().await.unwrap(), requests);
+    ann.pump(&mut server).await;
+    let answer = server.event(&bot.device, ROOM, &message.body);
+    let body = json!({ "event_id": answer["event_id"] });
+    bot.process.answered(&message.id, 200, body).await.unwrap();
+    assert_eq!(bot.process.outgoing().await.unwrap(), []);
+    let answer = ann.process.decrypt(ROOM, &answer).await.unwrap().event;
+    assert_eq!(answer["type"], "m.key.verification.ready");
+    assert_eq!(
+        answer["content"]["m.relates_to"]["event_id"],
+        event["event_id"]
+    );
+    assert_eq!(only(&bot).await.state, VerificationState::Waiting);
+    // A restart ends it.
+    bot.restart().await;
+    assert_eq!(bot.process.verifications().await.unwrap(), []);
 }

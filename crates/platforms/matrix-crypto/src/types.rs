@@ -103,6 +103,9 @@ pub struct Verification {
     pub user_id: String,
     /// Their device, if it is known.
     pub device_id: Option<String>,
+    /// The room that it takes place in; `None` if it does between devices. Its messages wait until
+    /// the key of the room is [shared](crate::CryptoProcess::share_room_key).
+    pub room_id: Option<String>,
     /// The state.
     #[serde(flatten)]
     pub state: VerificationState,
