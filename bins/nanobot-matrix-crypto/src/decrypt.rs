@@ -33,14 +33,14 @@ impl Engine {
         }
         let encrypted = raw(&event).ok_or_else(|| refused("an event is not an object"))?;
         let decrypting = self.machine.decrypt_room_event(&encrypted, &room, &TRUST);
-        let decrypted = Box::pin(decrypting).await.map_err(reason)?;
+        let decrypted = Box::pin(decrypting).await;
+        self.has_failed |= matches!(decrypted, Err(MegolmError::Store(_)));
+        let decrypted = decrypted.map_err(reason)?;
         let is_verified = self.is_verified(&decrypted.encryption_info).await?;
         let message =
             message(room_id, &event).ok_or_else(|| refused("an encrypted event is incomplete"))?;
-        let admission = self
-            .replays
-            .admit(message)
-            .map_err(failed("the store cannot be written"))?;
+        let admission = self.replays.admit(message);
+        let admission = self.stored(admission)?;
         match admission {
             Admission::New => self.note_room_event(&decrypted.event).await?,
             Admission::Again => {}

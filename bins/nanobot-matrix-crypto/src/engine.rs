@@ -1,5 +1,7 @@
 //! An open store, and the operations on it.
 
+use std::fmt::Display;
+
 use matrix_sdk_common::ruma::{DeviceId, OwnedDeviceId, UserId};
 use matrix_sdk_crypto::{DecryptionSettings, OlmMachine, TrustRequirement};
 use matrix_sdk_sqlite::{SqliteCryptoStore, SqliteStoreConfig};
@@ -37,9 +39,9 @@ pub(crate) struct Engine {
     pub(crate) replays: ReplayGuard,
     pub(crate) verifications: Verifications,
     pub(crate) publication: Publication,
-    /// `true` after a change could not be stored. Then the memory is ahead of the store, and a
-    /// message that is taken again would be a repetition: the program has to start again.
-    pub(crate) is_ahead: bool,
+    /// `true` after the store failed. The memory may be ahead of it then, and a message that is
+    /// taken again would look like a repetition: the program has to start again.
+    pub(crate) has_failed: bool,
     /// Unlocked last.
     _folder: Folder,
 }
@@ -66,7 +68,7 @@ impl Engine {
             replays,
             verifications: Verifications::default(),
             publication: Publication::default(),
-            is_ahead: false,
+            has_failed: false,
             _folder: folder,
         })
     }
@@ -108,22 +110,22 @@ impl Engine {
         }
     }
 
+    /// Returns the result of a use of the store. A failure ends the program.
+    pub(crate) fn stored<T>(&mut self, result: Result<T, impl Display>) -> Result<T, Failure> {
+        self.has_failed |= result.is_err();
+        result.map_err(failed("the store failed"))
+    }
+
     /// Returns what has to be sent now.
     pub(crate) async fn outgoing(&mut self) -> Result<Vec<HomeserverRequest>, Failure> {
-        let read = failed("the store cannot be read");
-        let requests = self.machine.outgoing_requests().await.map_err(read)?;
+        let requests = self.machine.outgoing_requests().await;
         let mut outgoing = Vec::new();
-        for request in requests {
+        for request in self.stored(requests)? {
             outgoing.extend(self.requests.issue(&request)?);
         }
         // Sessions with devices whose messages could not be decrypted are replaced.
-        let read = failed("the store cannot be read");
-        let users = std::iter::empty();
-        let claim = self
-            .machine
-            .get_missing_sessions(users)
-            .await
-            .map_err(read)?;
+        let claim = self.machine.get_missing_sessions(std::iter::empty()).await;
+        let claim = self.stored(claim)?;
         if let Some((id, claim)) = claim {
             outgoing.push(self.requests.issue_claim(&id, claim)?);
         }

@@ -330,7 +330,7 @@ impl Engine {
     ) -> Result<(), Failure> {
         let taken = self.machine.mark_request_as_sent(id.into(), response);
         let taken = Box::pin(taken).await;
-        self.is_ahead |= matches!(taken, Err(OlmError::Store(_)));
+        self.has_failed |= matches!(taken, Err(OlmError::Store(_)));
         taken.map_err(failed("a response of the homeserver cannot be taken"))
     }
 }

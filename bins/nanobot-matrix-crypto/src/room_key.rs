@@ -6,7 +6,7 @@ use matrix_sdk_common::ruma::{
     OwnedRoomId, OwnedUserId, RoomId, events::room::history_visibility::HistoryVisibility,
 };
 use matrix_sdk_crypto::{
-    CollectStrategy, EncryptionSettings,
+    CollectStrategy, EncryptionSettings, MegolmError, OlmError,
     types::{EventEncryptionAlgorithm, requests::AnyOutgoingRequest},
 };
 use nanobot_matrix_crypto::{HomeserverRequest, protocol::Failure};
@@ -79,13 +79,11 @@ impl Engine {
         members: &[OwnedUserId],
     ) -> Result<Vec<HomeserverRequest>, Failure> {
         let members = || members.iter().map(AsRef::as_ref);
-        self.machine
-            .update_tracked_users(members())
-            .await
-            .map_err(failed("the members of a room cannot be stored"))?;
+        let tracked = self.machine.update_tracked_users(members()).await;
+        self.stored(tracked)?;
         let mut requests = Vec::new();
-        let read = failed("the store cannot be read");
-        for request in self.machine.outgoing_requests().await.map_err(read)? {
+        let outgoing = self.machine.outgoing_requests().await;
+        for request in self.stored(outgoing)? {
             if let AnyOutgoingRequest::KeysQuery(query) = request.request() {
                 requests.push(self.requests.issue_query(request.request_id(), query)?);
             }
@@ -93,12 +91,8 @@ impl Engine {
         if !requests.is_empty() {
             return Ok(requests);
         }
-        let read = failed("the store cannot be read");
-        let claim = self
-            .machine
-            .get_missing_sessions(members())
-            .await
-            .map_err(read)?;
+        let claim = self.machine.get_missing_sessions(members()).await;
+        let claim = self.stored(claim)?;
         if let Some((id, claim)) = claim {
             requests.push(self.requests.issue_claim(&id, claim)?);
         }
@@ -112,12 +106,10 @@ impl Engine {
         sharing: &Sharing,
     ) -> Result<Vec<HomeserverRequest>, Failure> {
         let members = sharing.members.iter().map(AsRef::as_ref);
-        let sharing = self
-            .machine
-            .share_room_key(room, members, sharing.settings.clone());
-        let messages = Box::pin(sharing)
-            .await
-            .map_err(failed("the key of a room cannot be shared"))?;
+        let settings = sharing.settings.clone();
+        let messages = Box::pin(self.machine.share_room_key(room, members, settings)).await;
+        self.has_failed |= matches!(messages, Err(OlmError::Store(_)));
+        let messages = messages.map_err(failed("the key of a room cannot be shared"))?;
         let issue = |message: &std::sync::Arc<_>| self.requests.issue_to_device(message);
         messages.iter().map(issue).collect()
     }
@@ -141,12 +133,11 @@ impl Engine {
             self.rooms.0.remove(&room);
             return Err(Failure::KeyNotShared);
         }
-        let encrypting = self
-            .machine
-            .encrypt_room_event_raw(&room, event_type, &content);
-        let encrypted = Box::pin(encrypting)
-            .await
-            .map_err(failed("an event cannot be encrypted"))?;
+        let machine = &self.machine;
+        let encrypted = machine.encrypt_room_event_raw(&room, event_type, &content);
+        let encrypted = Box::pin(encrypted).await;
+        self.has_failed |= matches!(encrypted, Err(MegolmError::Store(_)));
+        let encrypted = encrypted.map_err(failed("an event cannot be encrypted"))?;
         serde_json::from_str(encrypted.content.json().get())
             .map_err(failed("an event cannot be encrypted"))
     }

@@ -25,7 +25,7 @@ const STORE_THREADS: usize = 4;
 ///
 /// # Errors
 /// Returns the errors of `input` and `output`. A line that is too long is one, since what follows
-/// it cannot be told from its rest. Returns an error after a change could not be stored.
+/// it cannot be told from its rest. Returns an error, without a response, after the store failed.
 pub(crate) fn run(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<()> {
     confine::protect_secrets()?;
     let mut service = None;
@@ -44,6 +44,14 @@ fn serve(
 ) -> io::Result<()> {
     while let Some(line) = read_line(input)? {
         let response = answer(service, &line);
+        let service = service.as_ref();
+        if service.is_some_and(|service| service.engine.has_failed) {
+            // The caller starts the program again, instead of giving up what it asked for.
+            return Err(io::Error::other(match response.outcome {
+                Outcome::Failed(Failure::Refused(why)) => why,
+                Outcome::Done(_) | Outcome::Failed(_) => "the store failed".to_owned(),
+            }));
+        }
         match write_line(output, &response) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 let outcome = Outcome::Failed(refused("the result is too large"));
@@ -51,12 +59,6 @@ fn serve(
                 write_line(output, &Response { id, outcome })?;
             }
             result => result?,
-        }
-        if service
-            .as_ref()
-            .is_some_and(|service| service.engine.is_ahead)
-        {
-            return Err(io::Error::other("the store could not be written"));
         }
     }
     Ok(())

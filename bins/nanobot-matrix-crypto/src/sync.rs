@@ -60,7 +60,7 @@ impl Engine {
         changes: EncryptionSyncChanges<'_>,
     ) -> Result<SyncOutcome, Failure> {
         let taken = Box::pin(self.machine.receive_sync_changes(changes, &TRUST)).await;
-        self.is_ahead |= taken.is_err();
+        self.has_failed |= taken.is_err();
         let (events, keys) = taken.map_err(failed("the changes of a sync cannot be taken"))?;
         self.note_verifications(&events).await?;
         self.advance_verifications().await?;

@@ -91,6 +91,27 @@ async fn a_damaged_store_is_refused() {
     );
 }
 
+#[tokio::test]
+async fn a_store_that_fails_ends_the_program() {
+    let mut server = Homeserver::default();
+    let (mut bot, ann) = bot_and_ann(&mut server).await;
+    ann.share(&mut server, &MEMBERS).await;
+    let event = ann.say(&mut server, "kept").await;
+    bot.pump(&mut server).await;
+    let seen = bot.store().folder.join("nanobot-seen.sqlite3");
+    let seen = rusqlite::Connection::open(seen).unwrap();
+    seen.execute_batch("DROP TABLE seen").unwrap();
+    drop(seen);
+    let error = bot.read(&event).await.unwrap_err();
+    let expected = "has ended (exit status: 1): nanobot-matrix-crypto: the store failed: ";
+    let CryptoError::Program(why) = &error else {
+        panic!("{error:?}");
+    };
+    assert!(why.starts_with(expected), "{why}");
+    bot.restart().await;
+    assert_eq!(bot.read(&event).await.unwrap(), "kept");
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn others_cannot_read_the_store() {

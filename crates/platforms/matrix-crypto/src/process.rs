@@ -28,7 +28,8 @@ const REQUEST_TIME: Duration = Duration::from_secs(60);
 /// A running program with an open store. Clones share it. The program ends when the last of them is
 /// dropped.
 ///
-/// Requests are handled one after the other. A cancelled request may still be carried out.
+/// Requests are handled one after the other. A cancelled request may still be carried out. When the
+/// store fails, the program ends, and the request fails with [`CryptoError::Program`].
 #[derive(Clone, Debug)]
 pub struct CryptoProcess {
     worker: Worker,
@@ -82,7 +83,7 @@ impl CryptoProcess {
     /// too deeply are left out.
     ///
     /// # Errors
-    /// Returns an error if the changes could not be stored. The program then ends: start it again,
+    /// Returns [`CryptoError::Program`] if the changes could not be stored. Start the program again,
     /// and take the same sync again.
     pub async fn receive_sync(&self, mut changes: SyncChanges) -> Result<SyncOutcome, CryptoError> {
         let received = changes.to_device.len();
@@ -101,7 +102,7 @@ impl CryptoProcess {
     /// and answer all before the next call.
     ///
     /// # Errors
-    /// Returns an error if the store cannot be read.
+    /// Returns an error if the program has ended.
     pub async fn outgoing(&self) -> Result<Vec<HomeserverRequest>, CryptoError> {
         self.ask(Operation::Outgoing).await
     }
