@@ -69,7 +69,7 @@ impl ApiError {
 
     /// Returns the refusal of a call that no correct client makes.
     pub(crate) fn malformed(message: impl Into<String>) -> Self {
-        Self::new(400, "M_INVALID_PARAM", message).as_clumsy()
+        Self::new(400, "M_INVALID_PARAM", message).clumsy()
     }
 
     /// Returns the refusal of a call above the limit of calls.
@@ -82,7 +82,7 @@ impl ApiError {
     }
 
     /// Marks the error as one that no correct client causes.
-    pub(crate) fn as_clumsy(mut self) -> Self {
+    pub(crate) fn clumsy(mut self) -> Self {
         self.is_clumsy = true;
         self
     }

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::account::{BOT_ID, SERVER_NAME};
 use crate::api::{ApiError, ApiResult, nothing, success};
-use crate::model::{Device, text};
+use crate::json::text;
+use crate::model::Device;
 use crate::params::Params;
 use crate::state::MatrixState;
 
@@ -23,7 +24,7 @@ impl MatrixState {
 
     pub(crate) fn log_in(&mut self, params: &Params) -> ApiResult {
         if params.text("type") != Some("m.login.password") {
-            return Err(ApiError::new(400, "M_UNKNOWN", "Unknown login type").as_clumsy());
+            return Err(ApiError::new(400, "M_UNKNOWN", "Unknown login type").clumsy());
         }
         let identifier = Value::Object(params.object("identifier"));
         if text(&identifier, "type") != "m.id.user" {

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use crate::account::BOT_ID;
 use crate::incoming::Incoming;
+use crate::json::{members, put, text};
 use crate::model::{Entry, Media, Pushed};
-use crate::state::{MatrixState, NewEvent, members, mxc};
+use crate::state::{MatrixState, NewEvent, mxc};
 
 impl MatrixState {
     /// Adds the message of a person.
@@ -45,7 +46,7 @@ impl MatrixState {
     /// Adds any JSON to a timeline.
     pub(crate) fn push_raw(&mut self, room: &str, event: Value) -> Pushed {
         let position = self.next_position();
-        let event_id = crate::model::text(&event, "event_id").to_owned();
+        let event_id = text(&event, "event_id").to_owned();
         let entries = &mut self.rooms.entry(room.to_owned()).or_default().entries;
         entries.push(Entry {
             position,
@@ -103,7 +104,7 @@ impl MatrixState {
     ) -> (String, u64) {
         let mut content = json!({"redacts": event_id});
         if let Some(reason) = reason {
-            content["reason"] = json!(reason);
+            put(&mut content, &["reason"], reason);
         }
         let new = NewEvent {
             kind: "m.room.redaction",
@@ -118,7 +119,7 @@ impl MatrixState {
         };
         // Clients of older room versions look for it here.
         if let Some(last) = room.entries.last_mut().map(|entry| &mut entry.event) {
-            last["redacts"] = json!(event_id);
+            put(last, &["redacts"], event_id);
         }
         let because = room.entries.last().map(|entry| entry.event.clone());
         let same = room.entries.iter_mut();

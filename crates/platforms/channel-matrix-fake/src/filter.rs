@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use crate::api::{ApiError, ApiResult, success};
-use crate::model::{Entry, text};
+use crate::json::text;
+use crate::model::Entry;
 use crate::params::Params;
 use crate::state::MatrixState;
 

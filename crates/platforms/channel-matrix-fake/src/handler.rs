@@ -123,7 +123,7 @@ impl MatrixState {
         }
         let header = request.header("authorization").unwrap_or_default();
         let Some(token) = header.strip_prefix("Bearer ") else {
-            return Err(ApiError::of_code("M_MISSING_TOKEN").as_clumsy());
+            return Err(ApiError::of_code("M_MISSING_TOKEN").clumsy());
         };
         self.user_of(token)
     }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::account::{BOT_ID, Person};
+use crate::json::text as text_of;
 
 /// A message from a person.
 #[derive(Clone, Debug)]
@@ -82,7 +83,7 @@ impl Incoming {
         if let Some(new) = new.as_object_mut() {
             new.remove("m.relates_to");
         }
-        let body = format!("* {}", crate::model::text(&self.content, "body"));
+        let body = format!("* {}", text_of(&self.content, "body"));
         let relation = json!({"rel_type": "m.replace", "event_id": event_id});
         self.with_content_member("m.new_content", new)
             .with_content_member("body", json!(body))
@@ -94,7 +95,7 @@ impl Incoming {
     #[must_use]
     pub fn with_file(self, kind: &str, name: &str, mime: &str, bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
-        let caption = crate::model::text(&self.content, "body").to_owned();
+        let caption = text_of(&self.content, "body").to_owned();
         let body = if caption.is_empty() { name } else { &caption };
         let info = json!({"mimetype": mime, "size": bytes.len()});
         let mut incoming = self

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::api::{ApiError, ApiResult, success};
-use crate::model::{Device, text};
+use crate::json::{put, text};
+use crate::model::Device;
 use crate::params::Params;
 use crate::state::MatrixState;
 use crate::sync::{SyncCall, position};
@@ -76,7 +77,7 @@ impl MatrixState {
         }
         let mut body = json!({"device_keys": found, "failures": {}});
         for (name, keys) in signing {
-            body[format!("{name}s")] = Value::Object(keys);
+            put(&mut body, &[&format!("{name}s")], keys);
         }
         success(body)
     }
@@ -92,7 +93,7 @@ impl MatrixState {
                 let algorithm = algorithm.as_str().unwrap_or_default();
                 let device = self.device_mut(&user, id);
                 if let Some((key, value)) = device.and_then(|device| device.claim(algorithm)) {
-                    claimed[&user][id][key] = value;
+                    put(&mut claimed, &[&user, id, &key], value);
                 }
             }
         }
@@ -148,8 +149,8 @@ impl MatrixState {
         let device = self.device(user, device).into_iter();
         for (id, _) in device.flat_map(|device| &device.one_time_keys) {
             let algorithm = id.split(':').next().unwrap_or_default();
-            let count = counts[algorithm].as_u64().unwrap_or_default();
-            counts[algorithm] = json!(count + 1);
+            let count = counts.get(algorithm).and_then(Value::as_u64);
+            put(&mut counts, &[algorithm], count.unwrap_or_default() + 1);
         }
         counts
     }
@@ -168,7 +169,11 @@ impl Device {
     fn shown(&self) -> Option<Value> {
         let mut keys = self.keys.clone()?;
         if let Some(name) = &self.display_name {
-            keys["unsigned"] = json!({"device_display_name": name});
+            put(
+                &mut keys,
+                &["unsigned", "device_display_name"],
+                name.clone(),
+            );
         }
         Some(keys)
     }

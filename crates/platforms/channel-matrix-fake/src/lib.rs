@@ -27,6 +27,7 @@ mod fault;
 mod filter;
 mod handler;
 mod incoming;
+mod json;
 mod keys;
 mod media;
 mod membership;

@@ -4,8 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::account::SERVER_NAME;
 use crate::api::{ApiError, ApiResult, nothing, success};
+use crate::json::{member, members, text};
 use crate::params::Params;
-use crate::state::{MatrixState, members};
+use crate::state::MatrixState;
 
 impl MatrixState {
     pub(crate) fn create_room_call(&mut self, params: &Params) -> ApiResult {
@@ -16,15 +17,15 @@ impl MatrixState {
         }
         let named = [("m.room.name", "name"), ("m.room.topic", "topic")];
         for (kind, key) in named {
-            if let Some(text) = params.text(key) {
-                self.set_room_state(&room, kind, "", json!({key: text}));
+            if let Some(value) = params.text(key) {
+                self.set_room_state(&room, kind, "", json!({key: value}));
             }
         }
         let initial = params.body.get("initial_state").and_then(Value::as_array);
         for state in initial.into_iter().flatten() {
-            let kind = crate::model::text(state, "type");
-            let content = state.get("content").cloned().unwrap_or_default();
-            let key = crate::model::text(state, "state_key");
+            let kind = text(state, "type");
+            let content = member(state, "content");
+            let key = text(state, "state_key");
             self.set_room_state(&room, kind, key, content);
         }
         if params.text("preset") == Some("public_chat") {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use crate::json::text;
+
 /// An account of the homeserver.
 #[derive(Debug, Default)]
 pub(crate) struct User {
@@ -157,11 +159,6 @@ impl Entry {
         let key = self.event.get("state_key")?.as_str()?;
         Some((self.text("type").to_owned(), key.to_owned()))
     }
-}
-
-/// Returns a text of an object; empty if there is none.
-pub(crate) fn text<'a>(object: &'a Value, key: &str) -> &'a str {
-    object.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A room.

@@ -94,8 +94,8 @@ impl Params {
 fn read_object(request: &Request) -> Result<Map<String, Value>, ApiError> {
     match serde_json::from_slice(&request.body) {
         Ok(Value::Object(body)) => Ok(body),
-        Ok(_) => Err(ApiError::new(400, "M_BAD_JSON", "Content must be a JSON object").as_clumsy()),
-        Err(_) => Err(ApiError::new(400, "M_NOT_JSON", "Content not JSON").as_clumsy()),
+        Ok(_) => Err(ApiError::new(400, "M_BAD_JSON", "Content must be a JSON object").clumsy()),
+        Err(_) => Err(ApiError::new(400, "M_NOT_JSON", "Content not JSON").clumsy()),
     }
 }
 
@@ -108,7 +108,7 @@ fn check_fields(
         match given.get(field.name) {
             None if field.is_needed => {
                 let message = format!("Missing parameter {}", field.name);
-                return Err(ApiError::new(400, "M_MISSING_PARAM", message).as_clumsy());
+                return Err(ApiError::new(400, "M_MISSING_PARAM", message).clumsy());
             }
             Some(value) if !field.kind.admits(value, is_query) => {
                 return Err(ApiError::malformed(format!("{} is invalid", field.name)));

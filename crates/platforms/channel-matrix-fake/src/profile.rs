@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::api::{ApiError, ApiResult, nothing, success};
+use crate::json::put;
 use crate::params::Params;
 use crate::state::MatrixState;
 
@@ -14,10 +15,10 @@ impl MatrixState {
         };
         let mut profile = json!({});
         if let Some(name) = &user.display_name {
-            profile["displayname"] = json!(name);
+            put(&mut profile, &["displayname"], name.clone());
         }
         if let Some(avatar) = &user.avatar_url {
-            profile["avatar_url"] = json!(avatar);
+            put(&mut profile, &["avatar_url"], avatar.clone());
         }
         profile
     }
@@ -33,7 +34,7 @@ impl MatrixState {
                 Some(value) => success(json!({key: value})),
                 None => success(json!({})),
             },
-            _ => Err(ApiError::of_code("M_UNRECOGNIZED").as_clumsy()),
+            _ => Err(ApiError::of_code("M_UNRECOGNIZED").clumsy()),
         }
     }
 
@@ -48,7 +49,7 @@ impl MatrixState {
         match key {
             "displayname" => user.display_name = Some(value),
             "avatar_url" => user.avatar_url = Some(value),
-            _ => return Err(ApiError::of_code("M_UNRECOGNIZED").as_clumsy()),
+            _ => return Err(ApiError::of_code("M_UNRECOGNIZED").clumsy()),
         }
         let rooms = self.rooms.iter();
         let joined = rooms.filter(|(_, room)| room.membership(&params.user) == "join");

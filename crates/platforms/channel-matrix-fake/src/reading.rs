@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::api::{ApiError, ApiResult, success};
+use crate::json::put;
 use crate::model::Entry;
 use crate::params::Params;
 use crate::state::MatrixState;
@@ -59,7 +60,7 @@ impl MatrixState {
             } else {
                 last.position
             };
-            page["end"] = json!(batch(end));
+            put(&mut page, &["end"], batch(end));
         }
         success(page)
     }

@@ -3,8 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use crate::account::{BOT_ID, Person};
+use crate::json::{members, put};
 use crate::model::{Pushed, Room};
-use crate::state::{MatrixState, NewEvent, members};
+use crate::state::{MatrixState, NewEvent};
 
 impl MatrixState {
     /// Creates a room with the state that homeservers give to a private room.
@@ -81,14 +82,14 @@ impl MatrixState {
         if let Some(user) = self.users.get(user)
             && matches!(membership, "join" | "invite")
         {
-            content["displayname"] = json!(user.display_name);
+            put(&mut content, &["displayname"], user.display_name.clone());
             if let Some(avatar) = &user.avatar_url {
-                content["avatar_url"] = json!(avatar);
+                put(&mut content, &["avatar_url"], avatar.clone());
             }
         }
         let is_direct = self.rooms.get(room).is_some_and(|room| room.is_direct);
         if membership == "invite" && is_direct {
-            content["is_direct"] = json!(true);
+            put(&mut content, &["is_direct"], true);
         }
         content
     }
@@ -133,7 +134,7 @@ impl MatrixState {
         let levels = self.rooms.get(room);
         let levels = levels.and_then(|room| room.state_content("m.room.power_levels", ""));
         let mut levels = Value::Object(levels.unwrap_or_default());
-        levels["users"][BOT_ID] = json!(power);
+        put(&mut levels, &["users", BOT_ID], power);
         self.set_room_state(room, "m.room.power_levels", "", levels);
     }
 }

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::account::BOT_ID;
 use crate::api::{ApiError, ApiResult, success};
-use crate::model::{SentFile, SentMessage, Transaction, text};
+use crate::json::{member, text};
+use crate::model::{SentFile, SentMessage, Transaction};
 use crate::params::Params;
 use crate::state::{EVENT_LIMIT, MatrixState, NewEvent};
 
@@ -92,11 +93,11 @@ impl MatrixState {
         let content = Value::Object(params.body.clone());
         let size = content.to_string().len() + params.place.len() + params.user.len();
         if size > EVENT_LIMIT {
-            return Err(ApiError::of_code("M_TOO_LARGE").as_clumsy());
+            return Err(ApiError::of_code("M_TOO_LARGE").clumsy());
         }
         if has_fraction(&content) {
             let message = "numbers must be integers of at most 53 bits";
-            return Err(ApiError::new(400, "M_BAD_JSON", message).as_clumsy());
+            return Err(ApiError::new(400, "M_BAD_JSON", message).clumsy());
         }
         let problem = match params.segment(1) {
             "m.room.message" => message_problem(&content),
@@ -113,7 +114,7 @@ impl MatrixState {
     /// Records a message of the bot, or applies its edit.
     fn record(&mut self, params: &Params, event_id: &str) {
         let content = Value::Object(params.body.clone());
-        let relation = content.get("m.relates_to").cloned().unwrap_or_default();
+        let relation = member(&content, "m.relates_to");
         let is_edit = text(&relation, "rel_type") == "m.replace";
         if is_edit {
             let target = text(&relation, "event_id");
@@ -160,7 +161,7 @@ impl MatrixState {
             "" => text(content, "body"),
             name => name,
         };
-        let info = content.get("info").cloned().unwrap_or_default();
+        let info = member(content, "info");
         vec![SentFile {
             name: name.to_owned(),
             kind: text(content, "msgtype").to_owned(),
@@ -210,7 +211,7 @@ fn message_problem(content: &Value) -> Option<String> {
     let msgtype = text(content, "msgtype");
     let is_file = matches!(msgtype, "m.image" | "m.audio" | "m.video" | "m.file");
     let is_known = is_file || matches!(msgtype, "m.text" | "m.notice" | "m.emote" | "m.location");
-    let relation = content.get("m.relates_to").cloned().unwrap_or_default();
+    let relation = member(content, "m.relates_to");
     let has_format = content.get("format").is_some();
     if !is_known {
         return Some(format!("the msgtype {msgtype:?} is unknown"));
@@ -262,7 +263,7 @@ fn encrypted_problem(content: &Value) -> Option<String> {
     let missing = ["ciphertext", "session_id"]
         .into_iter()
         .find(|key| text(content, key).is_empty());
-    let relation = content.get("m.relates_to").cloned().unwrap_or_default();
+    let relation = member(content, "m.relates_to");
     if !is_megolm {
         return Some("the algorithm of an encrypted message is unknown".to_owned());
     }
@@ -272,7 +273,7 @@ fn encrypted_problem(content: &Value) -> Option<String> {
 }
 
 fn reaction_problem(content: &Value) -> Option<String> {
-    let relation = content.get("m.relates_to").cloned().unwrap_or_default();
+    let relation = member(content, "m.relates_to");
     let is_right = text(&relation, "rel_type") == "m.annotation"
         && text(&relation, "event_id").starts_with('$')
         && !text(&relation, "key").is_empty();

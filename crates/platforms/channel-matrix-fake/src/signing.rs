@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::api::{ApiError, ApiResult, success};
-use crate::model::text;
+use crate::json::{put, text};
 use crate::params::Params;
 use crate::state::MatrixState;
 
@@ -87,7 +87,7 @@ fn is_key(key: &Value, id: &str) -> bool {
 fn add_signatures(target: &mut Value, signatures: &Map<String, Value>) {
     for (signer, added) in signatures {
         for (key, signature) in added.as_object().into_iter().flatten() {
-            target["signatures"][signer][key] = signature.clone();
+            put(target, &["signatures", signer, key], signature.clone());
         }
     }
 }

@@ -223,14 +223,6 @@ pub(crate) struct NewEvent<'a> {
     pub(crate) origin: Option<(String, String)>,
 }
 
-/// Returns the members of an object; none of another value.
-pub(crate) fn members(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
-}
-
 /// Returns the address of a file (`mxc://…`).
 pub(crate) fn mxc(id: &str) -> String {
     format!("mxc://{SERVER_NAME}/{id}")

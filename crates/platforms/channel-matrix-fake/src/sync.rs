@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use crate::account::BOT_ID;
 use crate::api::{ApiError, ApiResult, Outcome};
 use crate::filter::Filter;
+use crate::json::member;
 use crate::params::Params;
 use crate::state::MatrixState;
 
@@ -125,7 +126,7 @@ impl MatrixState {
             _ => true,
         };
         let parts = ["rooms", "to_device", "account_data", "device_lists"];
-        Ok(!parts.iter().all(|part| is_empty(&body[*part])))
+        Ok(!parts.iter().all(|part| is_empty(&member(&body, part))))
     }
 
     /// Returns the response of a sync, and counts the deliveries.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::json::put;
 use crate::model::{Entry, Room};
 use crate::state::MatrixState;
 use crate::sync::{SyncCall, batch};
@@ -181,9 +182,10 @@ impl MatrixState {
             }
             let mut entry = json!({"ts": receipt.time});
             if let Some(thread) = &receipt.thread {
-                entry["thread_id"] = json!(thread);
+                put(&mut entry, &["thread_id"], thread.clone());
             }
-            content[&receipt.event_id][&receipt.kind][&receipt.user_id] = entry;
+            let place = [&receipt.event_id, &receipt.kind, &receipt.user_id];
+            put(&mut content, &place.map(String::as_str), entry);
         }
         if content
             .as_object()
