@@ -120,8 +120,13 @@ impl MatrixState {
     pub(crate) fn list_devices(&mut self, params: &Params) -> ApiResult {
         let user = self.users.get(&params.user).into_iter();
         let devices = user.flat_map(|user| &user.devices);
-        let devices = devices
-            .map(|(id, device)| json!({"device_id": id, "display_name": device.display_name}));
+        let now = self.now();
+        let devices = devices.map(|(id, device)| {
+            json!({
+                "device_id": id, "display_name": device.display_name,
+                "last_seen_ip": "127.0.0.1", "last_seen_ts": now,
+            })
+        });
         success(json!({"devices": devices.collect::<Vec<_>>()}))
     }
 }
