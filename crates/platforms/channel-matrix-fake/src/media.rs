@@ -1,0 +1,58 @@
+//! The media repository.
+
+use nanobot_testkit::http::Response;
+use serde_json::json;
+
+use crate::account::SERVER_NAME;
+use crate::api::{ApiError, ApiResult, Outcome, success};
+use crate::params::Params;
+use crate::state::MatrixState;
+
+impl MatrixState {
+    pub(crate) fn media_config(&mut self, _: &Params) -> ApiResult {
+        success(json!({"m.upload.size": self.upload_limit}))
+    }
+
+    pub(crate) fn upload(&mut self, params: &Params) -> ApiResult {
+        let size = u64::try_from(params.bytes.len()).unwrap_or(u64::MAX);
+        if size > self.upload_limit {
+            return Err(ApiError::of_code("M_TOO_LARGE"));
+        }
+        if params.content_type.is_empty() {
+            self.complain("upload: no content-type");
+        }
+        let name = params.queried("filename").map(str::to_owned);
+        let url = self.add_media(&params.content_type, name, params.bytes.clone());
+        success(json!({"content_uri": url}))
+    }
+
+    pub(crate) fn download(&mut self, params: &Params) -> ApiResult {
+        let media = self.media.get(params.segment(1));
+        let media = media.filter(|_| params.segment(0) == SERVER_NAME);
+        let media = media.ok_or_else(|| ApiError::not_found("Media"))?;
+        let name = match params.segment(2) {
+            "" => media.name.as_deref().unwrap_or_default(),
+            name => name,
+        };
+        // Only such names need no encoding.
+        let is_plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let mut disposition = "attachment".to_owned();
+        if !name.is_empty() {
+            let name = if is_plain(name) { name } else { "file" };
+            disposition = format!("attachment; filename={name}");
+        }
+        let response = Response::bytes(200, &media.mime, media.bytes.clone());
+        Ok(Outcome::Whole(
+            response
+                .with_header("Content-Disposition", disposition)
+                .with_header("Content-Security-Policy", "sandbox; default-src 'none'"),
+        ))
+    }
+
+    pub(crate) fn download_unauthenticated(&mut self, params: &Params) -> ApiResult {
+        if self.needs_auth_for_media {
+            return Err(ApiError::not_found("Media"));
+        }
+        self.download(params)
+    }
+}
