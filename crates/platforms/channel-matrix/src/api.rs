@@ -145,7 +145,10 @@ impl Api {
             return Err(CallError::Unreachable(why));
         }
         if !self.user_id.is_empty() && self.user_id != user {
-            let why = format!("the token belongs to {user}, and userId is {}", self.user_id);
+            let why = format!(
+                "the token belongs to {user}, and userId is {}",
+                self.user_id
+            );
             return Err(CallError::Refused(Refusal::own(why)));
         }
         let mut current = self.session.lock().await;
@@ -154,7 +157,11 @@ impl Api {
         })?;
         user.clone_into(&mut session.user_id);
         if session.device_id.is_empty() {
-            device.chars().take(255).collect::<String>().clone_into(&mut session.device_id);
+            device
+                .chars()
+                .take(255)
+                .collect::<String>()
+                .clone_into(&mut session.device_id);
         }
         Ok(session.clone())
     }
@@ -315,11 +322,7 @@ impl Api {
         }
     }
 
-    async fn judged(
-        &self,
-        request: RequestBuilder,
-        session: &Session,
-    ) -> Result<Value, CallError> {
+    async fn judged(&self, request: RequestBuilder, session: &Session) -> Result<Value, CallError> {
         let request = request.bearer_auth(session.token.expose());
         let answer = self.rest.answer(request).await?;
         if answer.status.is_success() {
@@ -352,8 +355,7 @@ impl Api {
     /// Logs in again if the token was refused and there is a password. `true` if there is a new
     /// session.
     async fn renew_session(&self, error: &CallError, refused: &Session) -> Result<bool, CallError> {
-        let can_log_in =
-            self.token.expose().is_empty() && !self.password.expose_exact().is_empty();
+        let can_log_in = self.token.expose().is_empty() && !self.password.expose_exact().is_empty();
         if !can_log_in || !error.is(Refusal::is_about_the_token) {
             return Ok(false);
         }

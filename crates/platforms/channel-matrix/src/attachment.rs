@@ -30,8 +30,8 @@ struct Source {
 pub(crate) fn file_of(kind: &str, content: &Value) -> Option<Attachment> {
     let info = member(content, "info");
     let mime = Some(cut(text(info, "mimetype"), 255)).filter(|mime| mime.contains('/'));
-    let is_voice = content.get("org.matrix.msc3245.voice").is_some()
-        || content.get("m.voice").is_some();
+    let is_voice =
+        content.get("org.matrix.msc3245.voice").is_some() || content.get("m.voice").is_some();
     let (kind, usual) = match kind {
         "m.image" => ("image", "image.jpg"),
         "m.sticker" => ("sticker", "sticker.png"),
@@ -54,6 +54,9 @@ pub(crate) fn file_of(kind: &str, content: &Value) -> Option<Attachment> {
     } else {
         text(content, "url").to_owned()
     };
+    if source.is_empty() {
+        return None;
+    }
     Some(Attachment {
         kind,
         id: address(&source).map_or_else(String::new, |source| source.media),
@@ -80,9 +83,7 @@ pub(crate) fn failure_marker(file: &Attachment, error: &FetchError) -> String {
     } else {
         "download failed"
     };
-    let name = file
-        .name
-        .replace(|c: char| c.is_control() || c == ']', " ");
+    let name = file.name.replace(|c: char| c.is_control() || c == ']', " ");
     let name: String = name.chars().take(NAME_LIMIT).collect();
     format!("[{}: {name} - {why}]", file.kind)
 }
@@ -102,9 +103,7 @@ pub(crate) async fn fetch(api: &Api, file: &Attachment, limit: u64) -> Result<Ve
     let bytes = api.rest.body_within(response, limit).await?;
     let bytes = bytes.ok_or(FetchError::TooLarge { limit })?;
     match source.key {
-        Some(key) => key
-            .decrypt(bytes)
-            .ok_or(FetchError::NoAddress(WRONG_HASH)),
+        Some(key) => key.decrypt(bytes).ok_or(FetchError::NoAddress(WRONG_HASH)),
         None => Ok(bytes),
     }
 }
@@ -112,7 +111,9 @@ pub(crate) async fn fetch(api: &Api, file: &Attachment, limit: u64) -> Result<Ve
 /// Begins a download, with the calls of newer and of older homeservers.
 async fn download(api: &Api, source: &Source) -> Result<Response, FetchError> {
     let (server, media) = (source.server.as_str(), source.media.as_str());
-    let newer = ["_matrix", "client", "v1", "media", "download", server, media];
+    let newer = [
+        "_matrix", "client", "v1", "media", "download", server, media,
+    ];
     let response = api.download(Path::new(&newer)).await?;
     if response.status().as_u16() != 404 {
         return Ok(response);
@@ -175,9 +176,10 @@ mod tests {
             ),
             (
                 "m.file",
-                json!({"body": "a.pdf", "info": {"mimetype": 5, "size": -1}}),
+                json!({"body": "a.pdf", "url": "x", "info": {"mimetype": 5, "size": -1}}),
                 Some(("file", "a.pdf", None, None, false, false)),
             ),
+            ("m.file", json!({"body": "a.pdf", "url": 5}), None),
             ("m.text", json!({"body": "x"}), None),
         ];
         for (kind, content, expected) in table {
@@ -229,7 +231,7 @@ mod tests {
 
     #[test]
     fn failed_download_is_marked_in_one_line() {
-        let content = json!({"body": "a]\nb"});
+        let content = json!({"body": "a]\nb", "url": "mxc://x.test/a"});
         let file = file_of("m.file", &content).unwrap();
         let error = FetchError::Status(404);
         assert_eq!(

@@ -69,8 +69,8 @@ impl Reader<'_> {
         let own_text = without_leading_mention(self.names, body);
         let pieces = pieces(kind, sender, own_text, content)?;
         let is_reply_to_own = relation.reply_to.as_deref().is_some_and(is_own);
-        let addressed = is_reply_to_own
-            || is_mentioned(self.names, content, body, self.allows_room_mentions);
+        let addressed =
+            is_reply_to_own || is_mentioned(self.names, content, body, self.allows_room_mentions);
         let arrival = if place.is_direct {
             Arrival::direct()
         } else {
@@ -198,9 +198,15 @@ mod tests {
     fn messages_of_people_are_read() {
         let table = [
             (json!({"msgtype": "m.text", "body": "hi"}), Some("hi")),
-            (json!({"msgtype": "m.emote", "body": "waves"}), Some("* ann waves")),
+            (
+                json!({"msgtype": "m.emote", "body": "waves"}),
+                Some("* ann waves"),
+            ),
             (json!({"msgtype": "m.notice", "body": "hi"}), None),
-            (json!({"msgtype": "m.key.verification.request", "body": "x"}), None),
+            (
+                json!({"msgtype": "m.key.verification.request", "body": "x"}),
+                None,
+            ),
             (
                 json!({"msgtype": "m.image", "body": "look", "filename": "a.png", "url": "mxc://x/a"}),
                 Some("look|<image>"),

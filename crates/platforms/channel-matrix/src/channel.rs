@@ -32,6 +32,9 @@ use crate::wire::{cut, text};
 /// twice, and encryption adds a third.
 pub(crate) const TEXT_LIMIT: usize = 16_000;
 
+/// Time in which a repeated transaction id of the same device has no second effect. Matrix names no
+/// limit; Synapse forgets after half an hour.
+const TRANSACTION_LASTS: Duration = Duration::from_mins(30);
 /// Time that the homeserver shows the typing indicator.
 const TYPING_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time after which it is shown again.
@@ -82,8 +85,9 @@ impl Platform for Matrix {
         measure: Measure::Bytes,
         limit: TEXT_LIMIT,
     };
-    // A repeated transaction id of the same device has no second effect.
-    const GUARANTEE: DeliveryGuarantee = DeliveryGuarantee::Idempotent { window: None };
+    const GUARANTEE: DeliveryGuarantee = DeliveryGuarantee::Idempotent {
+        window: Some(TRANSACTION_LASTS),
+    };
 
     fn new(
         base: ChannelBase<String>,

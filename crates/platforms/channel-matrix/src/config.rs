@@ -150,10 +150,7 @@ mod tests {
         let mut section = crate::MatrixFactory::new().default_config();
         section["userId"] = json!("@bot:x.test");
         section["accessToken"] = json!("s3cret");
-        assert_eq!(
-            MatrixConfig::from_section(&section).unwrap(),
-            credentials()
-        );
+        assert_eq!(MatrixConfig::from_section(&section).unwrap(), credentials());
     }
 
     #[test]

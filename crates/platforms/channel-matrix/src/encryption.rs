@@ -68,9 +68,9 @@ impl From<EncryptionError> for CallError {
     fn from(error: EncryptionError) -> Self {
         match error {
             EncryptionError::Unusable(why) => Self::Refused(Refusal::own(why)),
-            EncryptionError::Program(CryptoError::Refused(why)) => {
-                Self::Refused(Refusal::own(format!("the message cannot be encrypted: {why}")))
-            }
+            EncryptionError::Program(CryptoError::Refused(why)) => Self::Refused(Refusal::own(
+                format!("the message cannot be encrypted: {why}"),
+            )),
             EncryptionError::Program(error) => Self::Unreachable(error.to_string()),
             EncryptionError::Call(error) => error.unambiguous(),
         }

@@ -169,7 +169,10 @@ mod tests {
                 "too large for the platform: big (M_TOO_LARGE)",
             ),
             (
-                (429, json!({"errcode": "M_LIMIT_EXCEEDED", "retry_after_ms": 1500})),
+                (
+                    429,
+                    json!({"errcode": "M_LIMIT_EXCEEDED", "retry_after_ms": 1500}),
+                ),
                 "rate limited for 1500 ms",
             ),
             ((429, json!(null)), "rate limited for 5000 ms"),
@@ -190,9 +193,8 @@ mod tests {
     #[test]
     fn pause_is_that_of_the_header_and_bounded() {
         let answer = json!({"retry_after_ms": u64::MAX});
-        let pause = |header| {
-            from_answer(StatusCode::TOO_MANY_REQUESTS, &answer, "", header).retry_after()
-        };
+        let pause =
+            |header| from_answer(StatusCode::TOO_MANY_REQUESTS, &answer, "", header).retry_after();
         let header = Duration::from_secs(2);
         assert_eq!(pause(Some(header)), Some(header));
         assert_eq!(pause(None), Some(MAX_RETRY_AFTER));

@@ -40,7 +40,10 @@ impl Matrix {
         let (mut newest_first, mut from) = (Vec::new(), before);
         for page in 0..=MAX_PAGES {
             if page == MAX_PAGES {
-                tracing::warn!(room, "more messages were missed than are read; older ones are passed over");
+                tracing::warn!(
+                    room,
+                    "more messages were missed than are read; older ones are passed over"
+                );
                 break;
             }
             let Some(answer) = self.page(room, &from, since).await else {
@@ -54,8 +57,11 @@ impl Matrix {
                 .cloned()
                 .map(Event)
                 .collect();
-            let is_known =
-                |event: &Event| event.id().is_some_and(|id| self.recent().contains(&id.to_owned()));
+            let is_known = |event: &Event| {
+                event
+                    .id()
+                    .is_some_and(|id| self.recent().contains(&id.to_owned()))
+            };
             let end = events
                 .iter()
                 .position(|event| is_known(event) || is_entry(event, user));
@@ -76,7 +82,12 @@ impl Matrix {
         let limit = PAGE.to_string();
         let path = Path {
             segments: &["_matrix", "client", "v3", "rooms", room, "messages"],
-            query: &[("dir", "b"), ("from", from), ("to", since), ("limit", &limit)],
+            query: &[
+                ("dir", "b"),
+                ("from", from),
+                ("to", since),
+                ("limit", &limit),
+            ],
         };
         for tries in 0.. {
             let error = match self.api.call(Method::GET, path, None).await {
@@ -89,7 +100,9 @@ impl Matrix {
                     return None;
                 }
                 CallError::RateLimited(pause) => *pause,
-                CallError::Unreachable(_) | CallError::Interrupted(_) => backoff(FIRST_PAUSE, tries),
+                CallError::Unreachable(_) | CallError::Interrupted(_) => {
+                    backoff(FIRST_PAUSE, tries)
+                }
             };
             tracing::debug!(room, %error, "missed messages are read again after a pause");
             tokio::time::sleep(pause).await;

@@ -84,7 +84,9 @@ impl IntakeSource for Matrix {
         let api = std::sync::Arc::clone(&self.api);
         self.base.background.spawn(async move {
             let (room, event) = (message.0.as_str(), message.1.as_str());
-            let path = ["_matrix", "client", "v3", "rooms", room, "receipt", "m.read", event];
+            let path = [
+                "_matrix", "client", "v3", "rooms", room, "receipt", "m.read", event,
+            ];
             let body = json!({});
             let sent = api.call(Method::POST, Path::new(&path), Some(&body)).await;
             if let Err(error) = sent {
@@ -124,10 +126,6 @@ impl Matrix {
         let text = quoted_text(&quoted)?;
         let shown = cut(&text, QUOTE_LIMIT);
         let end = if shown.len() < text.len() { "..." } else { "" };
-        Some(attribute_text(
-            "Reply to",
-            whom,
-            &format!("{shown}{end}"),
-        ))
+        Some(attribute_text("Reply to", whom, &format!("{shown}{end}")))
     }
 }

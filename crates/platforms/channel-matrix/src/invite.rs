@@ -1,8 +1,6 @@
 //! Invitations: accepted from people with access, and left alone otherwise.
 
-use nanobot_channel::{
-    AccessDecision, Arrival, ChannelContext, ChatId, SenderId,
-};
+use nanobot_channel::{AccessDecision, Arrival, ChannelContext, ChatId, SenderId};
 use reqwest::Method;
 use serde_json::json;
 
@@ -36,7 +34,11 @@ impl Matrix {
         }
         let path = ["_matrix", "client", "v3", "rooms", room, "join"];
         let body = json!({});
-        match self.api.call(Method::POST, Path::new(&path), Some(&body)).await {
+        match self
+            .api
+            .call(Method::POST, Path::new(&path), Some(&body))
+            .await
+        {
             Ok(_) => tracing::info!(%channel, room, inviter, "joined a room"),
             Err(error) => {
                 tracing::warn!(%channel, room, inviter, %error, "a room cannot be joined; the next start tries again");
@@ -74,6 +76,9 @@ mod tests {
         ];
         assert_eq!(inviter(&state, "@bot:x"), Some("@ann:x"));
         assert_eq!(inviter(&state, "@eve:x"), None);
-        assert_eq!(inviter(&[member("ann", "@bot:x", "invite")], "@bot:x"), None);
+        assert_eq!(
+            inviter(&[member("ann", "@bot:x", "invite")], "@bot:x"),
+            None
+        );
     }
 }

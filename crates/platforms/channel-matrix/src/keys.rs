@@ -59,9 +59,8 @@ impl Matrix {
         if !self.rooms.encrypted.with(|encrypted| encrypted.is_empty()) {
             return true;
         }
-        let is_about_keys = |kind: &str| {
-            kind == "m.room.encrypted" || kind.starts_with("m.key.verification.")
-        };
+        let is_about_keys =
+            |kind: &str| kind == "m.room.encrypted" || kind.starts_with("m.key.verification.");
         let has_keys = || {
             let mut events = changes.to_device.iter();
             events.any(|event| is_about_keys(text(event, "type")))

@@ -49,9 +49,7 @@ pub(crate) fn without_leading_mention<'a>(names: &OwnNames, body: &'a str) -> &'
         .filter(|rest| !rest.starts_with(is_of_id))
         .or_else(|| leading_name(names, text));
     match rest {
-        Some(rest) if !names.user_id.is_empty() => {
-            rest.trim_start_matches([':', ',']).trim_start()
-        }
+        Some(rest) if !names.user_id.is_empty() => rest.trim_start_matches([':', ',']).trim_start(),
         _ => body,
     }
 }
@@ -115,8 +113,16 @@ mod tests {
         let pill = r#"<a href="https://matrix.to/#/@bot:x.test">Bot</a> hi"#;
         let quoted = format!("<mx-reply>{pill}</mx-reply>yes");
         let table = [
-            (json!({"m.mentions": {"user_ids": ["@bot:x.test"]}}), "hi", true),
-            (json!({"m.mentions": {"user_ids": ["@eve:x.test", 5]}}), "hi", false),
+            (
+                json!({"m.mentions": {"user_ids": ["@bot:x.test"]}}),
+                "hi",
+                true,
+            ),
+            (
+                json!({"m.mentions": {"user_ids": ["@eve:x.test", 5]}}),
+                "hi",
+                false,
+            ),
             (json!({"m.mentions": {}}), "Nano Bot: hi", false),
             (json!({"m.mentions": {}}), "so @bot:x.test, hi", true),
             (json!({}), "ask @bot:x.test.", true),

@@ -191,9 +191,6 @@ mod tests {
         let part = changed_part(part("<em>a</em>", "a"), |message| message.buttons = rows);
         let text = part_text(&part);
         assert_eq!(text.plain, "a\n\n[yes] [<no>]");
-        assert_eq!(
-            text.html.unwrap(),
-            "<em>a</em><br><br>[yes] [&lt;no&gt;]"
-        );
+        assert_eq!(text.html.unwrap(), "<em>a</em><br><br>[yes] [&lt;no&gt;]");
     }
 }

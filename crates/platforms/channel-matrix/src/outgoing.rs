@@ -173,7 +173,16 @@ impl Outgoing {
     /// Removes the content of an event.
     pub(crate) async fn redact(&self, room: &str, event: &str) -> Result<(), CallError> {
         let transaction = transaction(&format!("redact {room} {event}"));
-        let path = ["_matrix", "client", "v3", "rooms", room, "redact", event, &transaction];
+        let path = [
+            "_matrix",
+            "client",
+            "v3",
+            "rooms",
+            room,
+            "redact",
+            event,
+            &transaction,
+        ];
         let body = json!({});
         let redacted = self.api.call(Method::PUT, Path::new(&path), Some(&body));
         redacted.await.map(drop)
@@ -189,7 +198,15 @@ impl Outgoing {
             }
             KnownEncryption::Unknown => {}
         }
-        let path = ["_matrix", "client", "v3", "rooms", room, "state", "m.room.encryption"];
+        let path = [
+            "_matrix",
+            "client",
+            "v3",
+            "rooms",
+            room,
+            "state",
+            "m.room.encryption",
+        ];
         match self.api.call(Method::GET, Path::new(&path), None).await {
             Ok(content) => {
                 self.keep_encrypted(room).await;
@@ -221,7 +238,16 @@ impl Outgoing {
         content: &Value,
         transaction: &str,
     ) -> Result<String, CallError> {
-        let path = ["_matrix", "client", "v3", "rooms", room, "send", kind, transaction];
+        let path = [
+            "_matrix",
+            "client",
+            "v3",
+            "rooms",
+            room,
+            "send",
+            kind,
+            transaction,
+        ];
         let answer = self.api.call(Method::PUT, Path::new(&path), Some(content));
         let answer = answer.await?;
         let event = text(&answer, "event_id");

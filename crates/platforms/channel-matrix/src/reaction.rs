@@ -64,7 +64,9 @@ impl nanobot_channel_kit::Reactor for MatrixReactor {
             "m.relates_to": {"rel_type": "m.annotation", "event_id": event, "key": emoji},
         });
         let transaction = transaction(&format!("react {room} {event} {emoji}"));
-        let sent = self.outgoing.send(room, "m.reaction", &content, &transaction);
+        let sent = self
+            .outgoing
+            .send(room, "m.reaction", &content, &transaction);
         let reaction = sent.await?;
         let mut set = self.set();
         if set.len() >= REMEMBERED {

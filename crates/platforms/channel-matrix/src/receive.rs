@@ -214,9 +214,7 @@ impl Receiver<'_> {
             .into_iter()
             .filter(|room| since.is_some() && (room.is_limited || room.has_messages()))
             .collect();
-        let number = self
-            .window
-            .add(next_batch, joined.len() + invited.len());
+        let number = self.window.add(next_batch, joined.len() + invited.len());
         let context = self.context;
         for room in joined {
             let since = since.clone().unwrap_or_default();
@@ -313,17 +311,14 @@ impl Matrix {
         }
     }
 
-    async fn handle_event(
-        &self,
-        room: &str,
-        event: &Event,
-        context: &ChannelContext,
-    ) -> EventEnd {
+    async fn handle_event(&self, room: &str, event: &Event, context: &ChannelContext) -> EventEnd {
         let names = self.names();
         let (Some(id), Some(sender)) = (event.id(), event.sender()) else {
             return EventEnd::Done(Next::Confirm);
         };
-        let is_redacted = member(&event.0, "unsigned").get("redacted_because").is_some();
+        let is_redacted = member(&event.0, "unsigned")
+            .get("redacted_because")
+            .is_some();
         let name = id.to_owned();
         if !is_message(event)
             || is_redacted

@@ -26,8 +26,7 @@ impl Relation {
             is_event_id(id).then(|| id.to_owned())
         };
         let is_thread = text(relation, "rel_type") == "m.thread";
-        let is_fallback =
-            is_thread && relation.get("is_falling_back") == Some(&Value::Bool(true));
+        let is_fallback = is_thread && relation.get("is_falling_back") == Some(&Value::Bool(true));
         Self {
             thread: Some(relation).filter(|_| is_thread).and_then(id),
             reply_to: id(member(relation, "m.in_reply_to")).filter(|_| !is_fallback),
@@ -118,10 +117,7 @@ mod tests {
             ..Relation::default()
         };
         let fallback = "> <@ann:x> one\n> two\n\nanswer\n> quote";
-        assert_eq!(
-            without_reply_fallback(&reply, fallback),
-            "answer\n> quote"
-        );
+        assert_eq!(without_reply_fallback(&reply, fallback), "answer\n> quote");
         assert_eq!(
             without_reply_fallback(&Relation::default(), fallback),
             fallback

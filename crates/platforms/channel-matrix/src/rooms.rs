@@ -283,9 +283,7 @@ mod tests {
 
     #[test]
     fn present_people_are_joined_or_invited() {
-        let member = |user: &str, membership: &str| {
-            json!({"type": "m.room.member", "state_key": user, "content": {"membership": membership}})
-        };
+        let member = |user: &str, membership: &str| json!({"type": "m.room.member", "state_key": user, "content": {"membership": membership}});
         let answer = json!({"chunk": [
             member("@a:x", "join"), member("@b:x", "invite"), member("@c:x", "leave"),
             member("d", "join"), 5, {"type": "m.room.name"},

@@ -55,7 +55,11 @@ impl Matrix {
         let mut compared = false;
         loop {
             self.encryption.pump().await.map_err(unverified)?;
-            let wait = if since.is_some() { POLL } else { Duration::ZERO };
+            let wait = if since.is_some() {
+                POLL
+            } else {
+                Duration::ZERO
+            };
             let changes = self.sync_keys(since.as_deref(), wait).await?;
             since = Some(changes.next_batch.clone());
             let taken = self.encryption.receive_sync(changes.encryption).await;

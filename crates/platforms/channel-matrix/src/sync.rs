@@ -62,7 +62,11 @@ impl Poller {
             None => 1,
         };
         let filter = filter(limit);
-        let wait = if self.needs_state { Duration::ZERO } else { POLL };
+        let wait = if self.needs_state {
+            Duration::ZERO
+        } else {
+            POLL
+        };
         let timeout = wait.as_millis().to_string();
         let mut query = vec![("filter", filter.as_str()), ("timeout", timeout.as_str())];
         if self.needs_state {
@@ -120,11 +124,7 @@ fn poll_error(error: CallError) -> ChannelError {
 /// Returns the filter of a sync. People are loaded lazily, which also makes the homeserver count
 /// them.
 fn filter(timeline_limit: u32) -> String {
-    let state = [
-        "m.room.encryption",
-        "m.room.name",
-        "m.room.member",
-    ];
+    let state = ["m.room.encryption", "m.room.name", "m.room.member"];
     let timeline = [
         "m.room.message",
         "m.room.encrypted",

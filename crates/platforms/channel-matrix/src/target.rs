@@ -29,10 +29,7 @@ impl SendTarget {
         Ok(Self {
             room: room.to_owned(),
             thread: delivery.thread.as_deref().and_then(event),
-            reply_to: delivery
-                .reply_to
-                .as_ref()
-                .and_then(|id| event(id.as_str())),
+            reply_to: delivery.reply_to.as_ref().and_then(|id| event(id.as_str())),
         })
     }
 

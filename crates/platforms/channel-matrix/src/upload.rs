@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::api::Path;
 use crate::encrypted_file::FileKey;
-use crate::error::Refusal;
+use crate::error::{CallError, Refusal};
 use crate::outgoing::Outgoing;
 use crate::wire::member;
 
@@ -49,6 +49,11 @@ impl Outgoing {
         media: &MediaRef,
         own_limit: u64,
     ) -> Result<Value, UploadError> {
+        let is_encrypted = self.encryption_of(room).await?.is_some();
+        if is_encrypted && let Err(error) = self.encryption.process().await {
+            self.encryption.report(&error);
+            return Err(CallError::from(error).into());
+        }
         let limit = self.upload_limit().await.unwrap_or(own_limit);
         let limit = limit.min(own_limit);
         let mut bytes = upload::read(media, limit, "the homeserver").await?;
@@ -58,10 +63,11 @@ impl Outgoing {
             "msgtype": message_type(mime), "body": name, "filename": name, "m.mentions": {},
             "info": {"mimetype": mime, "size": bytes.len()},
         });
-        let is_encrypted = self.encryption_of(room).await?.is_some();
         let (key, place) = if is_encrypted {
             let key = FileKey::encrypt(&mut bytes);
-            let url = self.api.upload(None, "application/octet-stream", bytes.into());
+            let url = self
+                .api
+                .upload(None, "application/octet-stream", bytes.into());
             ("file", key.to_file(&url.await?))
         } else {
             let url = self.api.upload(Some(name), mime, Bytes::from(bytes));

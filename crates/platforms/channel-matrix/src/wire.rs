@@ -101,7 +101,9 @@ impl SyncResponse {
             invited: members(take(&mut rooms, "invite"))
                 .map(|(id, mut room)| (id, events(take(&mut room, "invite_state"))))
                 .collect(),
-            left: members(take(&mut rooms, "leave")).map(|(id, _)| id).collect(),
+            left: members(take(&mut rooms, "leave"))
+                .map(|(id, _)| id)
+                .collect(),
             account_data: events(take(&mut answer, "account_data")),
             encryption,
         })

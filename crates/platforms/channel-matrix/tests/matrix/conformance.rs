@@ -74,7 +74,7 @@ impl ChannelHarness for Harness {
     }
 
     fn connect(&mut self) -> anyhow::Result<Arc<dyn Channel>> {
-        Ok(channel(&self.fake, &json!({})))
+        Ok(channel(&self.fake, &json!({"reactEmoji": ""})))
     }
 
     async fn post(&mut self, posted: UserMessage<'_>) -> anyhow::Result<()> {
@@ -155,6 +155,11 @@ impl ChannelHarness for Harness {
         self.fake.calls_of("download").len()
     }
 
+    /// An event has at most 65,536 bytes.
+    fn longest_text(&self) -> usize {
+        60_000
+    }
+
     fn largest_file(&self) -> Option<u64> {
         Some(20 << 20)
     }
@@ -199,7 +204,10 @@ impl ChannelHarness for Harness {
             ("content", Value::Null),
             ("content", json!("odd")),
             ("content", json!({"msgtype": ["m.text"], "body": {}})),
-            ("content", json!({"msgtype": "m.image", "url": 5, "file": []})),
+            (
+                "content",
+                json!({"msgtype": "m.image", "url": 5, "file": []}),
+            ),
             ("content", json!({"m.relates_to": "none", "m.mentions": []})),
             ("origin_server_ts", json!(-1.5e300)),
             ("state_key", json!(5)),

@@ -33,11 +33,7 @@ pub(crate) fn channel(fake: &MatrixFake, keys: &Value) -> Arc<dyn Channel> {
 }
 
 /// Creates a channel that may keep files in a folder.
-pub(crate) fn channel_in(
-    fake: &MatrixFake,
-    keys: &Value,
-    data: Option<&Path>,
-) -> Arc<dyn Channel> {
+pub(crate) fn channel_in(fake: &MatrixFake, keys: &Value, data: Option<&Path>) -> Arc<dyn Channel> {
     let mut section = json!({
         "enabled": true, "homeserver": fake.url(), "userId": BOT_ID, "accessToken": BOT_TOKEN,
         "streamEditInterval": 0.5,
@@ -108,6 +104,8 @@ impl Running {
     /// Stops the channel. The platform and the assistant go on.
     pub(crate) async fn halt(self) -> (MatrixFake, Arc<Assistant>) {
         self.run.stop().await.unwrap();
+        // The fake does not notice at once that nobody waits any more.
+        self.fake.end_syncs();
         (self.fake, self.assistant)
     }
 
