@@ -14,6 +14,7 @@ import nio
 from nio.crypto import ENCRYPTION_ENABLED
 
 from fake_process import FakeProcess
+from matrix_client import exchange_keys, good
 
 ROOM = "!room:fake.test"
 SECRET_ROOM = "!secret:fake.test"
@@ -38,11 +39,6 @@ def new_client(fake, account, store, token=True):
     return client
 
 
-def good(response, kind):
-    assert isinstance(response, kind), response
-    return response
-
-
 def wrong(response, code):
     assert isinstance(response, nio.ErrorResponse) and response.status_code == code, response
 
@@ -60,14 +56,7 @@ class Session:
         self.events.clear()
         response = await self.client.sync(timeout=timeout, **options)
         good(response, nio.SyncResponse)
-        client = self.client
-        await client.send_to_device_messages()
-        if client.should_upload_keys:
-            good(await client.keys_upload(), nio.KeysUploadResponse)
-        if client.should_query_keys:
-            good(await client.keys_query(), nio.KeysQueryResponse)
-        if client.should_claim_keys:
-            good(await client.keys_claim(client.get_users_for_key_claiming()), nio.KeysClaimResponse)
+        await exchange_keys(self.client)
         return list(self.events)
 
     async def bodies(self, **options):

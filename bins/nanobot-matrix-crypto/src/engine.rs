@@ -37,6 +37,9 @@ pub(crate) struct Engine {
     pub(crate) replays: ReplayGuard,
     pub(crate) verifications: Verifications,
     pub(crate) publication: Publication,
+    /// `true` after a change could not be stored. Then the memory is ahead of the store, and a
+    /// message that is taken again would be a repetition: the program has to start again.
+    pub(crate) is_ahead: bool,
     /// Unlocked last.
     _folder: Folder,
 }
@@ -63,6 +66,7 @@ impl Engine {
             replays,
             verifications: Verifications::default(),
             publication: Publication::default(),
+            is_ahead: false,
             _folder: folder,
         })
     }
@@ -105,7 +109,7 @@ impl Engine {
     }
 
     /// Returns what has to be sent now.
-    async fn outgoing(&mut self) -> Result<Vec<HomeserverRequest>, Failure> {
+    pub(crate) async fn outgoing(&mut self) -> Result<Vec<HomeserverRequest>, Failure> {
         let read = failed("the store cannot be read");
         let requests = self.machine.outgoing_requests().await.map_err(read)?;
         let mut outgoing = Vec::new();
@@ -123,8 +127,7 @@ impl Engine {
         if let Some((id, claim)) = claim {
             outgoing.push(self.requests.issue_claim(&id, claim)?);
         }
-        outgoing.extend(self.requests.kept());
-        Ok(outgoing)
+        Ok(self.requests.with_kept(outgoing))
     }
 }
 

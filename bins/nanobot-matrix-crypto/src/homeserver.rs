@@ -16,9 +16,12 @@ use matrix_sdk_common::ruma::{
     },
     exports::http,
 };
-use matrix_sdk_crypto::types::requests::{
-    AnyIncomingResponse, AnyOutgoingRequest, KeysQueryRequest, OutgoingRequest,
-    OutgoingVerificationRequest, ToDeviceRequest,
+use matrix_sdk_crypto::{
+    OlmError,
+    types::requests::{
+        AnyIncomingResponse, AnyOutgoingRequest, KeysQueryRequest, OutgoingRequest,
+        OutgoingVerificationRequest, ToDeviceRequest,
+    },
 };
 use nanobot_matrix_crypto::{HomeserverRequest, protocol::Failure};
 use serde_json::Value;
@@ -137,9 +140,12 @@ impl Requests {
         Ok(())
     }
 
-    /// Returns the kept requests.
-    pub(crate) fn kept(&self) -> Vec<HomeserverRequest> {
-        self.kept.clone()
+    /// Adds the kept requests to others, and sorts all by their first issue: a verification fails
+    /// if its messages arrive in another order.
+    pub(crate) fn with_kept(&self, mut others: Vec<HomeserverRequest>) -> Vec<HomeserverRequest> {
+        others.extend(self.kept.iter().cloned());
+        others.sort_by_key(|request| self.awaited.get(&request.id).map(|(order, _)| *order));
+        others
     }
 
     fn register<R>(
@@ -153,9 +159,12 @@ impl Requests {
             + Metadata<Authentication = AccessToken, PathBuilder = VersionHistory>,
     {
         let request = as_data(id, request)?;
+        let next = self.issued;
         self.issued += 1;
-        let order = self.issued;
-        self.awaited.insert(request.id.clone(), (order, endpoint));
+        // A request that is issued again keeps its place.
+        self.awaited
+            .entry(request.id.clone())
+            .or_insert((next, endpoint));
         if self.awaited.len() > MAX_AWAITED {
             let oldest = self.awaited.iter().min_by_key(|(_, (order, _))| *order);
             if let Some(id) = oldest.map(|(id, _)| id.clone()) {
@@ -233,7 +242,7 @@ impl Engine {
     }
 
     async fn take_response(
-        &self,
+        &mut self,
         id: &str,
         endpoint: Endpoint,
         body: &Value,
@@ -268,14 +277,14 @@ impl Engine {
     }
 
     async fn mark<'a>(
-        &self,
+        &mut self,
         id: &str,
         response: impl Into<AnyIncomingResponse<'a>>,
     ) -> Result<(), Failure> {
         let taken = self.machine.mark_request_as_sent(id.into(), response);
-        Box::pin(taken)
-            .await
-            .map_err(failed("a response of the homeserver cannot be taken"))
+        let taken = Box::pin(taken).await;
+        self.is_ahead |= matches!(taken, Err(OlmError::Store(_)));
+        taken.map_err(failed("a response of the homeserver cannot be taken"))
     }
 }
 

@@ -25,12 +25,25 @@ const STORE_THREADS: usize = 4;
 ///
 /// # Errors
 /// Returns the errors of `input` and `output`. A line that is too long is one, since what follows
-/// it cannot be told from its rest.
+/// it cannot be told from its rest. Returns an error after a change could not be stored.
 pub(crate) fn run(input: &mut impl BufRead, output: &mut impl Write) -> io::Result<()> {
     confine::protect_secrets()?;
     let mut service = None;
+    let result = serve(&mut service, input, output);
+    if let Some(Service { runtime, engine }) = service {
+        // The connections of the store are closed by tasks.
+        runtime.block_on(async { drop(engine) });
+    }
+    result
+}
+
+fn serve(
+    service: &mut Option<Service>,
+    input: &mut impl BufRead,
+    output: &mut impl Write,
+) -> io::Result<()> {
     while let Some(line) = read_line(input)? {
-        let response = answer(&mut service, &line);
+        let response = answer(service, &line);
         match write_line(output, &response) {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 let outcome = Outcome::Failed(refused("the result is too large"));
@@ -38,6 +51,12 @@ pub(crate) fn run(input: &mut impl BufRead, output: &mut impl Write) -> io::Resu
                 write_line(output, &Response { id, outcome })?;
             }
             result => result?,
+        }
+        if service
+            .as_ref()
+            .is_some_and(|service| service.engine.is_ahead)
+        {
+            return Err(io::Error::other("the store could not be written"));
         }
     }
     Ok(())

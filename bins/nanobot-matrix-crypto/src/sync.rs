@@ -59,9 +59,9 @@ impl Engine {
         &mut self,
         changes: EncryptionSyncChanges<'_>,
     ) -> Result<SyncOutcome, Failure> {
-        let (events, keys) = Box::pin(self.machine.receive_sync_changes(changes, &TRUST))
-            .await
-            .map_err(failed("the changes of a sync cannot be taken"))?;
+        let taken = Box::pin(self.machine.receive_sync_changes(changes, &TRUST)).await;
+        self.is_ahead |= taken.is_err();
+        let (events, keys) = taken.map_err(failed("the changes of a sync cannot be taken"))?;
         self.note_verifications(&events).await?;
         self.advance_verifications().await?;
         let rooms: BTreeSet<String> = keys.iter().map(|key| key.room_id.to_string()).collect();

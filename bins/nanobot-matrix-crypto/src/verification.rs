@@ -303,6 +303,8 @@ impl Engine {
 
     /// Accepts a verification, by emoji.
     pub(crate) async fn accept(&mut self, id: &str) -> Result<(), Failure> {
+        // Issues what the machine wants to send before.
+        self.outgoing().await?;
         let flow = self.verifications.find(id)?;
         if flow.is_accepted || flow.state() != VerificationState::Requested {
             return Err(refused("the verification cannot be accepted (any more)"));
@@ -319,6 +321,8 @@ impl Engine {
 
     /// Confirms a comparison, or cancels a verification.
     pub(crate) async fn compare(&mut self, id: &str, is_same: bool) -> Result<(), Failure> {
+        // Issues what the machine wants to send before.
+        self.outgoing().await?;
         let flow = self.verifications.find(id)?;
         if !is_same {
             let of_sas = flow.sas.as_ref().and_then(|sas| sas.cancel());

@@ -130,3 +130,62 @@ impl MatrixState {
         success(json!({"devices": devices.collect::<Vec<_>>()}))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::BOT_PASSWORD;
+    use crate::probe::Probe;
+
+    fn login(probe: &mut Probe, password: &str, device: Option<&str>) -> Value {
+        let mut body = json!({
+            "type": "m.login.password", "password": password,
+            "identifier": {"type": "m.id.user", "user": "nanobot"},
+        });
+        if let Some(device) = device {
+            body["device_id"] = json!(device);
+        }
+        probe.request("POST", "login", &body).1
+    }
+
+    #[test]
+    fn login_makes_a_device_or_takes_an_old_one() {
+        let mut probe = Probe::new();
+        assert_eq!(login(&mut probe, "wrong", None)["errcode"], "M_FORBIDDEN");
+        let new = login(&mut probe, BOT_PASSWORD, None);
+        let (token, device) = (text(&new, "access_token"), text(&new, "device_id"));
+        assert_eq!(text(&new, "user_id"), BOT_ID);
+        probe.token = token.to_owned();
+        assert_eq!(probe.get("account/whoami")["device_id"], json!(device));
+        // The earlier token of a device ends.
+        let again = login(&mut probe, BOT_PASSWORD, Some(device));
+        assert_eq!(text(&again, "device_id"), device);
+        assert_eq!(
+            probe.code("GET", "account/whoami", &Value::Null),
+            "M_UNKNOWN_TOKEN"
+        );
+        probe.token = text(&again, "access_token").to_owned();
+        probe.call("POST", "logout", &Value::Null);
+        assert_eq!(
+            probe.code("GET", "account/whoami", &Value::Null),
+            "M_UNKNOWN_TOKEN"
+        );
+        assert!(probe.state.device(BOT_ID, device).is_none());
+        probe.state.is_revoked = true;
+        assert_eq!(
+            login(&mut probe, BOT_PASSWORD, None)["errcode"],
+            "M_FORBIDDEN"
+        );
+        assert_eq!(probe.complaints(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn expired_tokens_are_a_soft_logout() {
+        let mut probe = Probe::new();
+        for token in probe.state.tokens.values_mut() {
+            token.is_expired = true;
+        }
+        let (status, body) = probe.request("GET", "account/whoami", &Value::Null);
+        assert_eq!((status, &body["soft_logout"]), (401, &json!(true)));
+    }
+}

@@ -110,3 +110,73 @@ impl MatrixState {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use crate::account::BOT_ID;
+    use crate::incoming::Incoming;
+    use crate::probe::{Probe, ROOM, ann, text};
+
+    #[test]
+    fn typing_ends_with_its_time_or_a_message() {
+        let mut probe = Probe::new();
+        let path = format!("rooms/{ROOM}/typing/{BOT_ID}");
+        let typing = json!({"typing": true, "timeout": 4000});
+        probe.call("PUT", &path, &typing);
+        assert!(probe.state.is_typing(ROOM, BOT_ID));
+        probe.state.advanced = Duration::from_secs(5);
+        assert!(!probe.state.is_typing(ROOM, BOT_ID));
+        probe.call("PUT", &path, &typing);
+        probe.send("m.room.message", "1", &text("x"));
+        assert!(!probe.state.is_typing(ROOM, BOT_ID));
+        let foreign = format!("rooms/{ROOM}/typing/{}", ann().user_id);
+        assert_eq!(probe.code("PUT", &foreign, &typing), "M_FORBIDDEN");
+    }
+
+    #[test]
+    fn receipts_replace_earlier_ones_of_their_thread() {
+        let mut probe = Probe::new();
+        let since = probe.sync("", "")["next_batch"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let events = ["1", "2"].map(|text| {
+            let pushed = probe.state.push(Incoming::to(ROOM, &ann(), text));
+            pushed.event_id
+        });
+        for (event, thread) in [(0, "main"), (1, "main"), (0, "$root")] {
+            let path = format!("rooms/{ROOM}/receipt/m.read/{}", events[event]);
+            probe.call("POST", &path, &json!({"thread_id": thread}));
+        }
+        let markers = json!({"m.fully_read": events[1], "m.read.private": events[0]});
+        probe.call("POST", &format!("rooms/{ROOM}/read_markers"), &markers);
+        let receipts = probe.state.rooms[ROOM].receipts.iter();
+        let receipts: Vec<_> = receipts
+            .map(|receipt| (receipt.kind.as_str(), receipt.event_id.as_str()))
+            .collect();
+        let expected = [
+            ("m.read", events[1].as_str()),
+            ("m.read", &events[0]),
+            ("m.read.private", &events[0]),
+            ("m.fully_read", &events[1]),
+        ];
+        assert_eq!(receipts, expected);
+        let sync = probe.by_ann().sync(&since, "");
+        let shown = &sync["rooms"]["join"][ROOM]["ephemeral"]["events"][0]["content"];
+        assert_eq!(shown[&events[0]].as_object().unwrap().len(), 1, "{shown}");
+    }
+
+    #[test]
+    fn wrong_receipts_are_refused() {
+        let mut probe = Probe::new();
+        for path in ["m.read/$unknown", "m.odd/$unknown"] {
+            let path = format!("rooms/{ROOM}/receipt/{path}");
+            assert_eq!(probe.code("POST", &path, &json!({})), "M_INVALID_PARAM");
+        }
+        assert_eq!(probe.complaints().len(), 2);
+    }
+}

@@ -251,3 +251,74 @@ fn parsed(text: &str) -> Result<Map<String, Value>, ApiError> {
     serde_json::from_str(text)
         .map_err(|error| ApiError::malformed(format!("the filter is no JSON object: {error}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::incoming::Incoming;
+    use crate::probe::{Probe, ROOM, ann, bodies};
+    use crate::{BOT_ID, SERVER_NAME};
+
+    fn stored(probe: &mut Probe, filter: &Value) -> String {
+        let path = format!("user/{BOT_ID}/filter");
+        let answer = probe.call("POST", &path, filter);
+        format!("filter={}", text(&answer, "filter_id"))
+    }
+
+    #[test]
+    fn filters_select_rooms_types_senders_and_members() {
+        let mut probe = Probe::new();
+        for word in ["1", "2", "3"] {
+            probe.state.push(Incoming::to(ROOM, &ann(), word));
+        }
+        let timeline = json!({"types": ["m.room.mess*"], "limit": 2, "not_senders": [BOT_ID]});
+        let filter = json!({"room": {"rooms": [ROOM], "timeline": timeline,
+            "state": {"lazy_load_members": true, "not_types": ["m.room.create"]}}});
+        let filter = stored(&mut probe, &filter);
+        let sync = probe.sync("", &filter);
+        assert_eq!(bodies(&sync, ROOM), ["2", "3"]);
+        assert_eq!(sync["rooms"]["join"].as_object().unwrap().len(), 1);
+        let state = sync["rooms"]["join"][ROOM]["state"]["events"]
+            .as_array()
+            .unwrap();
+        let types: Vec<_> = state.iter().map(|event| text(event, "type")).collect();
+        assert!(
+            !types.contains(&"m.room.create") && types.contains(&"m.room.member"),
+            "{types:?}"
+        );
+        assert_eq!(probe.complaints(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn unknown_keys_are_recorded_and_wrong_values_refused() {
+        let mut probe = Probe::new();
+        let filter = json!({"rooms": {}, "room": {"timeline": {"maximum": 5}}});
+        stored(&mut probe, &filter);
+        let complaints = [
+            "filter: unknown key rooms",
+            "filter.room.timeline: unknown key maximum",
+        ];
+        assert_eq!(probe.complaints(), complaints);
+        let path = format!("user/{BOT_ID}/filter");
+        for filter in [
+            json!({"room": 5}),
+            json!({"room": {"timeline": {"limit": 0}}}),
+            json!({"room": {"state": {"types": [5]}}}),
+            json!({"room": {"include_leave": "yes"}}),
+        ] {
+            assert_eq!(
+                probe.code("POST", &path, &filter),
+                "M_INVALID_PARAM",
+                "{filter}"
+            );
+        }
+        assert_eq!(
+            probe.code("GET", "sync?filter=7", &Value::Null),
+            "M_NOT_FOUND"
+        );
+        let foreign = format!("user/@ann:{SERVER_NAME}/filter/0");
+        assert_eq!(probe.code("GET", &foreign, &Value::Null), "M_FORBIDDEN");
+    }
+}

@@ -150,3 +150,129 @@ impl MatrixState {
         (route.run)(self, params)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::account::BOT_TOKEN;
+    use crate::probe::{Probe, ROOM, text};
+
+    fn path(transaction: &str) -> String {
+        format!("rooms/{ROOM}/send/m.room.message/{transaction}")
+    }
+
+    #[test]
+    fn malformed_calls_are_refused_and_recorded() {
+        let mut probe = Probe::new();
+        let typing = format!("rooms/{ROOM}/typing/{BOT_ID}");
+        let table = [
+            ("PUT", path("1"), json!([]), "M_BAD_JSON"),
+            ("PUT", typing.clone(), json!({}), "M_MISSING_PARAM"),
+            ("PUT", typing, json!({"typing": "yes"}), "M_INVALID_PARAM"),
+            (
+                "GET",
+                "sync?since=5".to_owned(),
+                Value::Null,
+                "M_INVALID_PARAM",
+            ),
+            (
+                "GET",
+                "sync?since=s999".to_owned(),
+                Value::Null,
+                "M_INVALID_PARAM",
+            ),
+            (
+                "GET",
+                "sync?timeout=-1".to_owned(),
+                Value::Null,
+                "M_INVALID_PARAM",
+            ),
+            (
+                "GET",
+                format!("rooms/{ROOM}/messages"),
+                Value::Null,
+                "M_MISSING_PARAM",
+            ),
+            ("GET", "nothing".to_owned(), Value::Null, "M_UNRECOGNIZED"),
+            ("GET", path("1"), Value::Null, "M_UNRECOGNIZED"),
+        ];
+        for (method, path, body, code) in table {
+            assert_eq!(probe.code(method, &path, &body), code, "{path} {body}");
+            assert_eq!(probe.complaints().len(), 1, "{path} {body}");
+        }
+        // Unknown parameters are ignored, but recorded.
+        probe.get("sync?waits=yes");
+        assert_eq!(probe.complaints(), ["sync: unknown parameter waits"]);
+    }
+
+    #[test]
+    fn calls_need_a_valid_token() {
+        let mut probe = Probe::new();
+        probe.token = "wrong".to_owned();
+        assert_eq!(
+            probe.code("GET", "account/whoami", &Value::Null),
+            "M_UNKNOWN_TOKEN"
+        );
+        assert_eq!(
+            probe.code("GET", "/_matrix/client/versions", &Value::Null),
+            ""
+        );
+        probe.token = BOT_TOKEN.to_owned();
+        assert_eq!(probe.get("account/whoami")["user_id"], json!(BOT_ID));
+        probe.state.is_revoked = true;
+        assert_eq!(
+            probe.code("GET", "account/whoami", &Value::Null),
+            "M_UNKNOWN_TOKEN"
+        );
+        assert_eq!(probe.state.calls.of("whoami").len(), 1);
+        assert_eq!(probe.complaints(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn faults_apply_to_one_call_of_the_bot() {
+        let mut probe = Probe::new();
+        let table = [
+            (Fault::RateLimited, 429, json!("M_LIMIT_EXCEEDED"), 0),
+            (Fault::RateLimitedFor(3), 429, json!("M_LIMIT_EXCEEDED"), 0),
+            (Fault::Error("M_FORBIDDEN"), 403, json!("M_FORBIDDEN"), 0),
+            (
+                Fault::ErrorWith(418, "M_ODD", "odd".to_owned()),
+                418,
+                json!("M_ODD"),
+                0,
+            ),
+            (Fault::Status(502), 502, json!(null), 0),
+            (Fault::Answer(200, json!({"errcode": 5})), 200, json!(5), 0),
+            (Fault::WebPage, 200, json!(null), 0),
+            (
+                Fault::ErrorAfterEffect("M_UNKNOWN"),
+                500,
+                json!("M_UNKNOWN"),
+                1,
+            ),
+        ];
+        for (fault, _, _, _) in &table {
+            probe.state.calls.fail_next("send", fault.clone());
+        }
+        let mut people = Probe::new().by_ann();
+        people.state.calls.fail_next("send", Fault::RateLimited);
+        people.call("PUT", &path("1"), &text("x"));
+        for (number, (fault, status, code, sent)) in table.into_iter().enumerate() {
+            let path = path(&format!("tx{number}"));
+            let (answered, body) = probe.request("PUT", &path, &text("x"));
+            assert_eq!((answered, &body["errcode"]), (status, &code), "{fault:?}");
+            assert_eq!(probe.state.sent.len(), sent, "{fault:?}");
+        }
+        probe.call("PUT", &path("last"), &text("x"));
+        let limit = Fault::RateLimitedFor(3).instead().unwrap();
+        let header = ("Retry-After".to_owned(), "3".to_owned());
+        assert!(limit.headers.contains(&header), "{limit:?}");
+        let [nanobot_testkit::http::ResponseStep::Bytes(body)] = limit.steps.as_slice() else {
+            panic!("{limit:?}");
+        };
+        let body: Value = serde_json::from_slice(body).unwrap();
+        assert_eq!(body["retry_after_ms"], json!(3000));
+    }
+}

@@ -207,3 +207,124 @@ fn check_key(id: &str, key: &Value) -> Result<(), ApiError> {
         _ => Err(ApiError::malformed(format!("the key {id} is invalid"))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::{BOT_DEVICE, BOT_ID};
+    use crate::probe::{ANN_TOKEN, Probe, ann};
+
+    fn key(name: &str) -> Value {
+        json!({"key": name, "signatures": {BOT_ID: {"ed25519:X": "s"}}})
+    }
+
+    fn device_keys() -> Value {
+        json!({
+            "user_id": BOT_ID, "device_id": BOT_DEVICE, "algorithms": [],
+            "keys": {"ed25519:NANOBOTDEV": "k"}, "signatures": {},
+        })
+    }
+
+    /// A probe whose bot has keys, and whose next calls are Ann's.
+    fn probe() -> Probe {
+        let mut probe = Probe::new();
+        let body = json!({
+            "device_keys": device_keys(),
+            "one_time_keys": {"signed_curve25519:B": key("b"), "signed_curve25519:A": key("a")},
+            "fallback_keys": {"signed_curve25519:F": key("f")},
+        });
+        let answer = probe.call("POST", "keys/upload", &body);
+        assert_eq!(
+            answer["one_time_key_counts"],
+            json!({"signed_curve25519": 2})
+        );
+        let sync = probe.sync("", "");
+        assert_eq!(
+            sync["device_one_time_keys_count"],
+            json!({"signed_curve25519": 2})
+        );
+        assert_eq!(
+            sync["device_unused_fallback_key_types"],
+            json!(["signed_curve25519"])
+        );
+        ANN_TOKEN.clone_into(&mut probe.token);
+        probe
+    }
+
+    #[test]
+    fn one_time_keys_are_claimed_once_and_the_fallback_key_stays() {
+        let mut probe = probe();
+        let body = json!({"one_time_keys": {BOT_ID: {BOT_DEVICE: "signed_curve25519"}}});
+        let mut claimed = Vec::new();
+        for _ in 0..4 {
+            let answer = probe.call("POST", "keys/claim", &body);
+            let keys = answer["one_time_keys"][BOT_ID][BOT_DEVICE]
+                .as_object()
+                .unwrap()
+                .clone();
+            claimed.extend(keys.keys().cloned());
+        }
+        let names = claimed
+            .iter()
+            .map(|id| id.replace("signed_curve25519:", ""));
+        assert_eq!(names.collect::<Vec<_>>(), ["A", "B", "F", "F"]);
+        assert_eq!(
+            probe.state.unused_fallbacks(BOT_ID, BOT_DEVICE),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            probe.state.key_counts(BOT_ID, BOT_DEVICE),
+            json!({"signed_curve25519": 0})
+        );
+    }
+
+    #[test]
+    fn devices_are_found_and_their_changes_are_announced() {
+        let mut probe = probe();
+        let body = json!({"device_keys": {BOT_ID: [], "@nobody:fake.test": []}});
+        let found = probe.call("POST", "keys/query", &body);
+        assert_eq!(
+            found["device_keys"],
+            json!({BOT_ID: {BOT_DEVICE: device_keys()}})
+        );
+        let since = probe.sync("", "")["next_batch"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let lists = |probe: &mut Probe| probe.sync(&since, "")["device_lists"].clone();
+        assert_eq!(lists(&mut probe), json!({"changed": [], "left": []}));
+        probe.state.add_device(BOT_ID, "OTHER", "other");
+        assert_eq!(lists(&mut probe), json!({"changed": [BOT_ID], "left": []}));
+        let now = format!("s{}", probe.state.position);
+        let changes = probe.get(&format!("keys/changes?from={since}&to={now}"));
+        assert_eq!(changes, json!({"changed": [BOT_ID], "left": []}));
+        for room in [crate::probe::ROOM.to_owned(), ann().direct()] {
+            probe.state.set_membership(&room, BOT_ID, BOT_ID, "leave");
+        }
+        assert_eq!(lists(&mut probe), json!({"changed": [], "left": [BOT_ID]}));
+    }
+
+    #[test]
+    fn wrong_keys_are_refused_and_recorded() {
+        let mut probe = Probe::new();
+        let mut foreign = device_keys();
+        foreign["user_id"] = json!(ann().user_id);
+        let again = json!({"signed_curve25519:A": key("a")});
+        probe.call("POST", "keys/upload", &json!({"one_time_keys": again}));
+        probe.call("POST", "keys/upload", &json!({"one_time_keys": again}));
+        let table = [
+            json!({"device_keys": foreign}),
+            json!({"one_time_keys": {"signed_curve25519:A": key("another")}}),
+            json!({"one_time_keys": {"curve25519:A": key("a")}}),
+            json!({"fallback_keys": {"signed_curve25519:A": "a"}}),
+        ];
+        for body in table {
+            assert_eq!(
+                probe.code("POST", "keys/upload", &body),
+                "M_INVALID_PARAM",
+                "{body}"
+            );
+            assert_eq!(probe.complaints().len(), 1, "{body}");
+        }
+    }
+}

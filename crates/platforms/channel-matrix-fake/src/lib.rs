@@ -34,6 +34,8 @@ mod membership;
 mod model;
 mod outage;
 mod params;
+#[cfg(test)]
+mod probe;
 mod profile;
 mod reading;
 mod rooms;

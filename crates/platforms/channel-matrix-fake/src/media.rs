@@ -56,3 +56,45 @@ impl MatrixState {
         self.download(params)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nanobot_testkit::http::ResponseStep;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::handler::Served;
+    use crate::probe::Probe;
+
+    #[test]
+    fn uploads_are_downloaded_again() {
+        let mut probe = Probe::new();
+        let (_, answer) = probe.upload("text/plain", b"words");
+        let url = answer["content_uri"].as_str().unwrap().to_owned();
+        let id = url.strip_prefix("mxc://").unwrap();
+        let new = format!("/_matrix/client/v1/media/download/{id}");
+        let old = format!("/_matrix/media/v3/download/{id}/b.txt");
+        for path in [&new, &old] {
+            let Served::Done(response) = probe.serve("GET", path, &Value::Null) else {
+                panic!("no response");
+            };
+            let step = ResponseStep::text("words");
+            assert_eq!(
+                (response.status, response.steps.as_slice()),
+                (200, &[step][..])
+            );
+        }
+        probe.state.needs_auth_for_media = true;
+        assert_eq!(probe.code("GET", &old, &Value::Null), "M_NOT_FOUND");
+        assert_eq!(
+            probe.code("GET", &format!("{new}x"), &Value::Null),
+            "M_NOT_FOUND"
+        );
+        probe.state.upload_limit = 4;
+        let (status, answer) = probe.upload("text/plain", b"words");
+        assert_eq!((status, &answer["errcode"]), (413, &json!("M_TOO_LARGE")));
+        assert_eq!(probe.complaints(), Vec::<String>::new());
+        probe.upload("", b"x");
+        assert_eq!(probe.complaints(), ["upload: no content-type"]);
+    }
+}

@@ -158,3 +158,69 @@ impl MatrixState {
         success(json!({"joined": joined}))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::BOT_ID;
+    use crate::probe::{Probe, ROOM, ann};
+
+    #[test]
+    fn clients_create_rooms_and_invite() {
+        let mut probe = Probe::new().by_ann();
+        let initial = json!({"type": "m.room.encryption", "state_key": "",
+            "content": {"algorithm": "m.megolm.v1.aes-sha2"}});
+        let body = json!({"name": "x", "is_direct": true, "invite": [BOT_ID],
+            "initial_state": [initial]});
+        let answer = probe.call("POST", "createRoom", &body);
+        let id = text(&answer, "room_id").to_owned();
+        let room = &probe.state.rooms[&id];
+        assert_eq!(
+            (room.is_encrypted(), room.membership(BOT_ID)),
+            (true, "invite".to_owned())
+        );
+        let name = probe.get(&format!("rooms/{id}/state/m.room.name"));
+        assert_eq!(name, json!({"name": "x"}));
+        let again = probe.code(
+            "POST",
+            &format!("rooms/{ROOM}/invite"),
+            &json!({"user_id": BOT_ID}),
+        );
+        assert_eq!(again, "M_FORBIDDEN");
+    }
+
+    #[test]
+    fn state_needs_power() {
+        let mut probe = Probe::new();
+        let path = format!("rooms/{ROOM}/state/m.room.topic/");
+        assert_eq!(
+            probe.code("PUT", &path, &json!({"topic": "x"})),
+            "M_FORBIDDEN"
+        );
+        probe.state.set_power(ROOM, 50);
+        probe.call("PUT", &path, &json!({"topic": "x"}));
+        assert_eq!(probe.get(&path), json!({"topic": "x"}));
+        assert_eq!(
+            probe.code("GET", &format!("{path}y"), &Value::Null),
+            "M_NOT_FOUND"
+        );
+        let all = probe.get(&format!("rooms/{ROOM}/state"));
+        assert_eq!(all.as_array().unwrap().len(), 8);
+    }
+
+    #[test]
+    fn members_are_listed() {
+        let mut probe = Probe::new();
+        let joined = probe.get(&format!("rooms/{ROOM}/joined_members"));
+        let users: Vec<_> = joined["joined"].as_object().unwrap().keys().collect();
+        assert_eq!(users, [&ann().user_id, BOT_ID]);
+        probe.call("POST", &format!("rooms/{ROOM}/leave"), &json!({}));
+        assert_eq!(
+            probe.code("GET", &format!("rooms/{ROOM}/members"), &Value::Null),
+            "M_FORBIDDEN"
+        );
+        let path = format!("rooms/{ROOM}/members?not_membership=leave");
+        let members = probe.by_ann().get(&path);
+        assert_eq!(members["chunk"].as_array().unwrap().len(), 1);
+    }
+}

@@ -96,7 +96,7 @@ pub struct SentMessage {
     pub reply_to: Option<String>,
     /// The content of the event, without edits.
     pub content: Value,
-    /// The content of the last edit (`m.new_content`).
+    /// The content of the last edit: `m.new_content`, or the encrypted event.
     pub edited: Option<Value>,
     /// The transaction id.
     pub transaction: String,

@@ -123,9 +123,9 @@ impl MatrixState {
                 sent.find(|sent| sent.event_id == target && sent.room_id == params.segment(0));
             match (same, content.get("m.new_content")) {
                 (Some(sent), Some(new)) => sent.edit(new),
-                (None, Some(_)) => self.complain("send: an edit of an unknown message"),
-                // The content of encrypted edits is unknown.
-                _ => {}
+                // The text of an encrypted edit is unknown.
+                (Some(sent), None) => sent.edited = Some(content),
+                (None, _) => self.complain("send: an edit of an unknown message"),
             }
             return;
         }
@@ -278,4 +278,176 @@ fn reaction_problem(content: &Value) -> Option<String> {
         && text(&relation, "event_id").starts_with('$')
         && !text(&relation, "key").is_empty();
     (!is_right).then(|| "a reaction without its event or key".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::BOT_ID;
+    use crate::incoming::Incoming;
+    use crate::probe::{Probe, ROOM, ann, text as message};
+
+    #[test]
+    fn transaction_is_carried_out_once() {
+        let mut probe = Probe::new();
+        let first = probe.send("m.room.message", "tx", &message("x"));
+        assert_eq!(probe.send("m.room.message", "tx", &message("x")), first);
+        assert_eq!(probe.complaints(), Vec::<String>::new());
+        assert_eq!(probe.send("m.room.message", "tx", &message("y")), first);
+        assert_eq!(
+            probe.complaints(),
+            ["the transaction tx has another content"]
+        );
+        assert_eq!(probe.state.sent.len(), 1);
+        // Another device has its own transactions.
+        let mut people = probe.by_ann();
+        assert_ne!(people.send("m.room.message", "tx", &message("x")), first);
+        assert_eq!(people.state.sent.len(), 1);
+    }
+
+    #[test]
+    fn edits_and_redactions_change_what_is_seen() {
+        let mut probe = Probe::new();
+        let sent = probe.send("m.room.message", "1", &message("old"));
+        let edit = |target: &str| {
+            json!({
+                "msgtype": "m.text", "body": "* new", "m.new_content": message("new"),
+                "m.relates_to": {"rel_type": "m.replace", "event_id": target},
+            })
+        };
+        probe.send("m.room.message", "2", &edit(&sent));
+        let seen = &probe.state.sent[0];
+        assert_eq!(
+            (seen.text.as_str(), seen.history.as_slice()),
+            ("new", &["old".to_owned()][..])
+        );
+        probe.send("m.room.message", "3", &edit("$unknown"));
+        assert_eq!(probe.complaints(), ["send: an edit of an unknown message"]);
+        probe.call("PUT", &format!("rooms/{ROOM}/redact/{sent}/4"), &json!({}));
+        assert!(probe.state.sent[0].is_redacted);
+        let event = probe.get(&format!("rooms/{ROOM}/event/{sent}"));
+        assert_eq!(
+            (&event["content"], &event["room_id"]),
+            (&json!({}), &json!(ROOM))
+        );
+        let other = probe.state.push(Incoming::to(ROOM, &ann(), "x")).event_id;
+        let path = format!("rooms/{ROOM}/redact/{other}/5");
+        assert_eq!(probe.code("PUT", &path, &json!({})), "M_FORBIDDEN");
+        probe.state.set_power(ROOM, 50);
+        assert_eq!(probe.code("PUT", &path, &json!({})), "");
+    }
+
+    #[test]
+    fn relations_of_messages_are_read() {
+        let mut probe = Probe::new();
+        let root = probe.state.push(Incoming::to(ROOM, &ann(), "x")).event_id;
+        let reply = json!({"event_id": root});
+        let table = [
+            (json!({"m.in_reply_to": reply}), None, Some(&root)),
+            (
+                json!({"rel_type": "m.thread", "event_id": root, "is_falling_back": true,
+                    "m.in_reply_to": reply}),
+                Some(&root),
+                None,
+            ),
+            (
+                json!({"rel_type": "m.thread", "event_id": root, "m.in_reply_to": reply}),
+                Some(&root),
+                Some(&root),
+            ),
+        ];
+        for (number, (relation, thread, reply)) in table.into_iter().enumerate() {
+            let mut content = message("x");
+            content["m.relates_to"] = relation;
+            probe.send("m.room.message", &number.to_string(), &content);
+            let sent = probe.state.sent.last().unwrap();
+            assert_eq!(
+                (sent.thread.as_ref(), sent.reply_to.as_ref()),
+                (thread, reply)
+            );
+        }
+        assert_eq!(probe.complaints(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn odd_contents_are_recorded() {
+        let mut probe = Probe::new();
+        let with = |key: &str, value: Value| {
+            let mut content = message("x");
+            content[key] = value;
+            content
+        };
+        let relation = |relation: Value| with("m.relates_to", relation);
+        let table = [
+            with("msgtype", json!("m.odd")),
+            with("body", json!(5)),
+            with("msgtype", json!("m.file")),
+            with("format", json!("org.matrix.custom.html")),
+            with("m.new_content", message("y")),
+            relation(json!("thread")),
+            relation(json!({"rel_type": "m.odd", "event_id": "$x"})),
+            relation(json!({"rel_type": "m.thread"})),
+            relation(json!({"event_id": "$x"})),
+            relation(json!({"m.in_reply_to": {}})),
+        ];
+        for (number, content) in table.iter().enumerate() {
+            probe.send("m.room.message", &number.to_string(), content);
+            assert_eq!(probe.complaints().len(), 1, "{content}");
+        }
+        for kind in ["m.reaction", "m.room.encrypted"] {
+            probe.send(kind, "1", &message("x"));
+            assert_eq!(probe.complaints().len(), 1, "{kind}");
+        }
+        let path = format!("rooms/{ROOM}/send/m.room.message/large");
+        let large = message(&"x".repeat(EVENT_LIMIT));
+        let (status, body) = probe.request("PUT", &path, &large);
+        assert_eq!((status, &body["errcode"]), (413, &json!("M_TOO_LARGE")));
+        for number in [json!(1.5), json!(1_u64 << 60)] {
+            assert_eq!(probe.code("PUT", &path, &with("x", number)), "M_BAD_JSON");
+        }
+        assert_eq!(probe.complaints().len(), 3);
+    }
+
+    #[test]
+    fn clear_messages_in_encrypted_rooms_are_recorded() {
+        let mut probe = Probe::new();
+        let secret = json!({
+            "algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x", "session_id": "y",
+            "sender_key": "z", "device_id": crate::BOT_DEVICE,
+        });
+        probe.state.encrypt(ROOM);
+        let sent = probe.send("m.room.encrypted", "1", &secret);
+        let mut other = secret.clone();
+        other["ciphertext"] = json!("encrypted again");
+        assert_eq!(probe.send("m.room.encrypted", "1", &other), sent);
+        let reaction = json!({"m.relates_to": {
+            "rel_type": "m.annotation", "event_id": sent, "key": "x",
+        }});
+        probe.send("m.reaction", "2", &reaction);
+        assert_eq!(probe.complaints(), Vec::<String>::new());
+        probe.send("m.room.message", "3", &message("x"));
+        assert_eq!(
+            probe.complaints(),
+            ["send: a clear m.room.message in an encrypted room"]
+        );
+    }
+
+    #[test]
+    fn only_members_send() {
+        let mut probe = Probe::new();
+        probe
+            .state
+            .set_membership(ROOM, &ann().user_id, BOT_ID, "ban");
+        for room in [ROOM, "!nowhere:fake.test"] {
+            let path = format!("rooms/{room}/send/m.room.message/1");
+            assert_eq!(probe.code("PUT", &path, &message("x")), "M_FORBIDDEN");
+        }
+        assert_eq!(
+            probe.code("POST", &format!("join/{ROOM}"), &json!({})),
+            "M_FORBIDDEN"
+        );
+        let unknown = probe.code("POST", "join/!nowhere:fake.test", &json!({}));
+        assert_eq!(unknown, "M_NOT_FOUND");
+        assert_eq!(probe.complaints(), Vec::<String>::new());
+    }
 }

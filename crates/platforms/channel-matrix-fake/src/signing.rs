@@ -91,3 +91,37 @@ fn add_signatures(target: &mut Value, signatures: &Map<String, Value>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::{BOT_ID, BOT_PASSWORD};
+    use crate::probe::Probe;
+
+    fn keys(key: &str) -> Value {
+        let keys = json!({format!("ed25519:{key}"): key});
+        json!({"master_key": {"user_id": BOT_ID, "usage": ["master"], "keys": keys}})
+    }
+
+    #[test]
+    fn new_cross_signing_keys_need_the_password() {
+        let mut probe = Probe::new();
+        let path = "keys/device_signing/upload";
+        probe.call("POST", path, &keys("a"));
+        probe.call("POST", path, &keys("a"));
+        let (status, body) = probe.request("POST", path, &keys("b"));
+        assert_eq!((status, &body["session"]), (401, &json!("TESTsession")));
+        let mut with_password = keys("b");
+        with_password["auth"] = json!({"type": "m.login.password", "password": BOT_PASSWORD});
+        probe.call("POST", path, &with_password);
+        let signatures = json!({BOT_ID: {"b": {"signatures": {BOT_ID: {"ed25519:X": "s"}}}}});
+        probe.call("POST", "keys/signatures/upload", &signatures);
+        let found = probe.call("POST", "keys/query", &json!({"device_keys": {BOT_ID: []}}));
+        let master = &found["master_keys"][BOT_ID];
+        assert_eq!(master["keys"], json!({"ed25519:b": "b"}));
+        assert_eq!(master["signatures"], json!({BOT_ID: {"ed25519:X": "s"}}));
+        assert_eq!(probe.complaints(), Vec::<String>::new());
+        let odd = json!({"master_key": {"user_id": "@x:fake.test"}});
+        assert_eq!(probe.code("POST", path, &odd), "M_INVALID_PARAM");
+    }
+}

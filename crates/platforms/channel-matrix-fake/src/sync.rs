@@ -130,7 +130,7 @@ impl MatrixState {
     }
 
     /// Returns the response of a sync, and counts the deliveries.
-    fn sync(&mut self, call: &SyncCall) -> Value {
+    pub(crate) fn sync(&mut self, call: &SyncCall) -> Value {
         let (body, delivered) = self.sync_body(call);
         if call.user == BOT_ID {
             let entries = self.rooms.values_mut().flat_map(|room| &mut room.entries);
@@ -190,5 +190,187 @@ impl MatrixState {
         events
             .filter(|event| call.filter.account_data.admits(event))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::BOT_DEVICE;
+    use crate::fake::MatrixFake;
+    use crate::incoming::Incoming;
+    use crate::probe::{Probe, ROOM, ann, bodies, text};
+
+    fn next(sync: &Value) -> String {
+        sync["next_batch"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn sync_returns_what_is_new() {
+        let mut probe = Probe::new();
+        let first = probe.sync("", "");
+        let room = &first["rooms"]["join"][ROOM];
+        let states = room["state"]["events"].as_array().unwrap().len();
+        let events = room["timeline"]["events"].as_array().unwrap().len();
+        // The state before the timeline, and the timeline, are disjoint.
+        assert_eq!(
+            (states, events, &room["timeline"]["limited"]),
+            (0, 7, &json!(false))
+        );
+        assert_eq!(room["summary"]["m.joined_member_count"], json!(2));
+        let hello = probe.state.push(Incoming::to(ROOM, &ann(), "hello"));
+        let second = probe.sync(&next(&first), "");
+        assert_eq!(bodies(&second, ROOM), ["hello"]);
+        assert_eq!(second["rooms"]["join"][ROOM]["state"]["events"], json!([]));
+        let acknowledged = probe.state.is_acknowledged(&hello);
+        assert_eq!((probe.state.deliveries(&hello), acknowledged), (1, false));
+        let third = probe.sync(&next(&second), "");
+        assert_eq!(third["rooms"]["join"], json!({}));
+        assert!(probe.state.is_acknowledged(&hello));
+        probe.state.repeat(&hello);
+        assert!(!probe.state.is_acknowledged(&hello));
+        assert_eq!(bodies(&probe.sync(&next(&third), ""), ROOM), ["hello"]);
+        assert_eq!(probe.state.deliveries(&hello), 2);
+    }
+
+    #[test]
+    fn long_timelines_are_limited_and_the_state_before_is_whole() {
+        let mut probe = Probe::new();
+        let since = next(&probe.sync("", ""));
+        probe
+            .state
+            .set_room_state(ROOM, "m.room.topic", "", json!({"topic": "x"}));
+        for number in 0..12 {
+            probe
+                .state
+                .push(Incoming::to(ROOM, &ann(), &number.to_string()));
+        }
+        let sync = probe.sync(&since, "");
+        let room = &sync["rooms"]["join"][ROOM];
+        assert_eq!(room["timeline"]["limited"], json!(true));
+        assert_eq!(bodies(&sync, ROOM).first().map(String::as_str), Some("2"));
+        assert_eq!(room["state"]["events"][0]["type"], json!("m.room.topic"));
+        let before = room["timeline"]["prev_batch"].as_str().unwrap();
+        let page = probe.get(&format!(
+            "rooms/{ROOM}/messages?dir=b&from={before}&to={since}"
+        ));
+        let bodies: Vec<_> = page["chunk"].as_array().unwrap().iter().collect();
+        assert_eq!(bodies[0]["content"]["body"], json!("1"));
+        assert_eq!((bodies.len(), page.get("end")), (3, None));
+    }
+
+    #[test]
+    fn invitations_and_departures_are_shown_once() {
+        let mut probe = Probe::new();
+        let since = next(&probe.sync("", ""));
+        probe.state.add_room("!b:fake.test", &[ann()]);
+        probe.state.set_direct("!b:fake.test");
+        let user = ann().user_id;
+        probe
+            .state
+            .set_membership("!b:fake.test", &user, BOT_ID, "invite");
+        let sync = probe.sync(&since, "");
+        let state = &sync["rooms"]["invite"]["!b:fake.test"]["invite_state"]["events"];
+        let own = state
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|event| event["state_key"] == BOT_ID);
+        assert_eq!(own.unwrap()["content"]["is_direct"], json!(true));
+        assert_eq!(probe.sync(&next(&sync), "")["rooms"]["invite"], json!({}));
+        probe.state.set_membership(ROOM, &user, BOT_ID, "leave");
+        let sync = probe.sync(&next(&sync), "");
+        assert_eq!(sync["rooms"]["leave"].as_object().unwrap().len(), 1);
+        assert_eq!(sync["rooms"]["join"], json!({}));
+        let again = probe.sync(&next(&sync), "");
+        assert_eq!(again["rooms"]["leave"], json!({}));
+        // Newly joined rooms come with their history and state.
+        probe.call("POST", "rooms/!b:fake.test/join", &json!({}));
+        let sync = probe.sync(&next(&again), "");
+        let room = &sync["rooms"]["join"]["!b:fake.test"];
+        assert_eq!(room["timeline"]["events"].as_array().unwrap().len(), 8);
+    }
+
+    #[test]
+    fn to_device_events_stay_until_the_next_sync_confirms_them() {
+        let mut probe = Probe::new();
+        let since = next(&probe.sync("", ""));
+        let body = json!({"messages": {BOT_ID: {"*": {"x": 1}}}});
+        let mut people = Probe {
+            token: crate::probe::ANN_TOKEN.to_owned(),
+            ..probe
+        };
+        for _ in 0..2 {
+            people.call("PUT", "sendToDevice/m.odd/tx", &body);
+        }
+        probe = Probe {
+            token: crate::account::BOT_TOKEN.to_owned(),
+            ..people
+        };
+        let expected = json!([{"type": "m.odd", "sender": ann().user_id, "content": {"x": 1}}]);
+        let mut sync = Value::Null;
+        for _ in 0..2 {
+            sync = probe.sync(&since, "");
+            assert_eq!(sync["to_device"]["events"], expected);
+        }
+        assert_eq!(
+            probe.sync(&next(&sync), "")["to_device"]["events"],
+            json!([])
+        );
+        let device = probe.state.device(BOT_ID, BOT_DEVICE).unwrap();
+        assert!(device.inbox.is_empty());
+    }
+
+    #[test]
+    fn device_gets_back_its_transaction_ids() {
+        let mut probe = Probe::new();
+        let since = next(&probe.sync("", ""));
+        probe.send("m.room.message", "tx1", &text("x"));
+        let sync = probe.sync(&since, "");
+        let event = &sync["rooms"]["join"][ROOM]["timeline"]["events"][0];
+        assert_eq!(event["unsigned"]["transaction_id"], json!("tx1"));
+        let event =
+            &probe.by_ann().sync(&since, "")["rooms"]["join"][ROOM]["timeline"]["events"][0];
+        assert_eq!(event["unsigned"].get("transaction_id"), None);
+    }
+
+    #[tokio::test]
+    async fn sync_waits_for_news() {
+        let fake = MatrixFake::start().await.unwrap();
+        fake.add_person(&ann());
+        let call = fake.state.change(|state| {
+            let mut probe = Probe::new();
+            std::mem::swap(&mut probe.state, state);
+            let since = next(&probe.sync("", ""));
+            let call = probe.begin_sync(&since);
+            std::mem::swap(&mut probe.state, state);
+            call
+        });
+        let push = async {
+            fake.wait_for_waiting_syncs(1).await.unwrap();
+            fake.says(&ann(), "hello")
+        };
+        let (sync, pushed) = tokio::join!(wait(&fake.state, &call), push);
+        assert_eq!(bodies(&sync.unwrap(), &ann().direct()), ["hello"]);
+        assert_eq!((fake.deliveries(&pushed), fake.waiting_syncs()), (1, 0));
+        let ends: [fn(&MatrixFake); 3] = [
+            MatrixFake::end_syncs,
+            MatrixFake::revoke_credentials,
+            MatrixFake::expire_tokens,
+        ];
+        for (number, end) in ends.into_iter().enumerate() {
+            let call = SyncCall {
+                since: Some(fake.state.read(|state| state.position)),
+                ended: fake.state.read(|state| state.ended_syncs),
+                ..call.clone()
+            };
+            let later = async {
+                fake.wait_for_waiting_syncs(1).await.unwrap();
+                end(&fake);
+            };
+            let (sync, ()) = tokio::join!(wait(&fake.state, &call), later);
+            assert_eq!(sync.is_ok(), number == 0, "{sync:?}");
+            fake.restore_credentials();
+        }
     }
 }

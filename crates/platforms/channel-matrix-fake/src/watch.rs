@@ -16,10 +16,13 @@ impl MatrixFake {
         self.state.read(|state| state.sent.clone())
     }
 
-    /// Returns the visible texts of the bot in one room, without redacted messages.
+    /// Returns the visible texts of the bot in one room, without redacted messages. Encrypted
+    /// messages have none.
     #[must_use]
     pub fn texts_in(&self, room: &str) -> Vec<String> {
-        let here = |message: &SentMessage| message.room_id == room && !message.is_redacted;
+        let here = |message: &SentMessage| {
+            message.room_id == room && message.kind == "m.room.message" && !message.is_redacted
+        };
         let sent = self.sent().into_iter().filter(here);
         sent.map(|message| message.text).collect()
     }

@@ -22,6 +22,28 @@ pub(crate) fn is_flat(value: &Value) -> bool {
     true
 }
 
+/// Replaces what is deeper than [`MAX_DEPTH`] by `null`.
+pub(crate) fn prune(value: &mut Value) {
+    prune_below(value, 1);
+}
+
+fn prune_below(value: &mut Value, depth: usize) {
+    match value {
+        Value::Array(_) | Value::Object(_) if depth >= MAX_DEPTH => *value = Value::Null,
+        Value::Array(items) => {
+            for item in items {
+                prune_below(item, depth + 1);
+            }
+        }
+        Value::Object(fields) => {
+            for item in fields.values_mut() {
+                prune_below(item, depth + 1);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -37,5 +59,17 @@ mod tests {
         assert!(is_flat(&json!("a")));
         assert!(is_flat(&nested(MAX_DEPTH - 1)));
         assert!(!is_flat(&nested(MAX_DEPTH + 1)));
+    }
+
+    #[test]
+    fn only_the_depth_is_pruned() {
+        let mut value = nested(MAX_DEPTH - 1);
+        prune(&mut value);
+        assert_eq!(value, nested(MAX_DEPTH - 1));
+        let mut value = json!({ "kept": [1, "a"], "deep": nested(1000) });
+        prune(&mut value);
+        assert!(is_flat(&value));
+        assert_eq!(value["kept"], json!([1, "a"]));
+        assert!(value["deep"]["b"]["b"].is_object());
     }
 }

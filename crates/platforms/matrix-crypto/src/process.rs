@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     CryptoError, Decrypted, HomeserverRequest, OpenStore, SyncChanges, SyncOutcome, Verification,
-    depth::is_flat,
+    depth::{is_flat, prune},
     protocol::{Operation, VERSION},
     worker::Worker,
 };
@@ -82,7 +82,8 @@ impl CryptoProcess {
     /// too deeply are left out.
     ///
     /// # Errors
-    /// Returns an error if the changes could not be stored: the sync has to be taken again.
+    /// Returns an error if the changes could not be stored. The program then ends: start it again,
+    /// and take the same sync again.
     pub async fn receive_sync(&self, mut changes: SyncChanges) -> Result<SyncOutcome, CryptoError> {
         let received = changes.to_device.len();
         changes.to_device.retain(is_flat);
@@ -90,6 +91,8 @@ impl CryptoProcess {
         if left_out > 0 {
             tracing::warn!(left_out, "to-device events of Matrix are nested too deeply");
         }
+        prune(&mut changes.device_lists);
+        prune(&mut changes.one_time_keys_count);
         self.ask(Operation::ReceiveSync(changes)).await
     }
 
@@ -104,12 +107,18 @@ impl CryptoProcess {
     }
 
     /// Reports the response of a request. After a status other than 2xx, the request has to be sent
-    /// again later, and is returned again.
+    /// again later, and is returned again. Parts of `body` that are nested too deeply are left out.
     ///
     /// # Errors
     /// Returns [`CryptoError::Refused`] if no such request was returned, or if a response with
     /// success is invalid.
-    pub async fn answered(&self, id: &str, status: u16, body: Value) -> Result<(), CryptoError> {
+    pub async fn answered(
+        &self,
+        id: &str,
+        status: u16,
+        mut body: Value,
+    ) -> Result<(), CryptoError> {
+        prune(&mut body);
         let operation = Operation::Answered {
             id: id.to_owned(),
             status,
@@ -249,3 +258,6 @@ impl CryptoProcess {
             .map_err(|error| CryptoError::Program(format!("returned something else: {error}")))
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests;

@@ -138,3 +138,50 @@ pub enum Operation {
         is_same: bool,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn requests_are_written_as_documented() {
+        let compare = Operation::Compare {
+            verification: "id".to_owned(),
+            is_same: true,
+        };
+        let cases = [
+            (Operation::Outgoing, json!("outgoing")),
+            (
+                compare,
+                json!({ "compare": { "verification": "id", "is_same": true } }),
+            ),
+        ];
+        for (operation, written) in cases {
+            let request = Request { id: 1, operation };
+            let value = json!({ "id": 1, "operation": written });
+            assert_eq!(serde_json::to_value(&request).unwrap(), value);
+            assert_eq!(serde_json::from_value::<Request>(value).unwrap(), request);
+        }
+    }
+
+    #[test]
+    fn failures_are_errors_of_the_client() {
+        let cases = [
+            (json!("missing_key"), CryptoError::MissingKey),
+            (json!("key_not_shared"), CryptoError::KeyNotShared),
+            (
+                json!({ "refused": "why" }),
+                CryptoError::Refused("why".to_owned()),
+            ),
+        ];
+        for (written, error) in cases {
+            let outcome: Outcome = serde_json::from_value(json!({ "failed": written })).unwrap();
+            let Outcome::Failed(failure) = outcome else {
+                panic!("{outcome:?}");
+            };
+            assert_eq!(CryptoError::from(failure), error);
+        }
+    }
+}

@@ -204,7 +204,9 @@ impl Program {
             // A program that died while reading is diagnosed by its output.
             let sent = input.write_all(line).await;
             match receive(output).await {
-                Ok(Some(line)) => sent.map(|()| line).map_err(|_broken| "has ended".to_owned()),
+                Ok(Some(line)) => sent
+                    .map(|()| line)
+                    .map_err(|_broken| "has ended".to_owned()),
                 Ok(None) => Err("has ended".to_owned()),
                 Err(error) => Err(format!("returned no response: {error}")),
             }

@@ -1,0 +1,147 @@
+//! Verification by emoji.
+
+use nanobot_matrix_crypto::{CryptoError, Verification, VerificationState};
+
+use crate::{
+    homeserver::Homeserver,
+    side::{MEMBERS, ROOM, Side, bot_and_ann, settle},
+};
+
+async fn only(side: &Side) -> Verification {
+    let mut verifications = side.process.verifications().await.unwrap();
+    let verification = verifications.pop().expect("a verification");
+    assert!(verifications.is_empty());
+    verification
+}
+
+/// Ann asks the bot, which accepts. Returns the id and what the bot shows.
+async fn compare(
+    server: &mut Homeserver,
+    bot: &Side,
+    ann: &Side,
+) -> (String, Vec<(String, String)>) {
+    let asked = ann.process.verify("@bot:server", "BOT").await.unwrap();
+    assert_eq!(asked.state, VerificationState::Waiting);
+    settle(server, &[ann, bot]).await;
+    let request = only(bot).await;
+    let expected = Verification {
+        id: asked.id.clone(),
+        user_id: "@ann:server".to_owned(),
+        device_id: Some("ANN".to_owned()),
+        state: VerificationState::Requested,
+    };
+    assert_eq!(request, expected);
+    bot.process.accept(&request.id).await.unwrap();
+    settle(server, &[bot, ann]).await;
+    let VerificationState::Comparing { emoji } = only(bot).await.state else {
+        panic!("nothing to compare");
+    };
+    assert_eq!(emoji.len(), 7);
+    assert_eq!(
+        only(ann).await.state,
+        VerificationState::Comparing {
+            emoji: emoji.clone()
+        }
+    );
+    (request.id, emoji)
+}
+
+/// Makes the bot and Ann know each other's devices.
+async fn introduce(server: &mut Homeserver, bot: &Side, ann: &Side) {
+    bot.share(server, &MEMBERS).await;
+    ann.share(server, &MEMBERS).await;
+    settle(server, &[bot, ann]).await;
+}
+
+#[tokio::test]
+async fn both_sides_are_verified_after_the_comparison() {
+    let mut server = Homeserver::default();
+    let (bot, ann) = bot_and_ann(&mut server).await;
+    introduce(&mut server, &bot, &ann).await;
+    let (id, _) = compare(&mut server, &bot, &ann).await;
+    bot.process.compare(&id, true).await.unwrap();
+    assert_eq!(only(&bot).await.state, VerificationState::Confirmed);
+    settle(&mut server, &[&bot, &ann]).await;
+    ann.process.compare(&id, true).await.unwrap();
+    settle(&mut server, &[&ann, &bot]).await;
+    for side in [&bot, &ann] {
+        assert_eq!(only(side).await.state, VerificationState::Done);
+        // It was reported as ended.
+        assert_eq!(side.process.verifications().await.unwrap(), []);
+    }
+    ann.share(&mut server, &MEMBERS).await;
+    settle(&mut server, &[&ann, &bot]).await;
+    let event = ann.say(&mut server, "it is me").await;
+    assert!(bot.process.decrypt(ROOM, &event).await.unwrap().is_verified);
+    bot.share(&mut server, &MEMBERS).await;
+    settle(&mut server, &[&ann, &bot]).await;
+    let event = bot.say(&mut server, "it is me").await;
+    assert!(ann.process.decrypt(ROOM, &event).await.unwrap().is_verified);
+}
+
+#[tokio::test]
+async fn different_emoji_end_the_verification() {
+    let mut server = Homeserver::default();
+    let (bot, ann) = bot_and_ann(&mut server).await;
+    introduce(&mut server, &bot, &ann).await;
+    let (id, _) = compare(&mut server, &bot, &ann).await;
+    ann.process.compare(&id, false).await.unwrap();
+    settle(&mut server, &[&ann, &bot]).await;
+    for side in [&bot, &ann] {
+        let state = only(side).await.state;
+        assert!(
+            matches!(state, VerificationState::Cancelled { .. }),
+            "{state:?}"
+        );
+    }
+    ann.share(&mut server, &MEMBERS).await;
+    settle(&mut server, &[&ann, &bot]).await;
+    let event = ann.say(&mut server, "it is me").await;
+    assert!(!bot.process.decrypt(ROOM, &event).await.unwrap().is_verified);
+}
+
+#[tokio::test]
+async fn a_request_may_be_declined() {
+    let mut server = Homeserver::default();
+    let (bot, ann) = bot_and_ann(&mut server).await;
+    introduce(&mut server, &bot, &ann).await;
+    ann.process.verify("@bot:server", "BOT").await.unwrap();
+    settle(&mut server, &[&ann, &bot]).await;
+    let request = only(&bot).await;
+    bot.process.compare(&request.id, false).await.unwrap();
+    settle(&mut server, &[&bot, &ann]).await;
+    for side in [&bot, &ann] {
+        let state = only(side).await.state;
+        assert!(
+            matches!(state, VerificationState::Cancelled { .. }),
+            "{state:?}"
+        );
+    }
+    for refused in [
+        bot.process.accept(&request.id).await,
+        bot.process.compare(&request.id, true).await,
+        bot.process.accept("unknown").await,
+    ] {
+        assert!(
+            matches!(refused, Err(CryptoError::Refused(_))),
+            "{refused:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_request_of_an_unknown_device_waits_for_its_keys() {
+    let mut server = Homeserver::default();
+    let (bot, ann) = bot_and_ann(&mut server).await;
+    // Only Ann has fetched keys.
+    ann.share(&mut server, &MEMBERS).await;
+    server.sync(&bot.device);
+    let (id, _) = compare(&mut server, &bot, &ann).await;
+    for side in [&bot, &ann] {
+        side.process.compare(&id, true).await.unwrap();
+    }
+    settle(&mut server, &[&bot, &ann]).await;
+    for side in [&bot, &ann] {
+        assert_eq!(only(side).await.state, VerificationState::Done);
+    }
+}
