@@ -124,11 +124,11 @@ impl Encryption {
         if let Some(process) = &*process {
             return Ok(process.clone());
         }
-        let Some(folder) = &self.api.folder else {
-            return Err(EncryptionError::Unusable(NO_FOLDER.to_owned()));
-        };
         let Some(program) = CryptoProcess::find_program(self.program.as_deref()) else {
             return Err(EncryptionError::Unusable(NO_PROGRAM.to_owned()));
+        };
+        let Some(folder) = &self.api.folder else {
+            return Err(EncryptionError::Unusable(NO_FOLDER.to_owned()));
         };
         let mut session = self.api.session().await?;
         if session.device_id.is_empty() || session.user_id.is_empty() {

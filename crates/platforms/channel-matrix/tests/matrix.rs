@@ -10,6 +10,10 @@
 mod conformance;
 #[path = "matrix/encrypted.rs"]
 mod encrypted;
+#[path = "matrix/encryption.rs"]
+mod encryption;
+#[path = "matrix/friend.rs"]
+mod friend;
 #[path = "matrix/hostile.rs"]
 mod hostile;
 #[path = "matrix/inbound.rs"]

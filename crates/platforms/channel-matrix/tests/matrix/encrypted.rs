@@ -80,7 +80,7 @@ async fn nothing_is_sent_in_clear_into_an_encrypted_room() {
     assert!(fake.calls_of("upload").is_empty());
     let seen = assistant.seen();
     let is_reported = |why: &String| why.contains("nanobot-matrix-crypto");
-    assert!(seen.degraded.iter().any(is_reported), "{:?}", seen.degraded);
+    assert!(seen.impaired.iter().any(is_reported), "{:?}", seen.impaired);
 }
 
 #[tokio::test]

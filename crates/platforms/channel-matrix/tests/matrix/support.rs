@@ -106,6 +106,7 @@ impl Running {
         self.run.stop().await.unwrap();
         // The fake does not notice at once that nobody waits any more.
         self.fake.end_syncs();
+        self.fake.wait_for_waiting_syncs(0).await.unwrap();
         (self.fake, self.assistant)
     }
 
