@@ -77,20 +77,21 @@ impl Reader<'_> {
             Arrival::group(addressed)
         };
         let is_group = arrival.kind == ChatKind::Group;
-        let mut metadata = json!({
+        let metadata = json!({
             "message_id": id, "event_id": id, "room": place.name, "is_group": is_group,
             "is_encrypted": place.is_encrypted, "sender_name": localpart(sender),
         });
+        let mut metadata = members(metadata);
         if let Some(thread) = &relation.thread {
-            metadata["thread_root_event_id"] = json!(thread);
-            metadata["thread_reply_to_event_id"] = json!(id);
+            metadata.insert("thread_root_event_id".to_owned(), json!(thread));
+            metadata.insert("thread_reply_to_event_id".to_owned(), json!(id));
         }
         Some(CandidateMessage {
             sender: SenderId::from(sender),
             chat: ChatId::from(place.room),
             arrival,
             id: MessageId::from(id),
-            metadata: members(metadata),
+            metadata,
             session: None,
             delivery: DeliveryContext {
                 reply_to: (is_group || relation.thread.is_some()).then(|| MessageId::from(id)),
@@ -163,7 +164,7 @@ mod tests {
         }
     }
 
-    fn event(content: Value) -> Event {
+    fn event(content: &Value) -> Event {
         Event(json!({
             "type": "m.room.message", "sender": "@ann:x.test", "event_id": "$1",
             "content": content,
@@ -228,7 +229,7 @@ mod tests {
             (json!(null), None),
         ];
         for (content, expected) in table {
-            let found = read(&event(content.clone()), true);
+            let found = read(&event(&content), true);
             let found = found.as_ref().map(content_text);
             assert_eq!(found.as_deref(), expected, "{content}");
         }
@@ -236,7 +237,7 @@ mod tests {
 
     #[test]
     fn own_and_state_events_are_passed_over() {
-        let whole = event(json!({"msgtype": "m.text", "body": "hi"}));
+        let whole = event(&json!({"msgtype": "m.text", "body": "hi"}));
         for (name, value) in [
             ("sender", json!("@bot:x.test")),
             ("sender", json!("ann")),
@@ -256,7 +257,7 @@ mod tests {
         let addressed = |content: Value| {
             let mut content = content;
             content["msgtype"] = json!("m.text");
-            let found = read(&event(content), false).unwrap();
+            let found = read(&event(&content), false).unwrap();
             (found.arrival.addressed, content_text(&found))
         };
         let reply = |to: &str| {
@@ -278,7 +279,7 @@ mod tests {
             "rel_type": "m.thread", "event_id": "$0", "is_falling_back": true,
             "m.in_reply_to": {"event_id": "$own"},
         }});
-        let found = read(&event(content), true).unwrap();
+        let found = read(&event(&content), true).unwrap();
         assert_eq!(found.delivery.thread.as_deref(), Some("$0"));
         assert_eq!(found.delivery.reply_to, Some("$1".into()));
         assert_eq!((found.session, found.origin.reply_to), (None, None));
@@ -287,7 +288,7 @@ mod tests {
 
     #[test]
     fn quotation_is_the_text_or_the_file() {
-        let quoted = |content: Value| quoted_text(&event(content));
+        let quoted = |content: Value| quoted_text(&event(&content));
         assert_eq!(
             quoted(json!({"msgtype": "m.text", "body": "hi"})).unwrap(),
             "hi"

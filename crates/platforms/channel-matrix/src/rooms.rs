@@ -225,7 +225,7 @@ impl Noted for EncryptedRooms {
 mod tests {
     use super::*;
 
-    fn changes(state: Value) -> JoinedRoom {
+    fn changes(state: &Value) -> JoinedRoom {
         let sync = json!({"next_batch": "s", "rooms": {"join": {"!a:x": {
             "state": {"events": state}, "summary": {"m.joined_member_count": 2},
         }}}});
@@ -246,21 +246,21 @@ mod tests {
     fn encrypted_room_never_becomes_clear_again() {
         let rooms = Rooms::default();
         assert_eq!(rooms.encryption("!a:x"), KnownEncryption::Unknown);
-        assert!(!rooms.update(&changes(json!([]))));
+        assert!(!rooms.update(&changes(&json!([]))));
         assert_eq!(rooms.encryption("!a:x"), KnownEncryption::Clear);
-        assert!(rooms.update(&changes(encryption())));
-        assert!(!rooms.update(&changes(encryption())), "known already");
+        assert!(rooms.update(&changes(&encryption())));
+        assert!(!rooms.update(&changes(&encryption())), "known already");
         let settings = json!({"algorithm": ALGORITHM, "rotation_period_msgs": 5});
         assert_eq!(
             rooms.encryption("!a:x"),
             KnownEncryption::Encrypted(settings)
         );
-        rooms.update(&changes(json!([
+        rooms.update(&changes(&json!([
             {"type": "m.room.encryption", "state_key": "", "content": null},
             {"type": "m.room.encryption", "content": {}},
         ])));
         rooms.forget_all();
-        rooms.update(&changes(json!([])));
+        rooms.update(&changes(&json!([])));
         let settings = json!({"algorithm": ALGORITHM});
         assert_eq!(
             rooms.encryption("!a:x"),
@@ -271,10 +271,10 @@ mod tests {
     #[test]
     fn people_are_forgotten_with_each_change() {
         let rooms = Rooms::default();
-        rooms.update(&changes(json!([])));
+        rooms.update(&changes(&json!([])));
         rooms.set_members("!a:x", &["@ann:x".to_owned()]);
         assert_eq!(rooms.members("!a:x").unwrap(), ["@ann:x"]);
-        rooms.update(&changes(json!([{
+        rooms.update(&changes(&json!([{
             "type": "m.room.member", "state_key": "@eve:x", "content": {"membership": "join"},
         }])));
         assert_eq!(rooms.members("!a:x"), None);

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use nanobot_channel::ChannelName;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::Secret;
@@ -25,24 +25,13 @@ pub(crate) struct Session {
 }
 
 /// The file of a session.
-#[derive(Deserialize, Serialize)]
+#[derive(Default, Deserialize)]
 #[serde(default)]
 struct StoredSession {
     homeserver: String,
     user_id: String,
     device_id: String,
     access_token: String,
-}
-
-impl Default for StoredSession {
-    fn default() -> Self {
-        Self {
-            homeserver: String::new(),
-            user_id: String::new(),
-            device_id: String::new(),
-            access_token: String::new(),
-        }
-    }
 }
 
 /// Returns the folder of a channel in the folder of the program's data.
