@@ -21,6 +21,7 @@ mod draft;
 mod encrypted_file;
 mod encryption;
 mod error;
+mod event;
 #[doc(hidden)]
 pub mod fuzz;
 mod held;

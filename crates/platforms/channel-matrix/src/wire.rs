@@ -39,6 +39,14 @@ impl Event {
         self.0.get("state_key")?.as_str()
     }
 
+    /// `true` for events that may be a message of a person.
+    pub(crate) fn is_message(&self) -> bool {
+        matches!(
+            self.kind(),
+            "m.room.message" | "m.room.encrypted" | "m.sticker"
+        )
+    }
+
     /// Returns the same event with the decrypted type and content. Sender, id and room stay those
     /// that the homeserver reported, which are not part of what was encrypted.
     pub(crate) fn decrypted(&self, clear: &Value) -> Self {

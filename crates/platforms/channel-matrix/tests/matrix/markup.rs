@@ -2,6 +2,8 @@
 
 use nanobot_channel::{Format, Measure, TextStyle};
 use nanobot_channel_matrix::MatrixHtml;
+use nanobot_testkit::conformance;
+use nanobot_testkit::markup::html_text;
 use nanobot_text::render;
 
 const STYLE: TextStyle = TextStyle {
@@ -9,6 +11,12 @@ const STYLE: TextStyle = TextStyle {
     measure: Measure::Bytes,
     limit: 16_000,
 };
+
+#[test]
+fn markup_passes_the_conformance_suite() {
+    let visible = |html: &str| html_text(&html.replace("<br>", "\n"));
+    conformance::text_style(STYLE, visible).unwrap();
+}
 
 #[test]
 fn markdown_is_rendered_for_matrix() {
