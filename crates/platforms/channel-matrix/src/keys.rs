@@ -1,0 +1,111 @@
+//! What each sync means for the encryption: keys, requests, verifications.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nanobot_channel::{AccessDecision, Arrival, ChannelContext, ChatId, Liveness, SenderId};
+use nanobot_channel_kit::{Trouble, backoff};
+use nanobot_matrix_crypto::{CryptoError, SyncChanges, VerificationState};
+
+use crate::channel::Matrix;
+use crate::encryption::EncryptionError;
+use crate::wire::text;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+impl Matrix {
+    /// Gives the changes of a sync to the encryption program, if it is needed, and sends its
+    /// requests. Returns the rooms with new keys. Returns only after the program has the changes:
+    /// the homeserver gives keys out once.
+    pub(crate) async fn take_keys(
+        self: &Arc<Self>,
+        changes: SyncChanges,
+        trouble: &Trouble,
+        context: &ChannelContext,
+        liveness: &dyn Liveness,
+    ) -> Vec<String> {
+        if !self.needs_encryption(&changes).await {
+            return Vec::new();
+        }
+        for tries in 0.. {
+            let error = match self.encryption.receive_sync(changes.clone()).await {
+                Ok(outcome) => {
+                    trouble.set(None);
+                    self.after_keys(context);
+                    return outcome.rooms_with_new_keys;
+                }
+                Err(error) => error,
+            };
+            match &error {
+                EncryptionError::Unusable(why) => {
+                    self.encryption.report(&error);
+                    trouble.set(Some(why.clone()));
+                    return Vec::new();
+                }
+                EncryptionError::Program(CryptoError::Refused(why)) => {
+                    tracing::warn!(channel = %self.base.name, why, "keys of a sync are refused");
+                    return Vec::new();
+                }
+                EncryptionError::Program(_) | EncryptionError::Call(_) => {
+                    liveness.degraded(&error.to_string());
+                    tokio::time::sleep(backoff(FIRST_PAUSE, tries)).await;
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    async fn needs_encryption(&self, changes: &SyncChanges) -> bool {
+        if !self.rooms.encrypted.with(|encrypted| encrypted.is_empty()) {
+            return true;
+        }
+        let is_about_keys =
+            |kind: &str| kind == "m.room.encrypted" || kind.starts_with("m.key.verification.");
+        let has_keys = || {
+            let mut events = changes.to_device.iter();
+            events.any(|event| is_about_keys(text(event, "type")))
+        };
+        self.encryption.is_enabled() && (self.encryption.is_running().await || has_keys())
+    }
+
+    /// Sends the requests of the program and answers verifications, in the background.
+    fn after_keys(self: &Arc<Self>, context: &ChannelContext) {
+        let (platform, context) = (Arc::clone(self), context.clone());
+        self.base.background.spawn(async move {
+            if platform.config.sas_verification
+                && let Err(error) = platform.answer_verifications(&context).await
+            {
+                tracing::warn!(%error, "a verification cannot be answered");
+            }
+            if let Err(error) = platform.encryption.pump().await {
+                tracing::warn!(%error, "requests about keys wait for the next sync");
+            }
+        });
+    }
+
+    /// Accepts and confirms verifications of people with access.
+    async fn answer_verifications(&self, context: &ChannelContext) -> Result<(), EncryptionError> {
+        for verification in self.encryption.verifications().await? {
+            let (sender, chat) = (
+                SenderId::from(verification.user_id.as_str()),
+                ChatId::from(verification.user_id.as_str()),
+            );
+            let arrival = Arrival::direct();
+            let decision = context.access.check(&sender, &chat, &arrival).await;
+            if decision != AccessDecision::Allowed {
+                continue;
+            }
+            match verification.state {
+                VerificationState::Requested => self.encryption.accept(&verification.id).await?,
+                VerificationState::Comparing { .. } => {
+                    self.encryption.compare(&verification.id, true).await?;
+                }
+                VerificationState::Waiting
+                | VerificationState::Confirmed
+                | VerificationState::Done
+                | VerificationState::Cancelled { .. } => {}
+            }
+        }
+        Ok(())
+    }
+}
