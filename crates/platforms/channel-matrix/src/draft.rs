@@ -24,10 +24,10 @@ impl DraftPlace for MatrixDraft {
         cut(text, TEXT_LIMIT).to_owned()
     }
 
-    async fn begin(&self, text: &str) -> Result<Option<String>, ChannelError> {
+    async fn begin(&self, text: &str, key: &str) -> Result<Option<String>, ChannelError> {
         let content = RichText::plain(text).content(self.target.relation());
-        let (room, transaction) = (&self.target.room, new_transaction());
-        let sent = self.outgoing.send_message(room, &content, &transaction);
+        let room = &self.target.room;
+        let sent = self.outgoing.send_message(room, &content, key);
         Ok(Some(sent.await?))
     }
 
