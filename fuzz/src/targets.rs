@@ -48,6 +48,7 @@ const TARGETS: &[Target] = &[
     ("json", json),
     ("mail", mail),
     ("markdown", markdown),
+    ("matrix", matrix),
     ("mochat", mochat),
     ("page", page),
     ("pdf", pdf),
@@ -64,6 +65,7 @@ const TARGETS: &[Target] = &[
     ("validation", validation),
     ("websocket", websocket),
     ("wecom", wecom),
+    ("whatsapp", whatsapp),
 ];
 
 /// Returns the target of that name.
@@ -160,6 +162,14 @@ fn wecom(data: &[u8]) {
     });
     let key = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY";
     nanobot_channel_wecom::fuzz::decrypt(data, key);
+}
+
+fn whatsapp(data: &[u8]) {
+    text(data, |text| {
+        nanobot_channel_whatsapp::fuzz::frame(text);
+        nanobot_channel_whatsapp::fuzz::message(text);
+        nanobot_channel_whatsapp::fuzz::content(text, text);
+    });
 }
 
 fn websocket(data: &[u8]) {
@@ -435,6 +445,15 @@ fn pdf(data: &[u8]) {
 }
 
 /// Checks that redaction is idempotent.
+fn matrix(data: &[u8]) {
+    text(data, |text| {
+        nanobot_channel_matrix::fuzz::sync(text);
+        nanobot_channel_matrix::fuzz::event(text);
+        nanobot_channel_matrix::fuzz::file(text);
+        nanobot_channel_matrix::fuzz::people(text);
+    });
+}
+
 fn mochat(data: &[u8]) {
     nanobot_channel_mochat::fuzz::binary_frame(data);
     text(data, |text| {

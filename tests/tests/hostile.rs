@@ -249,6 +249,38 @@ fn wecom_frames_within_bounds() {
 }
 
 #[test]
+fn whatsapp_frames_within_bounds() {
+    let templates = [
+        "@",
+        "{\"type\":\"message\",\"seq\":1,\"id\":\"m\",\"sender\":\"1@s.whatsapp.net\",\"media\":@}",
+        "{\"type\":\"message\",\"seq\":1,\"id\":\"m\",\"sender\":\"1@g.us\",\"quoted\":@}",
+    ];
+    within_bounds(
+        "whatsapp_frames_within_bounds",
+        "whatsapp",
+        templates
+            .into_iter()
+            .flat_map(|template| values(template, 1 << 20)),
+    );
+}
+
+#[test]
+fn matrix_answers_within_bounds() {
+    let templates = [
+        "@",
+        "{\"next_batch\":\"1\",\"rooms\":{\"join\":{\"!a:x\":{\"timeline\":{\"events\":@}}}}}",
+        "{\"type\":\"m.room.message\",\"event_id\":\"$1\",\"sender\":\"@a:x\",\"content\":@}",
+    ];
+    within_bounds(
+        "matrix_answers_within_bounds",
+        "matrix",
+        templates
+            .into_iter()
+            .flat_map(|template| values(template, BODY)),
+    );
+}
+
+#[test]
 fn websocket_frames_within_bounds() {
     within_bounds(
         "websocket_frames_within_bounds",

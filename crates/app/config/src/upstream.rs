@@ -164,10 +164,6 @@ pub(crate) const MEANINGS: &[(&str, &str)] = &[
         "Key of an instance in the Python program.",
     ),
     (
-        "channels.matrix",
-        "Matrix in the Python program. This version has no such channel.",
-    ),
-    (
         "channels.mattermost",
         "Mattermost in the Python program. This version has no such channel.",
     ),
@@ -186,10 +182,6 @@ pub(crate) const MEANINGS: &[(&str, &str)] = &[
     (
         "channels.weixin",
         "WeChat in the Python program. This version has no such channel.",
-    ),
-    (
-        "channels.whatsapp",
-        "WhatsApp in the Python program. This version has no such channel.",
     ),
     (
         "channels.slack.webhookPath",

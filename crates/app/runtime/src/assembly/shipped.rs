@@ -17,6 +17,8 @@ pub(crate) fn channels() -> Vec<Arc<dyn ChannelFactory>> {
         ))),
         #[cfg(feature = "feishu")]
         Arc::new(nanobot_channel_feishu::FeishuFactory::new()),
+        #[cfg(feature = "matrix")]
+        Arc::new(nanobot_channel_matrix::MatrixFactory::new()),
         #[cfg(feature = "mochat")]
         Arc::new(nanobot_channel_mochat::MochatFactory::new()),
         #[cfg(feature = "qq")]
@@ -27,6 +29,8 @@ pub(crate) fn channels() -> Vec<Arc<dyn ChannelFactory>> {
         Arc::new(nanobot_channel_telegram::TelegramFactory::new()),
         #[cfg(feature = "wecom")]
         Arc::new(nanobot_channel_wecom::WeComFactory::new()),
+        #[cfg(feature = "whatsapp")]
+        Arc::new(nanobot_channel_whatsapp::WhatsAppFactory::new()),
         #[cfg(feature = "websocket")]
         Arc::new(nanobot_channel_websocket::WebSocketFactory),
     ]
