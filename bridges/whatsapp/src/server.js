@@ -103,7 +103,8 @@ export class Server {
   #tellOne(client, frame) {
     if (client.version === 2 || frame.type !== 'status') client.send(frame);
     else if (frame.status === 'connected') client.send({ type: 'status', status: 'connected' });
-    else if (frame.status === 'disconnected') client.send({ type: 'status', status: 'disconnected' });
+    else if (frame.status === 'disconnected')
+      client.send({ type: 'status', status: 'disconnected' });
   }
 
   // Passes on what the journal has.

@@ -25,7 +25,10 @@ export function folder(test) {
 export const real = library(silentLog);
 
 // A bridge that is linked to a network in memory.
-export async function linkedBridge(test, { limits = {}, path = folder(test), log = silentLog } = {}) {
+export async function linkedBridge(
+  test,
+  { limits = {}, path = folder(test), log = silentLog } = {},
+) {
   const settings = {
     host: '127.0.0.1',
     port: 0,
@@ -35,7 +38,10 @@ export async function linkedBridge(test, { limits = {}, path = folder(test), log
   };
   fs.mkdirSync(settings.authFolder, { recursive: true });
   const creds = { ...real.auth.create(), me: ACCOUNT };
-  fs.writeFileSync(join(settings.authFolder, 'creds.json'), JSON.stringify(creds, real.auth.replacer));
+  fs.writeFileSync(
+    join(settings.authFolder, 'creds.json'),
+    JSON.stringify(creds, real.auth.replacer),
+  );
   const network = new Network();
   network.people.push(ANN);
   const bridge = await startBridge(settings, {
