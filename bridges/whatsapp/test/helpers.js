@@ -48,7 +48,7 @@ export async function linkedBridge(
     version: '0.1.0',
     library: network.library(real),
     log,
-    limits: { ...limits, outbox: { acknowledgeMilliseconds: 100, ...limits.outbox } },
+    limits,
     pause: { first: 10, most: 50, stable: 60_000 },
   });
   let isStopped = false;

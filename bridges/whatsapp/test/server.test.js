@@ -14,17 +14,15 @@ test('tokens are compared as a whole', () => {
   assert.equal(isToken(TOKEN, TOKEN), true);
 });
 
-test('a client has to give its token first, and in time', async (t) => {
+test('a client has to give its token in time', async (t) => {
   const { bridge } = await linkedBridge(t, { limits: { server: { authMilliseconds: 50 } } });
-  const silent = new TestClient(bridge.address);
-  assert.equal(await silent.closed, 4001);
-  for (const first of [
-    'no json',
-    [],
-    { type: 'typing' },
-    { type: 'auth' },
-    { type: 'auth', token: 'wrong' },
-  ]) {
+  assert.equal(await new TestClient(bridge.address).closed, 4001);
+});
+
+test('a client has to give its token first', async (t) => {
+  const { bridge } = await linkedBridge(t);
+  const wrong = { type: 'auth', token: 'wrong' };
+  for (const first of ['no json', [], { type: 'typing' }, { type: 'auth' }, wrong]) {
     const client = new TestClient(bridge.address);
     await client.opened();
     client.send(first);
@@ -62,7 +60,7 @@ test('one client of version 2', async (t) => {
 });
 
 test('a client that answers no pings is cut off', async (t) => {
-  const { bridge } = await linkedBridge(t, { limits: { server: { pingMilliseconds: 20 } } });
+  const { bridge } = await linkedBridge(t, { limits: { server: { pingMilliseconds: 150 } } });
   const dead = new TestClient(bridge.address, { autoPong: false });
   await dead.opened();
   dead.send({ type: 'auth', token: TOKEN, protocol: 2 });
