@@ -19,17 +19,21 @@ mkdir -p "$bridge"
 if ! cmp -s bridges/whatsapp/package-lock.json "$bridge/installed-lock.json"; then
     cp bridges/whatsapp/package.json bridges/whatsapp/package-lock.json "$bridge"
     # The flags with which users install it, as the README says.
-    (cd "$bridge" && npm ci --silent --omit=dev --omit=peer --ignore-scripts --no-audit --no-fund)
+    (cd "$bridge" \
+        && npm ci --silent --omit=dev --omit=peer --ignore-scripts --no-audit --no-fund)
     cp "$bridge/package-lock.json" "$bridge/installed-lock.json"
 fi
 # The modules are found above the files that use them.
 rm -rf "$bridge/index.js" "$bridge/src" "$bridge/test"
-cp -R bridges/whatsapp/package.json bridges/whatsapp/index.js bridges/whatsapp/src bridges/whatsapp/test "$bridge"
+for part in package.json index.js src test; do
+    cp -R "bridges/whatsapp/$part" "$bridge"
+done
 if [ ! -x "$venv/bin/python" ]; then
     python3 -m venv "$venv"
 fi
 "$venv/bin/python" -c 'import websockets' 2>/dev/null || "$venv/bin/pip" install --quiet 'websockets==16.0'
-output=$(cd "$bridge" && node --test --test-timeout=120000 test/*.test.js 2>&1) || {
+tests='node --test --test-concurrency=4 --test-timeout=120000'
+output=$(cd "$bridge" && $tests test/*.test.js 2>&1) || {
     printf '%s\n' "$output"
     exit 1
 }

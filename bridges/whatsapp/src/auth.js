@@ -1,18 +1,35 @@
 // The keys of the linked device, one file each, in the format of Baileys' own helper, which the
-// Python program used: its folder goes on to work without a new QR code. Other than the helper, this
-// store replaces files and never writes into them, so a crash leaves no half key.
+// Python program used: its folder goes on to work without a new QR code. Other than the helper,
+// this store replaces files and never writes into them, so a crash leaves no half key.
 
 import fs from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { makeFolder, removeTemporaryFiles, replaceFile, replaceFileLater, syncFolder } from './disk.js';
+import {
+  makeFolder,
+  removeTemporaryFiles,
+  replaceFile,
+  replaceFileLater,
+  syncFolder,
+} from './disk.js';
 
 const CONCURRENT = 16;
 const NAME_LENGTH = 200;
 // The kinds of keys; no other file of the folder is ever deleted.
-const OURS =
-  /^(creds|(pre-key|session|sender-key|sender-key-memory|app-state-sync-key|app-state-sync-version|lid-mapping|device-list|tctoken|identity-key)-.+)\.json$/;
+const TYPES = [
+  'pre-key',
+  'session',
+  'sender-key',
+  'sender-key-memory',
+  'app-state-sync-key',
+  'app-state-sync-version',
+  'lid-mapping',
+  'device-list',
+  'tctoken',
+  'identity-key',
+];
+const OURS = new RegExp(`^(creds|(${TYPES.join('|')})-.+)\\.json$`);
 
 // A write of a key failed. The message was not handled, or may have been sent.
 export class AuthStoreError extends Error {}
@@ -45,7 +62,9 @@ export class AuthStore {
     }
     const creds = this.#parse(text);
     if (creds !== null && typeof creds === 'object' && creds.noiseKey) return creds;
-    log.error('the file of credentials is damaged and was put aside: the device has to be linked again');
+    log.error(
+      'the file of credentials is damaged and was put aside: the device has to be linked again',
+    );
     fs.renameSync(path, `${path}.damaged`);
     this.#removeKeys();
     return this.#codec.create();
@@ -121,7 +140,8 @@ export class AuthStore {
       try {
         value = this.#parse(await readFile(join(this.#folder, name), 'utf8'));
       } catch (error) {
-        if (error.code !== 'ENOENT') throw new AuthStoreError('a key cannot be read', { cause: error });
+        if (error.code !== 'ENOENT')
+          throw new AuthStoreError('a key cannot be read', { cause: error });
       }
       values[id] = value === null ? value : this.#codec.restore(type, value);
     }

@@ -93,7 +93,11 @@ export function library(log) {
     // The version of WhatsApp Web, asked for only if WhatsApp refuses the built-in one.
     async latestVersion() {
       const task = fetchLatestWaWebVersion({});
-      const { version, isLatest } = await within(VERSION_MILLISECONDS, task, () => new Error('no answer'));
+      const { version, isLatest } = await within(
+        VERSION_MILLISECONDS,
+        task,
+        () => new Error('no answer'),
+      );
       return isLatest ? version : undefined;
     },
 

@@ -17,8 +17,8 @@ import { WhatsApp } from './whatsapp.js';
 
 const CLEAN_MILLISECONDS = 60_000;
 
-// The time since which the device is linked, in seconds. A device that the Python program linked has
-// none: everything that WhatsApp has kept for it is new.
+// The time since which the device is linked, in seconds. A device that the Python program linked
+// has none: everything that WhatsApp has kept for it is new.
 class LinkTime {
   #path;
 
@@ -54,7 +54,14 @@ export async function startBridge(settings, { version, library, log, limits, pau
   const uploads = new Uploads(files);
   const outbox = new Outbox({ sent, whatsapp, uploads, log, ...limits?.outbox });
   const requests = new Requests({ outbox, whatsapp, downloads, uploads, log });
-  const server = new Server({ ...settings, version, journal, requests, whatsapp, limits: limits?.server });
+  const server = new Server({
+    ...settings,
+    version,
+    journal,
+    requests,
+    whatsapp,
+    limits: limits?.server,
+  });
 
   whatsapp.on('linked', () => link.begin());
   whatsapp.on('message', (message) => {
@@ -72,7 +79,9 @@ export async function startBridge(settings, { version, library, log, limits, pau
 
   const address = await server.listen(settings.host, settings.port);
   const cleaning = setInterval(() => {
-    Promise.all([downloads.clean(), uploads.clean()]).catch(() => log.warn('files were not removed'));
+    Promise.all([downloads.clean(), uploads.clean()]).catch(() =>
+      log.warn('files were not removed'),
+    );
   }, CLEAN_MILLISECONDS);
   whatsapp.start();
   return {

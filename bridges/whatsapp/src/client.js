@@ -95,7 +95,8 @@ export class Client {
       if (isBinary) throw invalid('frames are texts');
       frame = parseFrame(data.toString());
       if (this.#state === 'new') this.#authorize(frame);
-      else if (this.#version === 1) this.#run(this.#server.requests.answerFirstVersion(readFirstVersion(frame)));
+      else if (this.#version === 1)
+        this.#run(this.#server.requests.answerFirstVersion(readFirstVersion(frame)));
       else this.#command(readCommand(frame));
     } catch (error) {
       if (this.#state === 'new') this.close(CLOSE.refused);
@@ -176,8 +177,8 @@ export class Client {
   }
 }
 
-// The frame of a message in version 1. Files are not part of it, so a message of a file alone has its
-// kind as its text; the Python program looks for the one of a voice message.
+// The frame of a message in version 1. Files are not part of it, so a message of a file alone has
+// its kind as its text; the Python program looks for the one of a voice message.
 export function firstVersion({ id, sender, pn, content, timestamp, isGroup, media }) {
   const kind = media[0]?.kind;
   const text = kind === 'voice' ? '[Voice Message]' : `[${kind}]`;

@@ -1,5 +1,5 @@
-// Frames of a client: parsed and checked. What passes has the types and the lengths that the rest of
-// the bridge relies on.
+// Frames of a client: parsed and checked. What passes has the types and the lengths that the rest
+// of the bridge relies on.
 
 import { Failure, invalid } from './failure.js';
 import { isChat, isPerson } from './jid.js';
@@ -19,7 +19,8 @@ const isText = (value, length) =>
 
 function checkText(value, name) {
   check(typeof value === 'string', `\`${name}\` must be a text`);
-  if (!isText(value, TEXT)) throw new Failure('too_large', `\`${name}\` has more than 65,536 characters`);
+  if (!isText(value, TEXT))
+    throw new Failure('too_large', `\`${name}\` has more than 65,536 characters`);
 }
 
 function check(condition, text) {
@@ -69,14 +70,25 @@ function media(value) {
   check(typeof value.ref === 'string' && REF.test(value.ref), '`ref` is no reference');
   check(KINDS.has(value.kind), '`kind` is no kind of a file');
   const { mime = '', name = '' } = value;
-  check(mime === '' || (typeof mime === 'string' && MIME.test(mime)), '`mime` is no type of a file');
+  check(
+    mime === '' || (typeof mime === 'string' && MIME.test(mime)),
+    '`mime` is no type of a file',
+  );
   check(isText(name, 255), '`name` is no name of a file');
-  return { ref: value.ref, kind: value.kind, mime, name: name.replace(/[\u0000-\u001f\u007f/\\]/g, '_') };
+  return {
+    ref: value.ref,
+    kind: value.kind,
+    mime,
+    name: name.replace(/[\u0000-\u001f\u007f/\\]/g, '_'),
+  };
 }
 
 const COMMANDS = {
   ack({ seq }) {
-    check(Array.isArray(seq) && seq.length <= CONFIRMED, '`seq` must be a list of at most 1024 numbers');
+    check(
+      Array.isArray(seq) && seq.length <= CONFIRMED,
+      '`seq` must be a list of at most 1024 numbers',
+    );
     check(seq.every(isOffset), '`seq` must have numbers');
     return { seq };
   },
@@ -96,13 +108,23 @@ const COMMANDS = {
   },
 
   send(frame) {
-    check(typeof frame.id === 'string' && SENT_ID.test(frame.id), '`id` has not the form of a new id');
+    check(
+      typeof frame.id === 'string' && SENT_ID.test(frame.id),
+      '`id` has not the form of a new id',
+    );
     const text = frame.text ?? '';
     checkText(text, 'text');
     const file = media(frame.media);
     check(text !== '' || file !== undefined, 'there is nothing to send');
     const to = chat(frame.to);
-    return { requestId: requestId(frame), id: frame.id, to, text, quote: quote(frame.quote), media: file };
+    return {
+      requestId: requestId(frame),
+      id: frame.id,
+      to,
+      text,
+      quote: quote(frame.quote),
+      media: file,
+    };
   },
 
   typing(frame) {
@@ -111,12 +133,19 @@ const COMMANDS = {
   },
 
   read(frame) {
-    return { to: chat(frame.to), id: messageId(frame.id), participant: participant(frame.participant) };
+    return {
+      to: chat(frame.to),
+      id: messageId(frame.id),
+      participant: participant(frame.participant),
+    };
   },
 
   react(frame) {
     check(isText(frame.emoji, 32), '`emoji` must be a short text');
-    check(isAbsent(frame.fromBot) || typeof frame.fromBot === 'boolean', '`fromBot` must be true or false');
+    check(
+      isAbsent(frame.fromBot) || typeof frame.fromBot === 'boolean',
+      '`fromBot` must be true or false',
+    );
     return {
       requestId: requestId(frame),
       to: chat(frame.to),
@@ -136,7 +165,10 @@ export function parseFrame(text) {
   } catch {
     throw invalid('the frame is no JSON');
   }
-  check(frame !== null && typeof frame === 'object' && !Array.isArray(frame), 'the frame is no object');
+  check(
+    frame !== null && typeof frame === 'object' && !Array.isArray(frame),
+    'the frame is no object',
+  );
   check(typeof frame.type === 'string', '`type` must be a text');
   return frame;
 }

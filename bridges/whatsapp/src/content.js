@@ -94,7 +94,9 @@ const DESCRIBED = {
 export function cleanText(value, length = TEXT_LENGTH) {
   if (typeof value !== 'string') return '';
   const text = value.replace(/[\u0000-\u0008\u000b-\u001f\u007f]/g, '');
-  return text.length <= length ? text : text.slice(0, length).toWellFormed?.() ?? text.slice(0, length);
+  return text.length <= length
+    ? text
+    : (text.slice(0, length).toWellFormed?.() ?? text.slice(0, length));
 }
 
 // Returns a text of one line.
@@ -118,9 +120,12 @@ function unwrap(message) {
 }
 
 function kindOf(message) {
-  const names = Object.keys(message).filter((name) => message[name] !== null && message[name] !== undefined);
+  const names = Object.keys(message).filter(
+    (name) => message[name] !== null && message[name] !== undefined,
+  );
   if (names.includes('conversation') && message.conversation !== '') return 'conversation';
-  if (names.some((name) => IGNORED.has(name) && name !== 'senderKeyDistributionMessage')) return undefined;
+  if (names.some((name) => IGNORED.has(name) && name !== 'senderKeyDistributionMessage'))
+    return undefined;
   return names.find((name) => /Message(V\d)?$/.test(name) && !IGNORED.has(name));
 }
 
@@ -152,8 +157,10 @@ export function readContent(wrapped) {
   const content = message[kind];
   if (kind === 'conversation') return { text: cleanText(content), files: [], context: undefined };
   const context = content.contextInfo ?? undefined;
-  if (kind in MEDIA) return { text: cleanText(content.caption), files: [file(kind, content)], context };
+  if (kind in MEDIA)
+    return { text: cleanText(content.caption), files: [file(kind, content)], context };
   if (kind in TEXTS) return { text: cleanText(TEXTS[kind](content) ?? ''), files: [], context };
-  const text = DESCRIBED[kind]?.(content) ?? inBrackets('Unsupported', kind.replace(/Message(V\d)?$/, ''));
+  const text =
+    DESCRIBED[kind]?.(content) ?? inBrackets('Unsupported', kind.replace(/Message(V\d)?$/, ''));
   return { text, files: [], context };
 }

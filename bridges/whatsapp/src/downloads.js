@@ -24,7 +24,12 @@ export class Downloads {
   #running = new Map();
 
   // `open` returns the decrypted bytes of a file, as an asynchronous iterable.
-  constructor(folder, journal, open, { answerMilliseconds = ANSWER_MILLISECONDS, most = FILE, ...options } = {}) {
+  constructor(
+    folder,
+    journal,
+    open,
+    { answerMilliseconds = ANSWER_MILLISECONDS, most = FILE, ...options } = {},
+  ) {
     this.#folder = new TemporaryFolder(join(folder, 'received'), options);
     this.#journal = journal;
     this.#open = open;
@@ -34,7 +39,8 @@ export class Downloads {
 
   #describe(ref) {
     const [, seq, index] = /^m([0-9]{1,15})-([0-9]{1,3})$/.exec(ref) ?? [];
-    const described = seq === undefined ? undefined : this.#journal.file(Number(seq), Number(index));
+    const described =
+      seq === undefined ? undefined : this.#journal.file(Number(seq), Number(index));
     if (described === undefined) throw new Failure('not_found', 'there is no such file');
     return described;
   }
@@ -53,7 +59,8 @@ export class Downloads {
     });
   }
 
-  // A large file may take longer than an answer may: the client asks again, and the download goes on.
+  // A large file may take longer than an answer may: the client asks again, and the download goes
+  // on.
   #answer(ref, described) {
     let task = this.#running.get(ref);
     if (task === undefined) {
@@ -70,8 +77,10 @@ export class Downloads {
       task.catch(() => {});
       this.#running.set(ref, task);
     }
-    return within(this.#answerMilliseconds, task, () =>
-      new Failure('rate_limited', 'the download goes on', { retryAfter: 5 }),
+    return within(
+      this.#answerMilliseconds,
+      task,
+      () => new Failure('rate_limited', 'the download goes on', { retryAfter: 5 }),
     );
   }
 
@@ -100,6 +109,8 @@ export class Downloads {
 
   // Removes files of confirmed messages ten minutes after their last use.
   clean() {
-    return this.#folder.removeIdle((ref) => this.#journal.isPending(Number(/^m([0-9]+)-/.exec(ref)?.[1])));
+    return this.#folder.removeIdle((ref) =>
+      this.#journal.isPending(Number(/^m([0-9]+)-/.exec(ref)?.[1])),
+    );
   }
 }

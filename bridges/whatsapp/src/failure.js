@@ -33,7 +33,10 @@ export function refusal(code) {
     case 429:
       return new Failure('rate_limited', 'WhatsApp asks to slow down', { retryAfter: 60 });
     case 463:
-      return new Failure('forbidden', 'WhatsApp does not let this account begin new chats at present');
+      return new Failure(
+        'forbidden',
+        'WhatsApp does not let this account begin new chats at present',
+      );
     default:
       return new Failure('failed', `WhatsApp refuses this (code ${Number(code) || 'unknown'})`);
   }

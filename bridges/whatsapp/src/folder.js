@@ -105,7 +105,8 @@ export class TemporaryFolder {
 
   async #makeRoom(bytes, except) {
     const isFull = () =>
-      this.#bytes + bytes > this.#limits.bytes || this.#files.size >= this.#limits.files + (this.#files.has(except) ? 1 : 0);
+      this.#bytes + bytes > this.#limits.bytes ||
+      this.#files.size >= this.#limits.files + (this.#files.has(except) ? 1 : 0);
     for (const file of [...this.#files.values()]) {
       if (!isFull()) return;
       if (file.ref !== except && file.users === 0) await this.remove(file.ref);

@@ -1,5 +1,5 @@
-// The journal of received messages: each one is on disk before a client sees it, and stays until the
-// client confirms it.
+// The journal of received messages: each one is on disk before a client sees it, and stays until
+// the client confirms it.
 //
 // Lines of the file: {"next","lost","seen"} begins a compacted file, {"seq","key","frame","files",
 // "lost"} is a message, {"confirmed":[…]} and {"dropped":seq} end it, {"seq","gap"} says that the

@@ -54,8 +54,8 @@ function quoted(context, own) {
   };
 }
 
-// Returns `{key, frame, files}` of a message, or `undefined` if it is not for a client. `own` is the
-// list of the account's JIDs, `phoneOf` finds the phone number of a LID, `linkedAt` is the time
+// Returns `{key, frame, files}` of a message, or `undefined` if it is not for a client. `own` is
+// the list of the account's JIDs, `phoneOf` finds the phone number of a LID, `linkedAt` is the time
 // since which the device is linked.
 export function readMessage(message, { own = [], phoneOf = () => '', linkedAt = 0 } = {}) {
   const key = message?.key;
@@ -66,7 +66,8 @@ export function readMessage(message, { own = [], phoneOf = () => '', linkedAt = 
   const timestamp = seconds(message.messageTimestamp);
   if (timestamp + CLOCK_SKEW_SECONDS < linkedAt) return undefined;
   const content = readContent(message.message);
-  if (content === undefined || (content.text === '' && content.files.length === 0)) return undefined;
+  if (content === undefined || (content.text === '' && content.files.length === 0))
+    return undefined;
   const mentioned = content.context?.mentionedJid;
   const mentions = Array.isArray(mentioned) ? mentioned.slice(0, MENTIONS) : [];
   const frame = {

@@ -27,7 +27,10 @@ function mapped(error) {
   }
   const status = error?.output?.statusCode;
   if (status === CONNECTION_CLOSED) {
-    return new Failure('not_connected', 'the connection to WhatsApp broke before the message was sent');
+    return new Failure(
+      'not_connected',
+      'the connection to WhatsApp broke before the message was sent',
+    );
   }
   if (status === TIMED_OUT) return new Failure('not_connected', 'WhatsApp did not answer in time');
   if (Number.isInteger(error?.data) && error.data >= 400) return refusal(error.data);
@@ -46,7 +49,13 @@ export class Outbox {
   #waiting = new Map();
   #chats = new Map();
 
-  constructor({ sent, whatsapp, uploads, log, acknowledgeMilliseconds = ACKNOWLEDGE_MILLISECONDS }) {
+  constructor({
+    sent,
+    whatsapp,
+    uploads,
+    log,
+    acknowledgeMilliseconds = ACKNOWLEDGE_MILLISECONDS,
+  }) {
     this.#sent = sent;
     this.#whatsapp = whatsapp;
     this.#uploads = uploads;
@@ -56,7 +65,8 @@ export class Outbox {
       this.#waiting.get(id)?.(error ? refusal(error) : undefined);
     });
     whatsapp.on('closed', () => {
-      for (const done of [...this.#waiting.values()]) done(unknown('the connection to WhatsApp broke'));
+      for (const done of [...this.#waiting.values()])
+        done(unknown('the connection to WhatsApp broke'));
     });
   }
 
@@ -73,7 +83,8 @@ export class Outbox {
 
   // Adds or removes a reaction.
   async react({ to, id, participant, fromBot, emoji }) {
-    if (fromBot && !this.#sent.has(id)) throw new Failure('not_found', 'the bridge has sent no such message');
+    if (fromBot && !this.#sent.has(id))
+      throw new Failure('not_found', 'the bridge has sent no such message');
     const own = newMessageId();
     const key = { remoteJid: to, id, fromMe: fromBot, participant: participant || undefined };
     await this.#once(own, to, (deliver) => deliver({ react: { text: emoji, key } }), {});
@@ -121,7 +132,8 @@ export class Outbox {
       );
     } catch (error) {
       const failure = mapped(error);
-      if (failure !== error) this.#log.warn('a message was not sent', { error: error?.name, code: failure.code });
+      if (failure !== error)
+        this.#log.warn('a message was not sent', { error: error?.name, code: failure.code });
       throw failure;
     } finally {
       this.#waiting.delete(id);
@@ -155,9 +167,11 @@ export class Outbox {
   #inOrder(to, task) {
     const before = this.#chats.get(to) ?? Promise.resolve();
     const done = before.then(task);
-    const after = done.catch(() => {}).then(() => {
-      if (this.#chats.get(to) === after) this.#chats.delete(to);
-    });
+    const after = done
+      .catch(() => {})
+      .then(() => {
+        if (this.#chats.get(to) === after) this.#chats.delete(to);
+      });
     this.#chats.set(to, after);
     return done;
   }
@@ -181,6 +195,11 @@ function mediaContent({ text, media: { kind, mime, name } }, path) {
     case 'sticker':
       return { sticker: file, mimetype: mime || 'image/webp' };
     default:
-      return { document: file, caption, mimetype: mime || 'application/octet-stream', fileName: name || 'file' };
+      return {
+        document: file,
+        caption,
+        mimetype: mime || 'application/octet-stream',
+        fileName: name || 'file',
+      };
   }
 }

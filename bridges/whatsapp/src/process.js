@@ -8,7 +8,9 @@ import { describe } from './log.js';
 import { PROTOCOL } from './server.js';
 import { readSettings, SettingsError } from './settings.js';
 
-const { version } = JSON.parse(fs.readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+const { version } = JSON.parse(
+  fs.readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+);
 
 const EXIT = { ended: 0, failed: 1, settings: 2 };
 const STOP_MILLISECONDS = 5000;
@@ -28,7 +30,9 @@ export async function run({ log, makeLibrary, onInput, ...options }) {
   delete process.env.BRIDGE_TOKEN;
   // Baileys puts files that it encrypts into the system's folder of temporary files.
   const temporary = join(settings.dataFolder, 'temporary');
-  process.on('unhandledRejection', (error) => log.warn('a task failed', { error: describe(error) }));
+  process.on('unhandledRejection', (error) =>
+    log.warn('a task failed', { error: describe(error) }),
+  );
   process.on('uncaughtException', (error) => {
     log.error('the bridge failed', { error: describe(error) });
     process.exit(EXIT.failed);
@@ -38,7 +42,12 @@ export async function run({ log, makeLibrary, onInput, ...options }) {
     fs.rmSync(temporary, { recursive: true, force: true });
     fs.mkdirSync(temporary, { recursive: true, mode: 0o700 });
     for (const name of ['TMPDIR', 'TEMP', 'TMP']) process.env[name] = temporary;
-    bridge = await startBridge(settings, { version, library: await makeLibrary(log), log, ...options });
+    bridge = await startBridge(settings, {
+      version,
+      library: await makeLibrary(log),
+      log,
+      ...options,
+    });
   } catch (error) {
     log.error('the bridge did not start', { error: error.code ?? describe(error) });
     process.exit(EXIT.failed);

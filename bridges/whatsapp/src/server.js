@@ -7,6 +7,8 @@ import { WebSocketServer } from 'ws';
 import { Client, CLOSE } from './client.js';
 
 export const PROTOCOL = 2;
+
+const HEADERS_MILLISECONDS = 5000;
 export const LIMITS = {
   frame: 1024 * 1024,
   connections: 16,
@@ -32,7 +34,7 @@ export class Server {
     this.#version = version;
     this.#whatsapp = whatsapp;
     this.#http = createServer((_, response) => response.writeHead(426).end());
-    this.#http.headersTimeout = this.limits.authMilliseconds;
+    this.#http.headersTimeout = HEADERS_MILLISECONDS;
     this.#http.maxHeadersCount = 64;
     this.#sockets = new WebSocketServer({
       server: this.#http,
@@ -103,7 +105,8 @@ export class Server {
   #tellOne(client, frame) {
     if (client.version === 2 || frame.type !== 'status') client.send(frame);
     else if (frame.status === 'connected') client.send({ type: 'status', status: 'connected' });
-    else if (frame.status === 'disconnected') client.send({ type: 'status', status: 'disconnected' });
+    else if (frame.status === 'disconnected')
+      client.send({ type: 'status', status: 'disconnected' });
   }
 
   // Passes on what the journal has.

@@ -24,8 +24,8 @@ const SENT = 512;
 const NUMBERS = 1024;
 
 // Events: `status` and `qr` with a frame, `acknowledged` with an id and perhaps an error code,
-// `closed`, `message` with a message of WhatsApp, `linked`. The listener of `message` must not wait:
-// when it returns, the message is on disk.
+// `closed`, `message` with a message of WhatsApp, `linked`. The listener of `message` must not
+// wait: when it returns, the message is on disk.
 export class WhatsApp extends EventEmitter {
   #library;
   #auth;
@@ -54,7 +54,9 @@ export class WhatsApp extends EventEmitter {
 
   // The fields of `ready` and `status`.
   get status() {
-    return this.#status.status === 'connected' ? { ...this.#status, account: this.account } : this.#status;
+    return this.#status.status === 'connected'
+      ? { ...this.#status, account: this.account }
+      : this.#status;
   }
 
   get account() {
@@ -132,9 +134,18 @@ export class WhatsApp extends EventEmitter {
       if (this.#connection === connection) handle(value);
     };
     const { ev, ws } = connection;
-    ev.on('creds.update', current(() => this.#saveCreds()));
-    ev.on('connection.update', current((update) => this.#update(update)));
-    ev.on('messages.upsert', current(({ messages }) => this.#received(messages)));
+    ev.on(
+      'creds.update',
+      current(() => this.#saveCreds()),
+    );
+    ev.on(
+      'connection.update',
+      current((update) => this.#update(update)),
+    );
+    ev.on(
+      'messages.upsert',
+      current(({ messages }) => this.#received(messages)),
+    );
     const forget = ({ id }) => this.#groups.delete(id);
     ev.on('groups.update', (groups) => groups.forEach(forget));
     ev.on('group-participants.update', forget);
@@ -143,7 +154,8 @@ export class WhatsApp extends EventEmitter {
       decode: (stanza) => this.#library.decode(stanza, this.#auth.creds.me),
       onMessage: (message) => this.emit('message', message),
     });
-    if (!early) this.#log.warn('messages are kept after their receipt: this Baileys does not note them');
+    if (!early)
+      this.#log.warn('messages are kept after their receipt: this Baileys does not note them');
   }
 
   #saveCreds() {
@@ -232,7 +244,8 @@ export class WhatsApp extends EventEmitter {
 
   // Throws the error of a request that needs the connection if there is none.
   checkConnected() {
-    if (!this.#auth.isLinked) throw new Failure('unlinked', 'no device is linked: scan the QR code');
+    if (!this.#auth.isLinked)
+      throw new Failure('unlinked', 'no device is linked: scan the QR code');
     if (this.#status.status !== 'connected') {
       throw new Failure('not_connected', 'there is no connection to WhatsApp', { retryAfter: 5 });
     }
@@ -260,7 +273,12 @@ export class WhatsApp extends EventEmitter {
   async sendMessage(to, body, { id, quote }) {
     const connection = this.checkConnected();
     const quoted = quote && {
-      key: { remoteJid: to, id: quote.id, participant: quote.participant || undefined, fromMe: false },
+      key: {
+        remoteJid: to,
+        id: quote.id,
+        participant: quote.participant || undefined,
+        fromMe: false,
+      },
       message: { conversation: quote.content },
     };
     const message = await connection.sendMessage(to, body, { messageId: id, quoted });

@@ -21,7 +21,8 @@ const KEYS = {
 
 async function all(keys) {
   const values = {};
-  for (const [type, ids] of Object.entries(KEYS)) values[type] = await keys.get(type, Object.keys(ids));
+  for (const [type, ids] of Object.entries(KEYS))
+    values[type] = await keys.get(type, Object.keys(ids));
   return JSON.parse(JSON.stringify(values, real.auth.replacer));
 }
 

@@ -9,14 +9,22 @@ const UPLOAD = { type: 'upload', requestId: '8', ref: 'u1', offset: 0, data: 'aG
 const MEDIA = { ref: 'u1', kind: 'document', mime: 'application/pdf', name: 'a.pdf' };
 
 test('right frames are read, and unknown members left out', () => {
-  assert.deepEqual(readCommand({ ...SEND, extra: 1 }), { ...SEND, quote: undefined, media: undefined });
+  assert.deepEqual(readCommand({ ...SEND, extra: 1 }), {
+    ...SEND,
+    quote: undefined,
+    media: undefined,
+  });
   assert.deepEqual(readCommand({ ...UPLOAD }), { ...UPLOAD, data: Buffer.from('hi') });
   assert.deepEqual(readCommand({ type: 'ack', seq: [1, 2] }), { type: 'ack', seq: [1, 2] });
   const quote = { id: '3A01', participant: '5@lid', content: 'x'.repeat(9000) };
   const read = readCommand({ ...SEND, text: '', quote, media: { ...MEDIA, name: '../a\n.pdf' } });
   assert.deepEqual(read.media, { ...MEDIA, name: '.._a_.pdf' });
   assert.equal(read.quote.content.length, 4096);
-  assert.deepEqual(readFirstVersion({ type: 'send', to: TO, text: 'x' }), { type: 'send', to: TO, text: 'x' });
+  assert.deepEqual(readFirstVersion({ type: 'send', to: TO, text: 'x' }), {
+    type: 'send',
+    to: TO,
+    text: 'x',
+  });
 });
 
 test('the length of a text is counted in characters', () => {
@@ -57,7 +65,11 @@ test('wrong frames are refused', () => {
     { type: 'auth', token: 'x' },
   ];
   for (const frame of wrong) {
-    assert.throws(() => readCommand(frame), { code: 'invalid' }, JSON.stringify(frame).slice(0, 200));
+    assert.throws(
+      () => readCommand(frame),
+      { code: 'invalid' },
+      JSON.stringify(frame).slice(0, 200),
+    );
   }
   for (const text of ['', '{', '[]', 'null', '5', '{"type":5}', '{}']) {
     assert.throws(() => parseFrame(text), { code: 'invalid' }, text);
@@ -67,5 +79,6 @@ test('wrong frames are refused', () => {
 
 test('the request id of a wrong frame', () => {
   assert.equal(requestIdOf({ requestId: 'a' }), 'a');
-  for (const frame of [undefined, {}, { requestId: '' }, { requestId: {} }]) assert.equal(requestIdOf(frame), undefined);
+  for (const frame of [undefined, {}, { requestId: '' }, { requestId: {} }])
+    assert.equal(requestIdOf(frame), undefined);
 });

@@ -1,11 +1,15 @@
-// The parts of the bridge that rely on the inner order of Baileys, with the real library: it does not
-// reach a server, so stanzas are put into its connection by hand.
+// The parts of the bridge that rely on the inner order of Baileys, with the real library: it does
+// not reach a server, so stanzas are put into its connection by hand.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
 
-import makeWASocket, { encodeWAMessage, makeCacheableSignalKeyStore, proto } from '@whiskeysockets/baileys';
+import makeWASocket, {
+  encodeWAMessage,
+  makeCacheableSignalKeyStore,
+  proto,
+} from '@whiskeysockets/baileys';
 import { WebSocketServer } from 'ws';
 
 import { AuthStore } from '../src/auth.js';
@@ -15,7 +19,15 @@ import { readMessage } from '../src/messages.js';
 import { ACCOUNT } from './network.js';
 import { folder, real } from './helpers.js';
 
-const quiet = { level: 'silent', child: () => quiet, trace() {}, debug() {}, info() {}, warn() {}, error() {} };
+const quiet = {
+  level: 'silent',
+  child: () => quiet,
+  trace() {},
+  debug() {},
+  info() {},
+  warn() {},
+  error() {},
+};
 
 // Signal sessions are not needed: what arrives is taken as decrypted.
 const signal = () => ({
@@ -23,11 +35,15 @@ const signal = () => ({
   decryptGroupMessage: async ({ msg }) => msg,
   validateSession: async () => ({ exists: true }),
   migrateSession: async () => {},
-  lidMapping: { getLIDForPN: async () => null, getPNForLID: async () => null, storeLIDPNMappings: async () => {} },
+  lidMapping: {
+    getLIDForPN: async () => null,
+    getPNForLID: async () => null,
+    storeLIDPNMappings: async () => {},
+  },
 });
 
-// A real connection of Baileys to a server that does not answer, and `sent`, which is called at each
-// frame that the connection sends.
+// A real connection of Baileys to a server that does not answer, and `sent`, which is called at
+// each frame that the connection sends.
 async function connection(t, sent) {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
   await once(server, 'listening');
@@ -61,7 +77,13 @@ async function connection(t, sent) {
 const stanza = (attrs, text) => ({
   tag: 'message',
   attrs: { t: '2000', type: 'text', ...attrs },
-  content: [{ tag: 'enc', attrs: { v: '2', type: 'msg' }, content: encodeWAMessage(proto.Message.fromObject({ conversation: text })) }],
+  content: [
+    {
+      tag: 'enc',
+      attrs: { v: '2', type: 'msg' },
+      content: encodeWAMessage(proto.Message.fromObject({ conversation: text })),
+    },
+  ],
 });
 
 const decode = (node) => real.decode(node, ACCOUNT);
@@ -78,13 +100,24 @@ test('a message is read before its receipt is sent', async (t) => {
   const { messages } = await upsert;
   assert.deepEqual(order.slice(0, 2), [
     {
-      id: '3A01', sender: '5@lid', pn: '6@s.whatsapp.net', participant: '', participantPn: '',
-      pushName: 'Ann', content: 'hello', timestamp: 2000, isGroup: false, mentionsBot: false,
+      id: '3A01',
+      sender: '5@lid',
+      pn: '6@s.whatsapp.net',
+      participant: '',
+      participantPn: '',
+      pushName: 'Ann',
+      content: 'hello',
+      timestamp: 2000,
+      isGroup: false,
+      mentionsBot: false,
     },
     'sent',
   ]);
   // The event has the same message under the same key, so it is kept once.
-  const early = readMessage({ ...decode(stanza(ATTRIBUTES, 'hello')), message: messages[0].message });
+  const early = readMessage({
+    ...decode(stanza(ATTRIBUTES, 'hello')),
+    message: messages[0].message,
+  });
   assert.deepEqual(readMessage(messages[0]), early);
 });
 
@@ -109,7 +142,10 @@ test('two stanzas with one id are left to the event', () => {
   const seen = [];
   const notes = { addRecentMessage: () => {} };
   const ws = { prependListener: (_, listener) => listeners.push(listener) };
-  readEarly({ ws, messageRetryManager: notes }, { decode: ({ attrs }) => attrs, onMessage: (message) => seen.push(message) });
+  readEarly(
+    { ws, messageRetryManager: notes },
+    { decode: ({ attrs }) => attrs, onMessage: (message) => seen.push(message) },
+  );
   const arrive = (participant) => listeners[0]({ attrs: { id: 'a', from: 'g', participant } });
   arrive('one');
   arrive('two');

@@ -25,7 +25,10 @@ export function folder(test) {
 export const real = library(silentLog);
 
 // A bridge that is linked to a network in memory.
-export async function linkedBridge(test, { limits = {}, path = folder(test), log = silentLog } = {}) {
+export async function linkedBridge(
+  test,
+  { limits = {}, path = folder(test), log = silentLog } = {},
+) {
   const settings = {
     host: '127.0.0.1',
     port: 0,
@@ -35,14 +38,17 @@ export async function linkedBridge(test, { limits = {}, path = folder(test), log
   };
   fs.mkdirSync(settings.authFolder, { recursive: true });
   const creds = { ...real.auth.create(), me: ACCOUNT };
-  fs.writeFileSync(join(settings.authFolder, 'creds.json'), JSON.stringify(creds, real.auth.replacer));
+  fs.writeFileSync(
+    join(settings.authFolder, 'creds.json'),
+    JSON.stringify(creds, real.auth.replacer),
+  );
   const network = new Network();
   network.people.push(ANN);
   const bridge = await startBridge(settings, {
     version: '0.1.0',
     library: network.library(real),
     log,
-    limits: { ...limits, outbox: { acknowledgeMilliseconds: 100, ...limits.outbox } },
+    limits,
     pause: { first: 10, most: 50, stable: 60_000 },
   });
   let isStopped = false;

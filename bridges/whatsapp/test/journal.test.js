@@ -6,7 +6,9 @@ import { test } from 'node:test';
 import { Journal } from '../src/journal.js';
 import { folder } from './helpers.js';
 
-const build = (content, files = []) => () => ({ frame: { content }, files });
+const build =
+  (content, files = []) =>
+  () => ({ frame: { content }, files });
 const contents = (journal) => journal.after(0, 1000).map(({ frame }) => frame.content);
 const seqs = (journal) => journal.after(0, 1000).map(({ seq }) => seq);
 
@@ -116,7 +118,7 @@ test('files of a confirmed message are known for ten minutes', (t) => {
   assert.equal(journal.file(1, 0), undefined);
 });
 
-test('if the disk refuses a message, nothing of it stays, and its number is not used again', (t) => {
+test('if the disk refuses a message, nothing of it stays, nor is its number used', (t) => {
   const path = folder(t);
   const journal = new Journal(path);
   journal.add('a', build('a'));

@@ -12,22 +12,41 @@ const GROUP = '120363000000000001@g.us';
 const OWN = ['4915000000001@s.whatsapp.net', '120000000000001@lid'];
 const OPTIONS = { own: OWN, phoneOf: (lid) => (lid === LID ? ANN : ''), linkedAt: 1000 };
 
-const wire = (message) => proto.Message.decode(proto.Message.encode(proto.Message.fromObject(message)).finish());
+const wire = (message) =>
+  proto.Message.decode(proto.Message.encode(proto.Message.fromObject(message)).finish());
 const received = (message, key = {}, rest = {}) =>
   readMessage(
-    { key: { remoteJid: ANN, id: '3A01', fromMe: false, ...key }, message: wire(message), messageTimestamp: 2000, ...rest },
+    {
+      key: { remoteJid: ANN, id: '3A01', fromMe: false, ...key },
+      message: wire(message),
+      messageTimestamp: 2000,
+      ...rest,
+    },
     OPTIONS,
   );
 const text = (message) => received(message)?.frame.content;
-const nested = (message, depth) => (depth === 0 ? message : { ephemeralMessage: { message: nested(message, depth - 1) } });
+const nested = (message, depth) =>
+  depth === 0 ? message : { ephemeralMessage: { message: nested(message, depth - 1) } };
 
 test('a direct message', () => {
-  const read = received({ conversation: 'hello' }, { remoteJid: '4915111111111:3@s.whatsapp.net' }, { pushName: 'Ann\n' });
+  const read = received(
+    { conversation: 'hello' },
+    { remoteJid: '4915111111111:3@s.whatsapp.net' },
+    { pushName: 'Ann\n' },
+  );
   assert.deepEqual(read, {
     key: `${ANN}  3A01`,
     frame: {
-      id: '3A01', sender: ANN, pn: '', participant: '', participantPn: '', pushName: 'Ann',
-      content: 'hello', timestamp: 2000, isGroup: false, mentionsBot: false,
+      id: '3A01',
+      sender: ANN,
+      pn: '',
+      participant: '',
+      participantPn: '',
+      pushName: 'Ann',
+      content: 'hello',
+      timestamp: 2000,
+      isGroup: false,
+      mentionsBot: false,
     },
     files: [],
   });
@@ -78,7 +97,10 @@ test('what is no message of a person in a chat is not sent', () => {
     readMessage({ key }, OPTIONS),
     readMessage(null, OPTIONS),
   ];
-  assert.deepEqual(nothing, nothing.map(() => undefined));
+  assert.deepEqual(
+    nothing,
+    nothing.map(() => undefined),
+  );
   // A clock may be wrong by a minute.
   assert.equal(received(x, {}, { messageTimestamp: 940 })?.frame.content, 'x');
 });
@@ -90,10 +112,16 @@ test('texts and lines in brackets', () => {
     [nested({ conversation: 'inside' }, 5), 'inside'],
     [{ viewOnceMessageV2: { message: { extendedTextMessage: { text: 'once' } } } }, 'once'],
     [{ conversation: 'and a key', senderKeyDistributionMessage: { groupId: GROUP } }, 'and a key'],
-    [{ locationMessage: { degreesLatitude: 52.5, degreesLongitude: 13.4 } }, '[Location: 52.5, 13.4]'],
+    [
+      { locationMessage: { degreesLatitude: 52.5, degreesLongitude: 13.4 } },
+      '[Location: 52.5, 13.4]',
+    ],
     [{ locationMessage: {} }, '[Location: 0, 0]'],
     [{ contactMessage: { displayName: 'Ann]\n[x' } }, '[Contact: Ann x]'],
-    [{ contactsArrayMessage: { contacts: [{ displayName: 'Ann' }, { displayName: 'Ben' }] } }, '[Contact: Ann]\n[Contact: Ben]'],
+    [
+      { contactsArrayMessage: { contacts: [{ displayName: 'Ann' }, { displayName: 'Ben' }] } },
+      '[Contact: Ann]\n[Contact: Ben]',
+    ],
     [{ pollCreationMessageV3: { name: 'lunch?' } }, '[Poll: lunch?]'],
     [{ eventMessage: { name: 'party' } }, '[Event: party]'],
     [{ groupInviteMessage: { groupName: 'friends' } }, '[Group invitation: friends]'],
@@ -103,7 +131,11 @@ test('texts and lines in brackets', () => {
 });
 
 test('texts are bounded', () => {
-  const long = received({ conversation: 'x'.repeat(70_000) }, {}, { pushName: 'n'.repeat(1000) }).frame;
+  const long = received(
+    { conversation: 'x'.repeat(70_000) },
+    {},
+    { pushName: 'n'.repeat(1000) },
+  ).frame;
   assert.deepEqual([long.content.length, long.pushName.length], [65_536, 200]);
   const pair = text({ conversation: `${'x'.repeat(65_535)}😀` });
   assert.equal(pair.isWellFormed?.() ?? true, true);
@@ -111,7 +143,8 @@ test('texts are bounded', () => {
 
 test('mentions and quotes', () => {
   const group = { remoteJid: GROUP, participant: LID };
-  const withContext = (contextInfo) => received({ extendedTextMessage: { text: 'x', contextInfo } }, group).frame;
+  const withContext = (contextInfo) =>
+    received({ extendedTextMessage: { text: 'x', contextInfo } }, group).frame;
   for (const [mentionedJid, expected] of [
     [[OWN[0]], true],
     [[OWN[1]], true],
@@ -123,10 +156,16 @@ test('mentions and quotes', () => {
   }
   const quotedMessage = { imageMessage: { caption: 'earlier' } };
   assert.deepEqual(withContext({ stanzaId: '3EB1', participant: OWN[1], quotedMessage }).quoted, {
-    id: '3EB1', participant: OWN[1], fromBot: true, content: 'earlier',
+    id: '3EB1',
+    participant: OWN[1],
+    fromBot: true,
+    content: 'earlier',
   });
   assert.deepEqual(withContext({ stanzaId: '3EB2', participant: ANN }).quoted, {
-    id: '3EB2', participant: ANN, fromBot: false, content: '',
+    id: '3EB2',
+    participant: ANN,
+    fromBot: false,
+    content: '',
   });
   assert.equal(withContext({ stanzaId: 'x y', participant: ANN }).quoted, undefined);
 });
@@ -141,7 +180,16 @@ test('files', () => {
     [{ audioMessage: file }, 'audio', '', ''],
     [{ audioMessage: { ...file, ptt: true } }, 'voice', '', ''],
     [{ stickerMessage: file }, 'sticker', '', ''],
-    [{ documentWithCaptionMessage: { message: { documentMessage: { ...file, fileName: 'a.pdf', caption: 'read' } } } }, 'document', 'a.pdf', 'read'],
+    [
+      {
+        documentWithCaptionMessage: {
+          message: { documentMessage: { ...file, fileName: 'a.pdf', caption: 'read' } },
+        },
+      },
+      'document',
+      'a.pdf',
+      'read',
+    ],
   ];
   for (const [message, kind, name, caption] of table) {
     const { frame, files } = received(message);
@@ -149,7 +197,12 @@ test('files', () => {
     assert.equal(complete.content, caption);
     assert.deepEqual(complete.media, [{ ref: 'm17-0', kind, mime: 'a/b', name, size: 12345 }]);
     assert.equal(files[0].mediaKey, mediaKey.toString('base64'));
-    assert.deepEqual(files[0].message, { remoteJid: ANN, participant: undefined, id: '3A01', fromMe: false });
+    assert.deepEqual(files[0].message, {
+      remoteJid: ANN,
+      participant: undefined,
+      id: '3A01',
+      fromMe: false,
+    });
   }
   const huge = received({ imageMessage: { fileLength: '18446744073709551615' } });
   assert.equal(huge.files[0].size, 0);
@@ -159,7 +212,10 @@ test('files are downloaded from WhatsApp only', () => {
   const own = 'https://mmg.whatsapp.net/v/x?y=1';
   assert.equal(mediaSource({ url: '', directPath: '/v/x?y=1' }), own);
   assert.equal(mediaSource({ url: own, directPath: '' }), own);
-  assert.equal(mediaSource({ url: 'https://evil.example/x', directPath: '/v/x' }), 'https://mmg.whatsapp.net/v/x');
+  assert.equal(
+    mediaSource({ url: 'https://evil.example/x', directPath: '/v/x' }),
+    'https://mmg.whatsapp.net/v/x',
+  );
   for (const [url, directPath] of [
     ['https://evil.example/x', ''],
     ['https://evilwhatsapp.net/x', ''],
@@ -170,6 +226,10 @@ test('files are downloaded from WhatsApp only', () => {
     ['', '.evil.example/x'],
     ['', ''],
   ]) {
-    assert.throws(() => mediaSource({ url, directPath }), { code: 'not_found' }, `${url} ${directPath}`);
+    assert.throws(
+      () => mediaSource({ url, directPath }),
+      { code: 'not_found' },
+      `${url} ${directPath}`,
+    );
   }
 });

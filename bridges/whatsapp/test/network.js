@@ -6,14 +6,24 @@ import { decodeMessageNode, proto } from '@whiskeysockets/baileys';
 
 import { FakeSocket } from './socket.js';
 
-export const ACCOUNT = { id: '4915000000001:7@s.whatsapp.net', lid: '120000000000001:7@lid', name: 'nanobot' };
+export const ACCOUNT = {
+  id: '4915000000001:7@s.whatsapp.net',
+  lid: '120000000000001:7@lid',
+  name: 'nanobot',
+};
 const ACCOUNT_LID = '120000000000001@lid';
-const MEDIA = { voice: 'audioMessage', image: 'imageMessage', video: 'videoMessage', audio: 'audioMessage' };
+const MEDIA = {
+  voice: 'audioMessage',
+  image: 'imageMessage',
+  video: 'videoMessage',
+  audio: 'audioMessage',
+};
 
 const seconds = () => Math.floor(Date.now() / 1000);
 const newId = () => `3A${randomBytes(9).toString('hex').toUpperCase()}`;
 // Messages come as protobufs, of which only set fields are visible.
-const wire = (message) => proto.Message.decode(proto.Message.encode(proto.Message.fromObject(message)).finish());
+const wire = (message) =>
+  proto.Message.decode(proto.Message.encode(proto.Message.fromObject(message)).finish());
 
 export class Network {
   people = [];
@@ -52,7 +62,8 @@ export class Network {
 
   async *#open({ directPath }) {
     const bytes = this.#files.get(directPath);
-    for (let begin = 0; begin < bytes.length; begin += 65_536) yield bytes.subarray(begin, begin + 65_536);
+    for (let begin = 0; begin < bytes.length; begin += 65_536)
+      yield bytes.subarray(begin, begin + 65_536);
   }
 
   begin(socket, creds) {
@@ -105,7 +116,10 @@ export class Network {
     this.setTyping(message.chat, false);
     if (this.messages.some(({ id }) => id === message.id)) return;
     this.messages.push(message);
-    this.#known.set(message.id, { participant: ACCOUNT_LID, message: { conversation: message.text } });
+    this.#known.set(message.id, {
+      participant: ACCOUNT_LID,
+      message: { conversation: message.text },
+    });
   }
 
   react({ text, key }) {
@@ -144,26 +158,38 @@ export class Network {
     const quoted = this.#known.get(quote);
     const context = {
       ...(mention ? { mentionedJid: [ACCOUNT_LID] } : {}),
-      ...(quoted ? { stanzaId: quote, participant: quoted.participant, quotedMessage: quoted.message } : {}),
+      ...(quoted
+        ? { stanzaId: quote, participant: quoted.participant, quotedMessage: quoted.message }
+        : {}),
     };
     if (special?.location) {
       const [degreesLatitude, degreesLongitude] = special.location;
       return wire({ locationMessage: { degreesLatitude, degreesLongitude } });
     }
-    if (special?.contact) return wire({ contactMessage: { displayName: special.contact, vcard: 'x' } });
+    if (special?.contact)
+      return wire({ contactMessage: { displayName: special.contact, vcard: 'x' } });
     if (special?.poll) return wire({ pollCreationMessageV3: { name: special.poll } });
     if (file) return wire(this.#fileContent(file, text));
     const content = mention ? `@${ACCOUNT_LID.split('@')[0]} ${text}` : text;
     if (!mention && !quoted) return wire({ conversation: content });
     // A chat with messages that disappear wraps all of them.
-    return wire({ ephemeralMessage: { message: { extendedTextMessage: { text: content, contextInfo: context } } } });
+    return wire({
+      ephemeralMessage: {
+        message: { extendedTextMessage: { text: content, contextInfo: context } },
+      },
+    });
   }
 
   #fileContent({ kind, mime, name, data }, caption) {
     const bytes = Buffer.from(data, 'base64');
     const directPath = `/v/${newId()}`;
     this.#files.set(directPath, bytes);
-    const content = { mimetype: mime, directPath, fileLength: bytes.length, mediaKey: randomBytes(32) };
+    const content = {
+      mimetype: mime,
+      directPath,
+      fileLength: bytes.length,
+      mediaKey: randomBytes(32),
+    };
     if (caption) content.caption = caption;
     if (kind === 'document') {
       const document = { documentMessage: { ...content, fileName: name } };
@@ -176,8 +202,15 @@ export class Network {
     const number = `${person.number}@s.whatsapp.net`;
     const lid = `${person.lid}@lid`;
     const attrs = { id, t: String(time), notify: person.name };
-    if (order.chat) Object.assign(attrs, { from: order.chat, participant: lid, participant_pn: number, addressing_mode: 'lid' });
-    else if (order.byLid) Object.assign(attrs, { from: lid, sender_pn: number, addressing_mode: 'lid' });
+    if (order.chat)
+      Object.assign(attrs, {
+        from: order.chat,
+        participant: lid,
+        participant_pn: number,
+        addressing_mode: 'lid',
+      });
+    else if (order.byLid)
+      Object.assign(attrs, { from: lid, sender_pn: number, addressing_mode: 'lid' });
     else Object.assign(attrs, { from: number });
     const stanza = { tag: 'message', attrs };
     const event = decodeMessageNode(stanza, ACCOUNT.id, ACCOUNT.lid).fullMessage;
@@ -190,8 +223,18 @@ export class Network {
     const chat = `${this.person(from).number}@s.whatsapp.net`;
     const key = { remoteJid: chat, id: 'earlier', fromMe: false };
     const noises = [
-      [{ protocolMessage: { key, type: 'MESSAGE_EDIT', editedMessage: { conversation: 'edited' } } }],
-      [{ editedMessage: { message: { protocolMessage: { key, editedMessage: { conversation: 'edited' } } } } }],
+      [
+        {
+          protocolMessage: { key, type: 'MESSAGE_EDIT', editedMessage: { conversation: 'edited' } },
+        },
+      ],
+      [
+        {
+          editedMessage: {
+            message: { protocolMessage: { key, editedMessage: { conversation: 'edited' } } },
+          },
+        },
+      ],
       [{ protocolMessage: { key, type: 'REVOKE' } }],
       [{ reactionMessage: { key, text: 'x' } }],
       [{ conversation: 'a status' }, { remoteJid: 'status@broadcast', participant: chat }],
@@ -199,10 +242,16 @@ export class Network {
       [{ conversation: 'old' }, {}, seconds() - 3600],
     ];
     for (const [message, other = {}, messageTimestamp = seconds()] of noises) {
-      const event = { key: { remoteJid: chat, id: newId(), fromMe: false, ...other }, messageTimestamp };
+      const event = {
+        key: { remoteJid: chat, id: newId(), fromMe: false, ...other },
+        messageTimestamp,
+      };
       this.#socket.event({ ...event, message: wire(message) });
     }
-    this.#socket.event({ key: { remoteJid: chat, id: newId(), fromMe: false }, messageStubType: 2 });
+    this.#socket.event({
+      key: { remoteJid: chat, id: newId(), fromMe: false },
+      messageStubType: 2,
+    });
   }
 
   get seen() {

@@ -35,11 +35,19 @@ function outbox(t, options = {}) {
   const sent = new SentIds(folder(t));
   const whatsapp = new Connection();
   const uploads = { use: (_, task) => task('/path') };
-  return { sent, whatsapp, outbox: new Outbox({ sent, whatsapp, uploads, log: silentLog, ...options }) };
+  return {
+    sent,
+    whatsapp,
+    outbox: new Outbox({ sent, whatsapp, uploads, log: silentLog, ...options }),
+  };
 }
 
 const message = (rest = {}) => ({ id: newId(), to: ANN_CHAT, text: 'x', ...rest });
-const code = (promise) => promise.then(() => 'sent', (error) => error.code);
+const code = (promise) =>
+  promise.then(
+    () => 'sent',
+    (error) => error.code,
+  );
 
 test('a message is sent when the server acknowledges it, and its id is kept then', async (t) => {
   const { sent, whatsapp, outbox: box } = outbox(t);
@@ -81,7 +89,15 @@ test('what an error means', async (t) => {
 });
 
 test('what a refusal means', async (t) => {
-  const table = { 403: 'forbidden', 404: 'not_found', 413: 'too_large', 429: 'rate_limited', 463: 'forbidden', 479: 'failed', x: 'failed' };
+  const table = {
+    403: 'forbidden',
+    404: 'not_found',
+    413: 'too_large',
+    429: 'rate_limited',
+    463: 'forbidden',
+    479: 'failed',
+    x: 'failed',
+  };
   for (const [error, expected] of Object.entries(table)) {
     const { whatsapp, outbox: box } = outbox(t);
     const command = message();
@@ -102,7 +118,10 @@ test('without an acknowledgement the outcome is unknown, and the id is sent agai
   (await whatsapp.handed()).resolve();
   whatsapp.emit('acknowledged', command.id);
   assert.deepEqual(await again, { id: command.id, repeated: false });
-  assert.deepEqual(whatsapp.sends.map(({ id }) => id), [command.id, command.id]);
+  assert.deepEqual(
+    whatsapp.sends.map(({ id }) => id),
+    [command.id, command.id],
+  );
 });
 
 test('a broken connection makes the outcome unknown at once', async (t) => {
@@ -129,10 +148,14 @@ test('messages of a chat are in order, other chats do not wait', async (t) => {
   const [first, second, other] = [message(), message(), message({ to: '5@lid' })];
   const results = [first, second, other].map((command) => box.send(command));
   await new Promise(setImmediate);
-  assert.deepEqual(whatsapp.sends.map(({ id }) => id), [first.id, other.id]);
+  assert.deepEqual(
+    whatsapp.sends.map(({ id }) => id),
+    [first.id, other.id],
+  );
   whatsapp.sends[0].reject(closed(428));
   assert.equal(await code(results[0]), 'not_connected');
-  const next = whatsapp.sends.at(-1).id === second.id ? whatsapp.sends.at(-1) : await whatsapp.handed();
+  const next =
+    whatsapp.sends.at(-1).id === second.id ? whatsapp.sends.at(-1) : await whatsapp.handed();
   assert.equal(next.id, second.id);
   for (const { id, resolve } of whatsapp.sends) resolve(whatsapp.emit('acknowledged', id));
   await Promise.all(results.slice(1));

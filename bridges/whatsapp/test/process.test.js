@@ -54,18 +54,26 @@ test('a bridge without a device', async (t) => {
   const greeting = await client.next(({ type }) => type === 'ready');
   assert.ok(['unlinked', 'disconnected'].includes(greeting.status), greeting.status);
   assert.equal(greeting.account, undefined);
-  const { reason, retry } = await client.next((frame) => status(frame) && frame.status === 'disconnected');
+  const { reason, retry } = await client.next(
+    (frame) => status(frame) && frame.status === 'disconnected',
+  );
   assert.equal(typeof reason, 'string');
   assert.equal(retry, true);
   await client.next((frame) => status(frame) && frame.status === 'unlinked');
-  const answer = await client.request({ type: 'send', id: newId(), to: ANN_CHAT, text: 'a secret' });
+  const answer = await client.request({
+    type: 'send',
+    id: newId(),
+    to: ANN_CHAT,
+    text: 'a secret',
+  });
   assert.equal(answer.code, 'unlinked');
   run.child.stdin.end();
   assert.equal(await run.ended, 0);
   assert.equal(await client.closed, 1001);
   assert.equal(run.output.trim().split('\n').length, 1);
   for (const word of [TOKEN, 'secret']) assert.ok(!run.log.includes(word), run.log);
-  for (const name of fs.readdirSync(path)) assert.equal(fs.statSync(join(path, name)).mode & 0o077, 0, name);
+  for (const name of fs.readdirSync(path))
+    assert.equal(fs.statSync(join(path, name)).mode & 0o077, 0, name);
 });
 
 test('a bridge that the Python program has linked', async (t) => {
@@ -78,7 +86,10 @@ test('a bridge that the Python program has linked', async (t) => {
   const greeting = await client.next(({ type }) => type === 'ready');
   assert.ok(['connecting', 'disconnected'].includes(greeting.status), greeting.status);
   assert.equal(greeting.account.id, '4915000000001@s.whatsapp.net');
-  assert.equal((await client.next((frame) => status(frame) && frame.status === 'disconnected')).retry, true);
+  assert.equal(
+    (await client.next((frame) => status(frame) && frame.status === 'disconnected')).retry,
+    true,
+  );
   await client.next((frame) => status(frame) && frame.status === 'connecting');
   const answer = await client.request({ type: 'send', id: newId(), to: ANN_CHAT, text: 'x' });
   assert.equal(answer.code, 'not_connected');

@@ -14,7 +14,10 @@ test('ids are kept over a restart', (t) => {
   sent.add('3EB01');
   fs.appendFileSync(join(path, 'sent.jsonl'), '"3EB0');
   const again = new SentIds(path);
-  assert.deepEqual(['3EB01', '3EB02', '3EB03'].map((id) => again.has(id)), [true, true, false]);
+  assert.deepEqual(
+    ['3EB01', '3EB02', '3EB03'].map((id) => again.has(id)),
+    [true, true, false],
+  );
   assert.equal(again.size, 2);
 });
 

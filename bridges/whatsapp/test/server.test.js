@@ -14,11 +14,15 @@ test('tokens are compared as a whole', () => {
   assert.equal(isToken(TOKEN, TOKEN), true);
 });
 
-test('a client has to give its token first, and in time', async (t) => {
+test('a client has to give its token in time', async (t) => {
   const { bridge } = await linkedBridge(t, { limits: { server: { authMilliseconds: 50 } } });
-  const silent = new TestClient(bridge.address);
-  assert.equal(await silent.closed, 4001);
-  for (const first of ['no json', [], { type: 'typing' }, { type: 'auth' }, { type: 'auth', token: 'wrong' }]) {
+  assert.equal(await new TestClient(bridge.address).closed, 4001);
+});
+
+test('a client has to give its token first', async (t) => {
+  const { bridge } = await linkedBridge(t);
+  const wrong = { type: 'auth', token: 'wrong' };
+  for (const first of ['no json', [], { type: 'typing' }, { type: 'auth' }, wrong]) {
     const client = new TestClient(bridge.address);
     await client.opened();
     client.send(first);
@@ -32,7 +36,9 @@ test('a page of a browser is refused, and so is plain HTTP', async (t) => {
   const page = new TestClient(bridge.address, { origin: 'http://evil.example' });
   assert.equal(await page.closed, 1006);
   const status = await new Promise((resolve) => {
-    get(bridge.address.replace('ws:', 'http:'), (response) => resolve(response.resume().statusCode));
+    get(bridge.address.replace('ws:', 'http:'), (response) =>
+      resolve(response.resume().statusCode),
+    );
   });
   assert.equal(status, 426);
 });
@@ -54,7 +60,7 @@ test('one client of version 2', async (t) => {
 });
 
 test('a client that answers no pings is cut off', async (t) => {
-  const { bridge } = await linkedBridge(t, { limits: { server: { pingMilliseconds: 20 } } });
+  const { bridge } = await linkedBridge(t, { limits: { server: { pingMilliseconds: 150 } } });
   const dead = new TestClient(bridge.address, { autoPong: false });
   await dead.opened();
   dead.send({ type: 'auth', token: TOKEN, protocol: 2 });
@@ -70,7 +76,14 @@ test('messages are repeated until they are confirmed, over connections and resta
   let client = await TestClient.ready(first.bridge);
   for (const text of ['a', 'b', 'c']) say(first.network, text);
   const messages = [await client.message(), await client.message(), await client.message()];
-  assert.deepEqual(messages.map(({ seq, content }) => [seq, content]), [[1, 'a'], [2, 'b'], [3, 'c']]);
+  assert.deepEqual(
+    messages.map(({ seq, content }) => [seq, content]),
+    [
+      [1, 'a'],
+      [2, 'b'],
+      [3, 'c'],
+    ],
+  );
   client.send({ type: 'ack', seq: [2] });
   await client.fence();
   await client.close();
@@ -104,7 +117,10 @@ test('a message that comes twice is one message', async (t) => {
   const id = say(network, 'a');
   network.repeat(id);
   say(network, 'b');
-  assert.deepEqual([(await client.message()).content, (await client.message()).content], ['a', 'b']);
+  assert.deepEqual(
+    [(await client.message()).content, (await client.message()).content],
+    ['a', 'b'],
+  );
 });
 
 test('dropped messages are counted', async (t) => {
@@ -114,7 +130,10 @@ test('dropped messages are counted', async (t) => {
   for (const text of ['a', 'b', 'c', 'd']) say(network, text);
   client = await TestClient.ready(bridge);
   const [third, fourth] = [await client.message(), await client.message()];
-  assert.deepEqual([third.content, third.lost, fourth.content, fourth.lost], ['c', 2, 'd', undefined]);
+  assert.deepEqual(
+    [third.content, third.lost, fourth.content, fourth.lost],
+    ['c', 2, 'd', undefined],
+  );
 });
 
 test('a slow reader does not fill the memory', async (t) => {
@@ -122,7 +141,9 @@ test('a slow reader does not fill the memory', async (t) => {
   const client = await TestClient.ready(bridge);
   const data = Buffer.alloc(1024 * 1024, 'x').toString('base64');
   network.says({ from: ANN.number, file: { kind: 'document', mime: 'a/b', name: 'x', data } });
-  const { media: [{ ref }] } = await client.message();
+  const {
+    media: [{ ref }],
+  } = await client.message();
   client.socket.pause();
   for (let number = 0; number < 100; number += 1) {
     client.send({ type: 'fetch', requestId: `f${number}`, ref, offset: 0 });
@@ -157,10 +178,18 @@ test('a client of version 1 gets texts and the state, and confirms nothing', asy
   const { timestamp, ...frame } = await old.message();
   assert.ok(Number.isInteger(timestamp));
   assert.deepEqual(frame, {
-    type: 'message', id, sender: ANN_CHAT, pn: '', content: '[Voice Message]', isGroup: false,
+    type: 'message',
+    id,
+    sender: ANN_CHAT,
+    pn: '',
+    content: '[Voice Message]',
+    isGroup: false,
   });
   network.disconnect(428);
-  assert.deepEqual(await old.next(({ type }) => type === 'status'), { type: 'status', status: 'disconnected' });
+  assert.deepEqual(await old.next(({ type }) => type === 'status'), {
+    type: 'status',
+    status: 'disconnected',
+  });
   network.setOnline();
   const client = await TestClient.open(bridge);
   assert.equal((await client.message()).id, id);

@@ -80,7 +80,8 @@ export class FakeSocket {
       return;
     }
     if (content.react) this.#network.react(content.react);
-    else this.#network.show({ id, chat: to, quote: quoted?.key.id ?? null, ...sentContent(content) });
+    else
+      this.#network.show({ id, chat: to, quote: quoted?.key.id ?? null, ...sentContent(content) });
     if (!isLost) this.#acknowledge(id);
   }
 
@@ -104,6 +105,11 @@ function sentContent(content) {
   const kind = KINDS.find((name) => name in content);
   if (kind === undefined) return { text: content.text, file: null };
   const data = readFileSync(content[kind].url).toString('base64');
-  const file = { kind: content.ptt ? 'voice' : kind, mime: content.mimetype ?? '', name: content.fileName ?? '', data };
+  const file = {
+    kind: content.ptt ? 'voice' : kind,
+    mime: content.mimetype ?? '',
+    name: content.fileName ?? '',
+    data,
+  };
   return { text: content.caption ?? '', file };
 }

@@ -33,7 +33,10 @@ function prepare() {
   fs.mkdirSync(settings.authFolder, { recursive: true });
   fs.mkdirSync(settings.dataFolder, { recursive: true });
   const creds = { ...real.auth.create(), me: ACCOUNT };
-  fs.writeFileSync(join(settings.authFolder, 'creds.json'), JSON.stringify(creds, real.auth.replacer));
+  fs.writeFileSync(
+    join(settings.authFolder, 'creds.json'),
+    JSON.stringify(creds, real.auth.replacer),
+  );
   const linkedAt = Math.floor(Date.now() / 1000) - 1;
   fs.writeFileSync(join(settings.dataFolder, 'link.json'), JSON.stringify({ linkedAt }));
 }

@@ -8,14 +8,20 @@ import { ANN, ANN_CHAT, folder, linkedBridge, newId, TestClient, TOKEN } from '.
 
 const status = ({ type }) => type === 'status';
 const ready = ({ type }) => type === 'ready';
-const send = (client, rest = {}) => client.request({ type: 'send', id: newId(), to: ANN_CHAT, text: 'x', ...rest });
+const send = (client, rest = {}) =>
+  client.request({ type: 'send', id: newId(), to: ANN_CHAT, text: 'x', ...rest });
 
 test('a broken connection is made again, and messages of the meantime come', async (t) => {
   const { bridge, network } = await linkedBridge(t);
   const client = await TestClient.ready(bridge);
   network.disconnect(428);
   const lost = await client.next(status);
-  assert.deepEqual(lost, { type: 'status', status: 'disconnected', reason: 'the connection broke (428)', retry: true });
+  assert.deepEqual(lost, {
+    type: 'status',
+    status: 'disconnected',
+    reason: 'the connection broke (428)',
+    retry: true,
+  });
   assert.equal((await send(client)).code, 'not_connected');
   network.says({ from: ANN.number, text: 'meanwhile' });
   await client.next((frame) => status(frame) && frame.status === 'connecting');
@@ -29,7 +35,12 @@ test('a bridge whose place was taken does not take it back', async (t) => {
   const { bridge, network, path } = await linkedBridge(t);
   const client = await TestClient.ready(bridge);
   network.disconnect(440, 'online');
-  assert.deepEqual(await client.next(status), { type: 'status', status: 'disconnected', reason: 'replaced', retry: false });
+  assert.deepEqual(await client.next(status), {
+    type: 'status',
+    status: 'disconnected',
+    reason: 'replaced',
+    retry: false,
+  });
   assert.equal((await send(client)).code, 'not_connected');
   assert.equal(network.connections, 1);
   await bridge.stop();
@@ -42,7 +53,12 @@ test('a removed device is linked again by a QR code', async (t) => {
   fs.writeFileSync(join(settings.authFolder, 'session-a.json'), '{}');
   const client = await TestClient.ready(bridge);
   network.disconnect(401, 'online');
-  assert.deepEqual(await client.next(status), { type: 'status', status: 'unlinked', reason: 'logged_out', retry: true });
+  assert.deepEqual(await client.next(status), {
+    type: 'status',
+    status: 'unlinked',
+    reason: 'logged_out',
+    retry: true,
+  });
   const { qr } = await client.next(({ type }) => type === 'qr');
   assert.deepEqual(fs.readdirSync(settings.authFolder), []);
   assert.equal((await send(client)).code, 'unlinked');
@@ -57,7 +73,11 @@ test('a removed device is linked again by a QR code', async (t) => {
   assert.equal((await later.next((frame) => status(frame) && frame.reason)).reason, 'logged_out');
   assert.equal((await later.next((frame) => status(frame) && frame.reason)).reason, 'restart');
   const { account } = await later.next((frame) => status(frame) && frame.status === 'connected');
-  assert.deepEqual(account, { id: '4915000000001@s.whatsapp.net', lid: '120000000000001@lid', name: 'nanobot' });
+  assert.deepEqual(account, {
+    id: '4915000000001@s.whatsapp.net',
+    lid: '120000000000001@lid',
+    name: 'nanobot',
+  });
   assert.ok(fs.existsSync(join(settings.authFolder, 'creds.json')));
   const { linkedAt } = JSON.parse(fs.readFileSync(join(settings.dataFolder, 'link.json'), 'utf8'));
   assert.ok(linkedAt >= before);
