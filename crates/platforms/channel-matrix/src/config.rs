@@ -31,7 +31,7 @@ settings! {
             credential account "the account of the assistant, such as @bot:matrix.org";
         /// The access token of a session. Without it, `password` is needed.
         access_token: Secret = Secret::default(),
-            credential secret "an access token of the account; leave it empty to log in by password";
+            credential secret "an access token of the account; empty to log in by password";
         /// The password of the account. Used without `accessToken`, and to log in again if the
         /// homeserver ends the session.
         password: Secret = Secret::default(),
