@@ -2,6 +2,9 @@
 //!
 //! Rules of access (`allowFrom`, `groupPolicy`, `groupAllowFrom`, `dm`) are not here: the
 //! supervisor reads them, and answers through [`nanobot_channel::Access`].
+//!
+//! The login asks for the password and not for a token, because it requires every value that it
+//! asks for; a token is written into the section by hand.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -30,12 +33,11 @@ settings! {
         user_id: String = String::new(),
             credential account "the account of the assistant, such as @bot:matrix.org";
         /// The access token of a session. Without it, `password` is needed.
-        access_token: Secret = Secret::default(),
-            credential secret "an access token of the account; leave it empty to log in by password";
+        access_token: Secret = Secret::default();
         /// The password of the account. Used without `accessToken`, and to log in again if the
         /// homeserver ends the session.
         password: Secret = Secret::default(),
-            credential secret "the password of the account; leave it empty if there is a token";
+            credential secret "the password of the account";
         /// The device of the session. Without the key, the homeserver is asked.
         device_id: String = String::new();
         /// Takes part in encrypted rooms.

@@ -1,7 +1,8 @@
 //! Matrix' subset of HTML (Matrix specification, "m.room.message msgtypes").
 //!
 //! Decision: only the tags and attributes here are ever written, and all text is escaped, so there
-//! is nothing to sanitise. Tables are native. Pictures are links, because a client would fetch them.
+//! is nothing to sanitise. Tables are native. Pictures are links, because a client would fetch
+//! them.
 
 use nanobot_channel::Block;
 use nanobot_channel::markup::{
