@@ -58,17 +58,18 @@ impl WhatsAppState {
             self.complain("auth: a second client");
             return self.close(connection, SECOND_CLIENT);
         }
-        let now = self.now();
-        let greeting = self.link.greeting(now).into_iter();
+        let greeting = self.link.greeting(role, self.now()).into_iter();
         let Some(open) = self.connections.get_mut(&connection) else {
             return;
         };
         open.role = Some(role);
-        if role == Role::Version2 {
-            self.readied += 1;
+        open.last = self.journal.told;
+        // The Python program's bridge does not greet.
+        if self.serves == Role::Version2 {
             let frames = greeting.map(|frame| Out::Text(frame.to_string()));
             open.outbox.extend(frames);
         }
+        self.readied += usize::from(role == Role::Version2);
         self.dispatch();
     }
 
@@ -137,5 +138,87 @@ impl WhatsAppState {
                 self.close(connection, WRONG_TOKEN);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::account::TOKEN;
+    use crate::probe::{FIRST, Probe};
+
+    #[test]
+    fn only_the_token_admits() {
+        let mut probe = Probe::without_client(Role::Version2);
+        for token in ["", "wrong"] {
+            let number = probe.state.add_connection();
+            assert_eq!(probe.auth(number, token, Some(2)), ["Close(4003)"]);
+        }
+        probe.state.is_revoked = true;
+        assert_eq!(probe.connect(Some(2)).1, ["Close(4003)"]);
+        assert_eq!(probe.complaints(), Vec::<String>::new());
+        probe.state.is_revoked = false;
+        let number = probe.state.add_connection();
+        let frame = json!({"type": "send", "to": "x", "text": "x"}).to_string();
+        probe.state.handle_frame(number, &frame);
+        assert_eq!(probe.outs(number), ["Close(4003)"]);
+        // A connection that is closed is not listened to.
+        assert_eq!(probe.auth(number, TOKEN, Some(2)), Vec::<Value>::new());
+        assert_eq!(probe.complaints(), ["the first frame is no auth"]);
+        assert_eq!(probe.state.readied, 0);
+    }
+
+    #[test]
+    fn second_client_is_closed_while_the_first_is_connected() {
+        let mut probe = Probe::new();
+        let (_, frames) = probe.connect(Some(2));
+        assert_eq!(frames, ["Close(4009)"]);
+        assert_eq!((probe.state.rivals, probe.complaints().len()), (1, 1));
+        // Clients of version 1 do not count.
+        assert_eq!(probe.connect(None).1[0]["type"], "status");
+        probe.state.remove_connection(FIRST);
+        assert_eq!(probe.connect(Some(2)).1[0]["type"], "ready");
+    }
+
+    #[test]
+    fn token_is_expected_within_five_seconds() {
+        let mut probe = Probe::new();
+        let number = probe.state.add_connection();
+        probe.state.tick(number);
+        assert_eq!(probe.outs(number), Vec::<Value>::new());
+        assert!(probe.state.until_tick(number) > 0);
+        probe.state.advanced = Duration::from_secs(5);
+        assert!(probe.state.until_tick(number) <= 0);
+        probe.state.tick(number);
+        assert_eq!(probe.outs(number), ["Close(4001)"]);
+        probe.state.tick(FIRST);
+        assert_eq!(probe.outs(FIRST), Vec::<Value>::new());
+    }
+
+    #[test]
+    fn client_that_answers_no_pings_is_closed() {
+        let mut probe = Probe::new();
+        let mut after = |seconds, is_answered: bool| {
+            probe.state.advanced = Duration::from_secs(seconds);
+            probe.state.tick(FIRST);
+            if is_answered {
+                probe.state.pong(FIRST);
+            }
+            probe.outs(FIRST)
+        };
+        for seconds in [20, 40, 60] {
+            assert_eq!(after(seconds, true), ["Ping"]);
+        }
+        assert_eq!(after(70, false), Vec::<Value>::new());
+        assert_eq!(
+            (after(80, false), after(100, false)),
+            (vec![json!("Ping")], vec![json!("Ping")])
+        );
+        assert_eq!(after(120, false), ["Close(1001)"]);
+        assert_eq!(probe.complaints(), ["a client that answers no pings"]);
     }
 }

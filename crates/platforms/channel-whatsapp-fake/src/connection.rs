@@ -19,6 +19,8 @@ pub(crate) struct SocketConnection {
     pub(crate) role: Option<Role>,
     /// Seqs of messages that were sent, or are about to be.
     pub(crate) offered: BTreeSet<u64>,
+    /// The last `seq` that a client of version 1 has got.
+    pub(crate) last: u64,
     /// Files that the client uploaded, by their `ref`.
     pub(crate) uploads: BTreeMap<String, Vec<u8>>,
     /// Time of its begin, in milliseconds of the fake's clock.
@@ -35,7 +37,12 @@ impl SocketConnection {
         self.role == Some(Role::Version2) && !self.is_leaving
     }
 
-    /// Returns `true` if the client gets `status`, `qr` and the like.
+    /// Returns `true` if this is a client of version 1.
+    pub(crate) fn is_client_of_version_1(&self) -> bool {
+        self.role == Some(Role::Version1) && !self.is_leaving
+    }
+
+    /// Returns `true` if the client of any version was admitted.
     pub(crate) fn is_admitted(&self) -> bool {
         self.role.is_some() && !self.is_leaving
     }

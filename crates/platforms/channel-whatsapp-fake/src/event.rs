@@ -55,9 +55,8 @@ impl WhatsAppState {
 
     fn receive(&mut self, id: &str, mut incoming: Incoming) {
         let files = std::mem::take(&mut incoming.files);
-        self.tell_clients_of_version_1(id, &incoming);
         if self.serves == Role::Version1 {
-            return;
+            return self.tell_clients_of_version_1(id, &incoming);
         }
         let seq = self.journal.next_seq();
         let media = files.into_iter().enumerate();
@@ -79,7 +78,7 @@ impl WhatsAppState {
         let received = ReceivedFile {
             seq,
             bytes: file.bytes,
-            fetched: 0,
+            fetched: None,
         };
         self.files.insert(reference, received);
         media
@@ -111,7 +110,8 @@ impl WhatsAppState {
         let is_group = jid::is_group(&incoming.chat);
         let mut frame = json!({
             "type": "message", "id": id, "sender": self.sender(incoming),
-            "pn": self.number_of(incoming), "pushName": person.name, "content": incoming.text,
+            "pn": self.number_of(incoming), "participant": "", "participantPn": "",
+            "pushName": person.name, "content": incoming.text,
             "timestamp": incoming.created.unwrap_or_else(|| self.now() / 1000),
             "isGroup": is_group, "mentionsBot": incoming.mentions_bot, "media": media,
         });
@@ -149,7 +149,7 @@ impl WhatsAppState {
             "timestamp": incoming.created.unwrap_or_else(|| self.now() / 1000),
             "isGroup": jid::is_group(&incoming.chat),
         });
-        if self.serves == Role::Version1 && !incoming.paths.is_empty() {
+        if !incoming.paths.is_empty() {
             set(&mut frame, "media", incoming.paths.clone());
         }
         for (name, value) in &incoming.changes {
@@ -157,9 +157,108 @@ impl WhatsAppState {
         }
         let out = Out::Text(frame.to_string());
         for open in self.connections.values_mut() {
-            if open.role == Some(Role::Version1) && !open.is_leaving {
+            if open.is_admitted() {
                 open.outbox.push_back(out.clone());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::Status;
+    use crate::probe::{FIRST, GROUP, Probe, ann, id};
+
+    #[test]
+    fn direct_message_has_the_members_of_the_protocol() {
+        let mut probe = Probe::new();
+        let incoming = Incoming::direct(&ann(), "hello").created_at(1_789_000_000);
+        let (pushed, frame) = probe.push(incoming);
+        let expected = json!({
+            "type": "message", "seq": 1, "id": pushed.message_id, "sender": ann().direct(),
+            "pn": "", "participant": "", "participantPn": "", "pushName": "Ann",
+            "content": "hello", "timestamp": 1_789_000_000, "isGroup": false,
+            "mentionsBot": false, "media": [],
+        });
+        assert_eq!(frame, expected);
+        let (pushed, frame) = probe.push(Incoming::direct(&ann(), "hello").by_lid());
+        assert_eq!(
+            (&frame["sender"], &frame["pn"]),
+            (&json!(ann().lid()), &json!(ann().direct()))
+        );
+        assert_eq!(pushed.chat_id, ann().lid());
+        let (_, frame) = probe.push(Incoming::direct(&ann(), "hello").without_number());
+        assert_eq!(
+            (&frame["sender"], &frame["pn"]),
+            (&json!(ann().lid()), &json!(""))
+        );
+    }
+
+    #[test]
+    fn message_of_a_group_has_its_person() {
+        let mut probe = Probe::new();
+        let (_, frame) = probe.push(Incoming::to(GROUP, &ann(), "hi").mentioning_bot());
+        assert_eq!(
+            (&frame["sender"], &frame["isGroup"], &frame["pn"]),
+            (&json!(GROUP), &json!(true), &json!(""))
+        );
+        assert_eq!(
+            (&frame["participant"], &frame["participantPn"]),
+            (&json!(ann().lid()), &json!(ann().direct()))
+        );
+        assert_eq!(
+            (&frame["mentionsBot"], &frame["content"]),
+            (&json!(true), &json!("@120000000000001 hi"))
+        );
+        let (_, frame) = probe.push(Incoming::to(GROUP, &ann(), "hi").without_number());
+        assert_eq!(frame["participantPn"], "");
+        let odd = Incoming::to(GROUP, &ann(), "hi").with_member("isGroup", json!("odd"));
+        assert_eq!(probe.push(odd).1["isGroup"], "odd");
+    }
+
+    #[test]
+    fn message_contains_the_quoted_one() {
+        let mut probe = Probe::new();
+        let silent = probe
+            .state
+            .push(Incoming::direct(&ann(), "first"), false)
+            .message_id;
+        assert_eq!(probe.send(&id(1), &ann().direct(), "mine"), "sent");
+        let table = [
+            (silent, "first", false),
+            (id(1), "mine", true),
+            (id(2), "", false),
+        ];
+        for (quoted, content, is_from_bot) in table {
+            let (_, frame) = probe.push(Incoming::direct(&ann(), "what?").quoting(&quoted));
+            let quote = &frame["quoted"];
+            assert_eq!(
+                (&quote["id"], &quote["content"], &quote["fromBot"]),
+                (&json!(quoted), &json!(content), &json!(is_from_bot))
+            );
+        }
+    }
+
+    #[test]
+    fn messages_wait_until_the_account_is_connected() {
+        let mut probe = Probe::new();
+        probe
+            .state
+            .set_status(Status::Disconnected, Some("a reason"), Some(true));
+        let pushed = probe.state.push(Incoming::direct(&ann(), "hello"), true);
+        let [status] = probe.outs(FIRST).try_into().unwrap();
+        let expected = json!({
+            "type": "status", "status": "disconnected", "reason": "a reason", "retry": true,
+        });
+        assert_eq!(status, expected);
+        probe.state.set_status(Status::Connected, None, None);
+        let [status, message] = probe.outs(FIRST).try_into().unwrap();
+        assert_eq!(status["status"], "connected");
+        assert_eq!(message["id"], pushed.message_id);
+        // What is written in a group that the account left is never heard.
+        probe.state.add_group(GROUP, false);
+        probe.state.push(Incoming::to(GROUP, &ann(), "hello"), true);
+        assert_eq!(probe.outs(FIRST), Vec::<Value>::new());
     }
 }

@@ -12,7 +12,7 @@ use crate::auth::WRONG_TOKEN;
 use crate::connection::{Out, Role};
 use crate::fault::Fault;
 use crate::incoming::{Incoming, Person};
-use crate::link::Status;
+use crate::link::{REPLACED, Status};
 use crate::model::Pushed;
 use crate::socket;
 use crate::state::WhatsAppState;
@@ -96,9 +96,9 @@ impl WhatsAppFake {
         self.state.change(|state| state.file_limit = bytes);
     }
 
-    /// Sets the length of the longest text, in UTF-16 code units (65,536 by default).
-    pub fn limit_text(&self, units: usize) {
-        self.state.change(|state| state.text_limit = units);
+    /// Sets the length of the longest text, in characters (65,536 by default).
+    pub fn limit_text(&self, characters: usize) {
+        self.state.change(|state| state.text_limit = characters);
     }
 
     /// Sets the limits of the journal (10,000 messages and 64 MiB by default).
@@ -193,7 +193,7 @@ impl WhatsAppFake {
     /// Removes the device, as a person does in the app; a QR code follows.
     pub fn unlink(&self) {
         self.state.change(|state| {
-            state.set_status(Status::Unlinked, Some("logged_out"), None);
+            state.set_status(Status::Unlinked, Some("logged_out"), Some(true));
             let qr = state.next_id("2@TESTqr");
             state.show_qr(&qr);
         });
@@ -207,10 +207,8 @@ impl WhatsAppFake {
     /// Links the device, as a person does who scans the QR code: the bridge restarts its connection
     /// to WhatsApp, and is connected.
     pub fn link(&self) {
-        self.state.change(|state| {
-            state.set_status(Status::Connecting, None, None);
-            state.set_status(Status::Connected, None, None);
-        });
+        self.disconnect("restart", true);
+        self.reconnect();
     }
 
     /// Disconnects the bridge from WhatsApp.
@@ -221,12 +219,15 @@ impl WhatsAppFake {
 
     /// Disconnects the bridge because another program uses its keys.
     pub fn replace(&self) {
-        self.disconnect("replaced", false);
+        self.disconnect(REPLACED, false);
     }
 
     /// Connects the bridge to WhatsApp again; messages that waited there arrive.
     pub fn reconnect(&self) {
-        self.link();
+        self.state.change(|state| {
+            state.set_status(Status::Connecting, None, None);
+            state.set_status(Status::Connected, None, None);
+        });
     }
 
     /// Sets the status, and tells every client.

@@ -4,6 +4,7 @@ use nanobot_testkit::json::set;
 use serde_json::{Value, json};
 
 use crate::api::{ApiError, ApiResult, answer};
+use crate::connection::Role;
 use crate::files;
 
 /// A fault of one frame of a client, or of the handshake of a connection (`socket`).
@@ -59,14 +60,20 @@ impl Fault {
     }
 
     /// Returns the reaction that replaces a request, or `None` if it is carried out.
-    pub(crate) fn instead(&self, request_id: Option<&str>) -> Option<Reaction> {
-        let refuse = |error| Some(reaction(request_id, &Err(error)));
+    pub(crate) fn instead(&self, role: Option<Role>, request_id: Option<&str>) -> Option<Reaction> {
+        let refuse = |error: ApiError| {
+            let result = match role {
+                Some(Role::Version1) => Ok(error.frame_of_version_1()),
+                _ => Err(error),
+            };
+            Some(reaction(request_id, &result))
+        };
         match self {
             Self::RateLimitedFor(seconds) => refuse(ApiError::rate_limited(*seconds)),
             Self::Error(code) => refuse(ApiError::new(code)),
             Self::ErrorWith(code, text) => refuse(ApiError::with_message(code, text)),
             Self::Answer(members) => {
-                let mut frame = json!({"requestId": request_id});
+                let mut frame = request_id.map_or(json!({}), |id| json!({"requestId": id}));
                 for (name, value) in members.as_object().into_iter().flatten() {
                     set(&mut frame, name, value.clone());
                 }

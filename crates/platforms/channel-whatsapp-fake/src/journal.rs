@@ -3,16 +3,8 @@
 use std::collections::BTreeMap;
 
 use nanobot_testkit::json::set;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::api::ApiError;
-use crate::api::ApiResult;
-use crate::connection::Out;
-use crate::params::Params;
-use crate::state::WhatsAppState;
-
-/// Number of unconfirmed messages that are sent ahead.
-const AHEAD: usize = 64;
 /// Largest number of messages in the journal.
 const COUNT_LIMIT: usize = 10_000;
 /// Largest size of the journal in bytes.
@@ -37,7 +29,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// Returns `true` if the message is in the journal.
-    fn is_kept(&self) -> bool {
+    pub(crate) fn is_kept(&self) -> bool {
         self.confirmed.is_none() && !self.is_dropped
     }
 }
@@ -51,6 +43,8 @@ pub(crate) struct Journal {
     /// Number of dropped messages that no client knows of.
     lost: u64,
     last: u64,
+    /// The last `seq` that a client of version 1 has got.
+    pub(crate) told: u64,
 }
 
 impl Default for Journal {
@@ -61,6 +55,7 @@ impl Default for Journal {
             size_limit: SIZE_LIMIT,
             lost: 0,
             last: 0,
+            told: 0,
         }
     }
 }
@@ -71,7 +66,7 @@ impl Journal {
         self.last + 1
     }
 
-    /// Adds a message, and drops the oldest ones beyond the limits.
+    /// Adds a message, and drops the oldest ones beyond the limits. The latest one is kept.
     pub(crate) fn add(&mut self, id: &str, mut frame: Value) -> u64 {
         self.last += 1;
         if frame.get("seq").is_none() {
@@ -92,7 +87,7 @@ impl Journal {
             (count + 1, size + entry.size)
         });
         for entry in self.entries.values_mut().filter(|entry| entry.is_kept()) {
-            if count <= self.count_limit && size <= self.size_limit {
+            if count <= 1 || (count <= self.count_limit && size <= self.size_limit) {
                 break;
             }
             entry.is_dropped = true;
@@ -103,7 +98,7 @@ impl Journal {
     }
 
     /// Returns the frame of a message, which is written now; `None` if it left the journal.
-    fn deliver(&mut self, seq: u64) -> Option<String> {
+    pub(crate) fn deliver(&mut self, seq: u64) -> Option<String> {
         let entry = self.entries.get_mut(&seq)?;
         if !entry.is_kept() {
             return None;
@@ -121,71 +116,5 @@ impl Journal {
     /// Returns the entries of a message; a repeated one has several.
     pub(crate) fn of<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a Entry> {
         self.entries.values().filter(move |entry| entry.id == id)
-    }
-}
-
-impl WhatsAppState {
-    /// Sends messages to the client of version 2, at most 64 ahead.
-    pub(crate) fn dispatch(&mut self) {
-        let Some(client) = self.connections.values_mut().find(|open| open.is_client()) else {
-            return;
-        };
-        let entries = &self.journal.entries;
-        let is_kept = |seq: &u64| entries.get(seq).is_some_and(Entry::is_kept);
-        client.offered.retain(is_kept);
-        let kept = entries.iter().filter(|(_, entry)| entry.is_kept());
-        for (seq, _) in kept.take(AHEAD) {
-            if client.offered.len() < AHEAD && client.offered.insert(*seq) {
-                client.outbox.push_back(Out::Message(*seq));
-            }
-        }
-    }
-
-    /// Returns the frame of a message that is written now.
-    pub(crate) fn deliver(&mut self, seq: u64) -> Option<String> {
-        self.journal.deliver(seq)
-    }
-
-    /// Confirms messages.
-    pub(crate) fn acknowledge(&mut self, params: Params<'_>) -> ApiResult {
-        let now = self.now();
-        for seq in params.list("seq") {
-            let Some(seq) = seq.as_u64() else {
-                return Err(ApiError::invalid("the type of seq"));
-            };
-            match self.journal.entries.get_mut(&seq) {
-                Some(entry) if entry.deliveries > 0 => {
-                    entry.confirmed.get_or_insert(now);
-                }
-                _ => self.complain(format!("ack: no message with seq {seq} was sent")),
-            }
-        }
-        Ok(Value::Null)
-    }
-
-    /// Adds a message to the journal again with a new `seq`, as after a repetition by WhatsApp.
-    pub(crate) fn repeat(&mut self, id: &str) {
-        let Some(entry) = self.journal.of(id).last() else {
-            return;
-        };
-        let mut frame = entry.frame.clone();
-        if let Some(members) = frame.as_object_mut() {
-            members.remove("seq");
-        }
-        self.journal.add(id, frame);
-        self.dispatch();
-    }
-
-    /// Adds any members as a message. `type` and `seq` are added if they are missing.
-    pub(crate) fn push_payload(&mut self, body: &Value) -> String {
-        let mut frame = json!({"type": "message"});
-        for (name, value) in body.as_object().into_iter().flatten() {
-            set(&mut frame, name, value.clone());
-        }
-        let id = frame.get("id").and_then(Value::as_str).unwrap_or_default();
-        let id = id.to_owned();
-        self.journal.add(&id, frame);
-        self.dispatch();
-        id
     }
 }

@@ -11,6 +11,9 @@ use crate::state::WhatsAppState;
 /// Validity of a QR code, in milliseconds.
 const QR_VALIDITY: i64 = 59_000;
 
+/// Reason of a disconnection by another program.
+pub(crate) const REPLACED: &str = "replaced";
+
 /// State of the bridge's connection to WhatsApp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
@@ -66,6 +69,11 @@ impl Link {
         self.status == Status::Connected
     }
 
+    /// Returns `true` if another program uses the keys of the device.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.reason.as_deref() == Some(REPLACED)
+    }
+
     /// Refuses requests that need WhatsApp.
     pub(crate) fn check(&self) -> Result<(), ApiError> {
         match self.status {
@@ -99,18 +107,21 @@ impl Link {
         json!({"type": "status", "status": name})
     }
 
-    /// Returns the first frames of a client of version 2.
-    pub(crate) fn greeting(&self, now: i64) -> Vec<Value> {
+    /// Returns the first frames of a client.
+    pub(crate) fn greeting(&self, role: Role, now: i64) -> Vec<Value> {
+        let is_valid = now - self.qr_at < QR_VALIDITY;
+        let qr = self.qr_frame().filter(|_| is_valid);
+        if role == Role::Version1 {
+            let status = self.status_frame_of_version_1();
+            return [status].into_iter().chain(qr).collect();
+        }
         let mut ready = json!({
             "type": "ready", "protocol": 2, "version": "0.1.0", "status": self.status.name(),
         });
         if self.is_linked {
             set(&mut ready, "account", account());
         }
-        let mut frames = vec![ready, self.status_frame()];
-        let is_valid = now - self.qr_at < QR_VALIDITY;
-        frames.extend(self.qr_frame().filter(|_| is_valid));
-        frames
+        [ready, self.status_frame()].into_iter().chain(qr).collect()
     }
 
     fn qr_frame(&self) -> Option<Value> {
@@ -161,5 +172,54 @@ impl WhatsAppState {
                 open.outbox.push_back(Out::Text(frame.to_string()));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::probe::{FIRST, Probe};
+
+    #[test]
+    fn greeting_has_status_account_and_valid_qr() {
+        let mut probe = Probe::without_client(Role::Version2);
+        let (number, frames) = probe.connect(Some(2));
+        let account = json!({"id": ACCOUNT_ID, "lid": ACCOUNT_LID, "name": ACCOUNT_NAME});
+        let expected = [
+            json!({"type": "ready", "protocol": 2, "version": "0.1.0", "status": "connected",
+                   "account": account}),
+            json!({"type": "status", "status": "connected", "account": account}),
+        ];
+        assert_eq!(frames, expected);
+        probe.state.remove_connection(number);
+        probe.state.set_status(Status::Unlinked, None, None);
+        probe.state.show_qr("code");
+        let unlinked = [
+            json!({"type": "ready", "protocol": 2, "version": "0.1.0", "status": "unlinked"}),
+            json!({"type": "status", "status": "unlinked"}),
+        ];
+        let (number, frames) = probe.connect(Some(2));
+        assert_eq!(frames[..2], unlinked);
+        assert_eq!(frames[2..], [json!({"type": "qr", "qr": "code"})]);
+        probe.state.remove_connection(number);
+        probe.state.advanced = Duration::from_secs(59);
+        assert_eq!(probe.connect(Some(2)).1, unlinked);
+    }
+
+    #[test]
+    fn every_client_gets_the_news() {
+        let mut probe = Probe::new();
+        let (old, _) = probe.connect(None);
+        let stranger = probe.state.add_connection();
+        probe.state.set_status(Status::Connecting, None, None);
+        probe.state.show_qr("code");
+        let qr = json!({"type": "qr", "qr": "code"});
+        let status = json!({"type": "status", "status": "connecting"});
+        assert_eq!(probe.outs(FIRST), [status, qr.clone()]);
+        let status = json!({"type": "status", "status": "disconnected"});
+        assert_eq!(probe.outs(old), [status, qr]);
+        assert_eq!(probe.outs(stranger), Vec::<Value>::new());
     }
 }

@@ -18,8 +18,8 @@ pub(crate) struct ReceivedFile {
     /// The message.
     pub(crate) seq: u64,
     pub(crate) bytes: Bytes,
-    /// End of the last piece that was sent.
-    pub(crate) fetched: usize,
+    /// End of the last piece that was sent; `None` before the bridge downloaded the file.
+    pub(crate) fetched: Option<usize>,
 }
 
 /// A file sent by the bot.

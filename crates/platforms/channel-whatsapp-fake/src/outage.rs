@@ -4,6 +4,7 @@ use nanobot_testkit::TestkitError;
 
 use crate::connection::Out;
 use crate::fake::WhatsAppFake;
+use crate::link::Status;
 use crate::state::WhatsAppState;
 
 /// Closes every connection in good order.
@@ -21,9 +22,15 @@ impl WhatsAppFake {
     }
 
     /// Restarts the bridge: connections are cut, and uploads are forgotten. The journal, the files
-    /// of messages and the ids of sent messages stay.
+    /// of messages and the ids of sent messages stay. A link that was
+    /// [replaced](WhatsAppFake::replace) works again.
     pub fn restart(&self) {
         self.cut();
+        self.state.change(|state| {
+            if state.link.is_replaced() {
+                state.set_status(Status::Connected, None, None);
+            }
+        });
     }
 
     /// Cuts every connection and accepts no new ones. Returns when all are cut.

@@ -1,4 +1,4 @@
-//! What the bot sends: messages, reactions, typing and marks of messages that were read.
+//! Messages of the bot.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ impl WhatsAppState {
         if !jid::is_chat(to) {
             return Err(ApiError::invalid("to is no JID of a chat"));
         }
-        if text.encode_utf16().count() > self.text_limit {
+        if text.chars().count() > self.text_limit {
             return Err(ApiError::because(TOO_LARGE, "the text").clumsy());
         }
         let quote = self.read_quote(params)?;
@@ -143,70 +143,6 @@ impl WhatsAppState {
         };
         Ok(vec![file])
     }
-
-    /// Begins or ends the sign of typing.
-    pub(crate) fn type_text(&mut self, params: Params<'_>) -> ApiResult {
-        let Ok(chat) = self.addressed(params.text("to")) else {
-            return Self::check_target(params);
-        };
-        self.typing.retain(|typing| *typing != chat);
-        if params.flag("active") {
-            self.typing.push(chat);
-        }
-        Ok(Value::Null)
-    }
-
-    /// Marks a message as read.
-    pub(crate) fn mark_read(&mut self, params: Params<'_>) -> ApiResult {
-        Self::check_target(params)?;
-        let chat = self.canonical(params.text("to"));
-        match self.known(&chat, params) {
-            Ok(known) if !known.is_from_bot => self.read.push(params.text("id").to_owned()),
-            _ => self.complain("read: no such message of a person in this chat"),
-        }
-        Ok(Value::Null)
-    }
-
-    /// Sets or removes the bot's reaction to a message.
-    pub(crate) fn react(&mut self, params: Params<'_>) -> ApiResult {
-        self.link.check()?;
-        let chat = self.addressed(params.text("to"))?;
-        let known = self.known(&chat, params)?;
-        if known.is_from_bot != params.flag("fromBot") {
-            return Err(ApiError::invalid("fromBot"));
-        }
-        let (id, emoji) = (params.text("id"), params.text("emoji"));
-        if emoji.is_empty() {
-            self.reactions.remove(id);
-        } else {
-            self.reactions.insert(id.to_owned(), emoji.to_owned());
-        }
-        let id = self.next_id("3EB0");
-        Ok(json!({"type": "sent", "to": params.text("to"), "id": id, "repeated": false}))
-    }
-
-    /// Returns the message that a frame is about.
-    fn known(&self, chat: &str, params: Params<'_>) -> Result<&KnownMessage, ApiError> {
-        let known = self.messages.get(params.text("id"));
-        let known = known.filter(|known| known.chat == chat);
-        let known = known.ok_or_else(|| ApiError::because(NOT_FOUND, "no such message"))?;
-        let participant = params.text("participant");
-        let needs_participant = jid::is_group(chat) && !known.is_from_bot;
-        let named = self.canonical(participant);
-        if needs_participant && named != self.canonical(&known.participant) {
-            return Err(ApiError::invalid("participant is not the sender"));
-        }
-        Ok(known)
-    }
-
-    /// Refuses a `to` that is no JID. Other targets are not checked.
-    fn check_target(params: Params<'_>) -> ApiResult {
-        if jid::is_chat(params.text("to")) {
-            Ok(Value::Null)
-        } else {
-            Err(ApiError::invalid("to is no JID of a chat"))
-        }
-    }
 }
 
 /// Returns `true` if the id has the form of those that clients choose.
@@ -214,4 +150,135 @@ fn is_message_id(id: &str) -> bool {
     let digits = id.strip_prefix("3EB0").unwrap_or_default();
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte);
     (16..=28).contains(&digits.len()) && digits.bytes().all(is_digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::Fault;
+    use crate::link::Status;
+    use crate::probe::{FIRST, GROUP, Probe, ann, id};
+
+    /// A client that has heard of the person and the group.
+    fn probe() -> Probe {
+        let mut probe = Probe::new();
+        probe.state.add_person(&ann());
+        probe.state.add_group(GROUP, true);
+        probe
+    }
+
+    #[test]
+    fn message_is_sent_once() {
+        let mut probe = probe();
+        let message = json!({"id": id(1), "to": ann().lid(), "text": "hello"});
+        for is_repeated in [false, true] {
+            let expected = json!({
+                "type": "sent", "requestId": "r1", "to": ann().lid(), "id": id(1),
+                "repeated": is_repeated,
+            });
+            assert_eq!(probe.call("send", &message), expected);
+        }
+        let [sent] = &probe.state.sent[..] else {
+            panic!("not one message");
+        };
+        assert_eq!((&sent.chat_id, &sent.to), (&ann().direct(), &ann().lid()));
+        assert_eq!(probe.complaints(), Vec::<String>::new());
+        assert_eq!(probe.send(&id(1), &ann().lid(), "another"), "sent");
+        assert_eq!(probe.complaints(), ["send: an id of another message"]);
+        // Only the last ids are known, but WhatsApp shows a message once all the same.
+        probe.state.id_limit = 1;
+        assert_eq!(probe.send(&id(2), GROUP, "to all"), "sent");
+        assert_eq!(probe.call("send", &message)["repeated"], false);
+        assert_eq!(probe.texts(), ["hello", "to all"]);
+    }
+
+    #[test]
+    fn unknown_outcome_is_settled_by_the_same_id() {
+        let mut probe = probe();
+        let fault = Fault::ErrorAfterEffect("unknown_outcome".to_owned());
+        probe.state.calls.fail_next("send", fault);
+        assert_eq!(probe.send(&id(1), GROUP, "hello"), "unknown_outcome");
+        let message = json!({"id": id(1), "to": GROUP, "text": "hello"});
+        assert_eq!(probe.call("send", &message)["repeated"], false);
+        assert_eq!(probe.call("send", &message)["repeated"], true);
+        assert_eq!(probe.texts(), ["hello"]);
+    }
+
+    #[test]
+    fn wrong_messages_are_refused_and_recorded() {
+        let mut probe = probe();
+        probe.upload("u1", 0, b"file");
+        let media = json!({"ref": "u1", "kind": "document", "mime": "text/plain", "name": "a"});
+        let with = |name: &str, value: Value| {
+            let mut media = media.clone();
+            media[name] = value;
+            json!({"media": media})
+        };
+        let invalid = [
+            json!({"id": "3EB0123"}),
+            json!({"id": "3EB0000000000000000a"}),
+            json!({"id": format!("3EB0{}", "A".repeat(29))}),
+            json!({"id": format!("3EB1{}", "A".repeat(18))}),
+            json!({"id": 5}),
+            json!({"to": "ann"}),
+            json!({"to": "status@broadcast"}),
+            json!({"text": ""}),
+            json!({"text": null}),
+            json!({"quote": {"id": ""}}),
+            json!({"quote": {"content": "x"}}),
+            json!({"quote": {"id": "x", "participant": GROUP}}),
+            with("kind", json!("hologram")),
+            with("mime", json!("text")),
+            with("name", json!("")),
+            with("ref", json!(5)),
+        ];
+        let whole = json!({"id": id(1), "to": GROUP, "text": "x"});
+        for changes in invalid {
+            let mut message = whole.clone();
+            for (name, value) in changes.as_object().unwrap() {
+                message[name] = value.clone();
+            }
+            assert_eq!(probe.code("send", &message), "invalid", "{changes}");
+            assert_eq!(probe.complaints().len(), 1, "{changes}");
+        }
+        let mut message = whole;
+        message["text"] = json!("語".repeat(65_537));
+        assert_eq!(probe.code("send", &message), "too_large");
+        message["text"] = json!("語".repeat(65_536));
+        message["media"] = with("ref", json!("u9"))["media"].clone();
+        assert_eq!(probe.code("send", &message), "not_found");
+        assert_eq!(probe.complaints().len(), 2);
+        message["media"] = media;
+        assert_eq!(probe.code("send", &message), "sent");
+        let files = &probe.state.sent[0].files;
+        assert_eq!(
+            (files[0].name.as_str(), &files[0].bytes[..]),
+            ("a", &b"file"[..])
+        );
+    }
+
+    #[test]
+    fn chats_refuse_messages() {
+        let mut probe = probe();
+        probe.state.add_group("7@g.us", false);
+        let table = [
+            ("8@g.us", "not_found"),
+            ("9@s.whatsapp.net", "not_found"),
+            ("7@g.us", "forbidden"),
+        ];
+        for (to, code) in table {
+            assert_eq!(probe.send(&id(1), to, "x"), code);
+        }
+        for (status, code) in [
+            (Status::Unlinked, "unlinked"),
+            (Status::Connecting, "not_connected"),
+            (Status::Disconnected, "not_connected"),
+        ] {
+            probe.state.set_status(status, None, None);
+            probe.outs(FIRST);
+            assert_eq!(probe.send(&id(1), GROUP, "x"), code);
+        }
+        assert_eq!(probe.texts(), Vec::<&str>::new());
+        assert_eq!(probe.complaints(), Vec::<String>::new());
+    }
 }

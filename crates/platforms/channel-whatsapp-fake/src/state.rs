@@ -19,7 +19,7 @@ use crate::model::{KnownMessage, ReceivedFile, SentMessage};
 pub(crate) const PIECE_LIMIT: usize = 512 << 10;
 /// Largest file.
 const FILE_LIMIT: usize = 100 << 20;
-/// Longest text, in UTF-16 code units.
+/// Longest text, in characters.
 const TEXT_LIMIT: usize = 65_536;
 /// Number of ids of sent messages that the bridge knows.
 const ID_LIMIT: usize = 10_000;
