@@ -10,9 +10,12 @@ use nanobot_channel_kit::push::PushPlatform;
 use crate::candidate::message_candidate;
 use crate::channel::WhatsApp;
 use crate::connection::{Connection, MessageEvent};
-use crate::handshake;
+use crate::handshake::{self, HandshakeError};
 use crate::own_bridge::start_error;
 use crate::wire::text;
+
+/// The advice if there is neither an installed bridge nor another one.
+const NOT_INSTALLED: &str = "`nanobot channels login whatsapp` installs one";
 
 impl PushPlatform for WhatsApp {
     const NAME: &'static str = "the WhatsApp bridge";
@@ -28,10 +31,16 @@ impl PushPlatform for WhatsApp {
         match opened {
             Ok(open) => Box::pin(Connection::begin(self.services(), open, bridge, context)).await,
             Err(error) => {
+                let is_missing = self.own.is_some() && bridge.is_none();
                 if let Some(bridge) = bridge {
                     bridge.stop().await;
                 }
-                Err(error.into())
+                Err(match error {
+                    HandshakeError::Unreachable(why) if is_missing => {
+                        ChannelError::Unavailable(format!("{why}; {NOT_INSTALLED}"))
+                    }
+                    error => error.into(),
+                })
             }
         }
     }

@@ -1,8 +1,8 @@
 //! A reader of WhatsApp's marks: every character with its looks.
 //!
 //! A mark counts at the edge of a word only, encloses text without spaces at its ends, and ends
-//! with the line; an address has no marks in it. That is written here from WhatsApp's help pages and
-//! the behaviour of its clients, and not from the renderer.
+//! with the line; an address has no marks in it. That is written here from WhatsApp's help pages
+//! and the behaviour of its clients, and not from the renderer.
 
 use std::ops::Range;
 

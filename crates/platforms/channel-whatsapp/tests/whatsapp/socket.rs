@@ -6,7 +6,7 @@ use nanobot_channel::{Admission, ChannelError};
 use nanobot_channel_whatsapp_fake::{Fault, Incoming};
 use serde_json::json;
 
-use crate::support::{Running, ann, fake, part, reply};
+use crate::support::{Running, ann, channel_in, fake, part, reply};
 
 /// Lets time pass for the channel.
 async fn pass(time: Duration) {
@@ -32,8 +32,18 @@ async fn wrong_token_needs_a_person() {
     assert!(matches!(error, ChannelError::Auth(_)), "{error}");
     // A bridge that is away is another matter.
     let away = json!({"bridgeUrl": "ws://127.0.0.1:9"});
-    let (_, error) = Running::start(away).await.end().await;
+    let (_, error) = Running::start(away.clone()).await.end().await;
     assert!(matches!(error, ChannelError::Unavailable(_)), "{error}");
+    // Without any bridge, the login is the next step.
+    let (data, fake) = (tempfile::tempdir().unwrap(), crate::support::fake().await);
+    let channel = channel_in(&fake, &away, Some(data.path()));
+    let (_, error) = Running::of(fake, channel).end().await;
+    assert!(
+        error
+            .to_string()
+            .contains("nanobot channels login whatsapp"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
