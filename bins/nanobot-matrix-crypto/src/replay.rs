@@ -1,8 +1,8 @@
 //! Memory of decrypted messages, against replays.
 //!
-//! A homeserver could deliver a message a second time, as another event. So each message, which is
-//! a session and an index in it, belongs to the first event that it was seen in. `matrix-sdk-crypto`
-//! leaves this to its users.
+//! A homeserver could deliver a message a second time, as another event. So each message, which
+//! is a session and an index in it, belongs to the first event that it was seen in.
+//! `matrix-sdk-crypto` leaves this to its users.
 
 use std::{path::Path, time::Duration};
 

@@ -58,8 +58,8 @@ impl CryptoProcess {
     /// Starts `program` and opens the store, creating it if there is none.
     ///
     /// # Errors
-    /// Returns [`CryptoError::Refused`] if another process has the store open, or if it is the store
-    /// of another account or device.
+    /// Returns [`CryptoError::Refused`] if another process has the store open, or if it is the
+    /// store of another account or device.
     pub async fn start(program: &Path, store: &OpenStore) -> Result<Self, CryptoError> {
         Self::start_with(program, store, REQUEST_TIME).await
     }
@@ -83,8 +83,8 @@ impl CryptoProcess {
     /// too deeply are left out.
     ///
     /// # Errors
-    /// Returns [`CryptoError::Program`] if the changes could not be stored. Start the program again,
-    /// and take the same sync again.
+    /// Returns [`CryptoError::Program`] if the changes could not be stored. Start the program
+    /// again, and take the same sync again.
     pub async fn receive_sync(&self, mut changes: SyncChanges) -> Result<SyncOutcome, CryptoError> {
         let received = changes.to_device.len();
         changes.to_device.retain(is_flat);
