@@ -73,7 +73,9 @@ pub use error::repeatable;
 pub use lanes::Lanes;
 pub use late_note::{LateNote, Noted};
 pub use nanobot_redact::Secret;
-pub use platform::{ChannelBase, DraftMessage, Platform, PlatformChannel, PlatformFactory};
+pub use platform::{
+    ChannelBase, DraftMessage, EarlierDraft, Platform, PlatformChannel, PlatformFactory,
+};
 pub use quarantine::{Handling, Quarantine};
 pub use reaction::{ReactionEmoji, Reactions, Reactor};
 pub use recent::Recent;

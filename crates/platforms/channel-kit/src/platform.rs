@@ -29,6 +29,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// The name of a message, as drafts of the platform use it.
 pub type DraftMessage<P> = <<P as Platform>::Draft as DraftPlace>::Message;
 
+/// A message of an earlier process, in its place.
+pub type EarlierDraft<P> = (<P as Platform>::Draft, DraftMessage<P>);
+
 /// Code that only the platform knows.
 pub trait Platform: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// The section of the configuration.
@@ -152,7 +155,7 @@ pub trait Platform: std::fmt::Debug + Send + Sync + Sized + 'static {
     }
 
     /// Returns the place and the name of an orphaned draft from its [locator](DraftPlace::locator).
-    fn orphaned_draft(&self, _locator: Value) -> Option<(Self::Draft, DraftMessage<Self>)> {
+    fn orphaned_draft(&self, _locator: Value) -> Option<EarlierDraft<Self>> {
         None
     }
 
@@ -165,8 +168,7 @@ pub trait Platform: std::fmt::Debug + Send + Sync + Sized + 'static {
     fn begun_draft(
         &self,
         _begun: BegunDraft,
-    ) -> impl Future<Output = Result<Option<(Self::Draft, DraftMessage<Self>)>, ChannelError>> + Send
-    {
+    ) -> impl Future<Output = Result<Option<EarlierDraft<Self>>, ChannelError>> + Send {
         async { Ok(None) }
     }
 
