@@ -195,6 +195,9 @@ async fn dropped_board_keeps_the_draft_records() {
     assert_eq!(paper.drafts(), json!([7]));
 }
 
+/// The outcome of a first text.
+type Outcome = Result<Option<u8>, ChannelError>;
+
 /// A chat in which a message can be found by its intent.
 #[derive(Clone, Debug, Default)]
 struct FindableChat {
@@ -202,7 +205,7 @@ struct FindableChat {
     /// The intents that were recorded when messages were sent.
     recorded: Arc<Mutex<Vec<Value>>>,
     /// The outcome of the next message that is sent; none is an answer that never comes.
-    outcome: Arc<Mutex<Option<Result<Option<u8>, ChannelError>>>>,
+    outcome: Arc<Mutex<Option<Outcome>>>,
 }
 
 impl DraftPlace for FindableChat {
