@@ -10,8 +10,8 @@ use nanobot_channel_telegram_fake::{
     TelegramFake,
 };
 use nanobot_testkit::conformance::{
-    self, ChannelHarness, Destination, MessageCondition, ObservedChat, Participant, PlatformEvent,
-    SendFault, UserMessage, VisibleMessage,
+    self, Ability, ChannelHarness, Destination, MessageCondition, ObservedChat, Participant,
+    PlatformEvent, SendFault, UserMessage, VisibleMessage,
 };
 use serde_json::json;
 
