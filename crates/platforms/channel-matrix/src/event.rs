@@ -151,7 +151,7 @@ impl Matrix {
             handling.end().await;
             return EventEnd::Done(Next::Confirm);
         };
-        let next = intake::accept(self, &candidate, Some(handling), context).await;
+        let next = intake::accept(&**self, &candidate, Some(handling), context).await;
         if next == Next::Confirm {
             self.recent().insert(name);
         }
