@@ -242,6 +242,16 @@ async def check_restart(ann, gateway, rooms):
             assert count == 1, f"{count} answers to {words!r}: {texts}"
 
 
+async def check_identity(ann):
+    """Reads the assistant's device as the homeserver shows it: signed by an identity of the account."""
+    head = {"Authorization": f"Bearer {ann.client.access_token}"}
+    body = json.dumps({"device_keys": {ann.bot: []}})
+    answer = await (await ann.client.send("POST", "/_matrix/client/v3/keys/query", body, head)).json()
+    (signing,) = answer["self_signing_keys"][ann.bot]["keys"]
+    (device,) = answer["device_keys"][ann.bot].values()
+    assert signing in device["signatures"][ann.bot], answer
+
+
 async def check_encrypted(ann, gateway):
     room = await ann.new_room(is_direct=True, is_encrypted=True)
     assert ann.client.rooms[room].encrypted
@@ -283,6 +293,8 @@ async def run(binaries, folder):
         print("ok", check_group.__name__)
         await check_files(ann, gateway, direct, False)
         print("ok", check_files.__name__)
+        await check_identity(ann)
+        print("ok", check_identity.__name__)
         secret = await check_encrypted(ann, gateway)
         print("ok", check_encrypted.__name__)
         await check_restart(ann, gateway, [direct, secret])
