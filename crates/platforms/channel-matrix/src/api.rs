@@ -210,6 +210,27 @@ impl Api {
         Ok((status, value))
     }
 
+    /// Returns the answer to an interactive authentication by password; `None` without a password.
+    pub(crate) async fn password_auth(&self, session: &str) -> Result<Option<Value>, CallError> {
+        let password = self.password.expose_exact();
+        if password.is_empty() {
+            return Ok(None);
+        }
+        let user = self.session().await?.user_id;
+        let mut auth = json!({
+            "type": "m.login.password",
+            "identifier": {"type": "m.id.user", "user": user},
+            "password": password,
+        });
+        // A homeserver may authenticate without a session.
+        if !session.is_empty()
+            && let Some(members) = auth.as_object_mut()
+        {
+            members.insert("session".to_owned(), session.into());
+        }
+        Ok(Some(auth))
+    }
+
     /// Uploads a file. Returns its `mxc://` address.
     pub(crate) async fn upload(
         &self,

@@ -34,8 +34,8 @@ settings! {
             credential account "the account of the assistant, such as @bot:matrix.org";
         /// The access token of a session. Without it, `password` is needed.
         access_token: Secret = Secret::default();
-        /// The password of the account. Used without `accessToken`, and to log in again if the
-        /// homeserver ends the session.
+        /// The password of the account. Used without `accessToken`, to log in again if the
+        /// homeserver ends the session, and to publish the cross-signing identity.
         password: Secret = Secret::default(),
             credential secret "the password of the account";
         /// The device of the session. Without the key, the homeserver is asked.

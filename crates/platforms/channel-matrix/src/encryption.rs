@@ -1,13 +1,16 @@
 //! The encryption program: started on demand, fed with syncs, and its requests sent.
 //!
-//! Decision: the program starts with the first encrypted room or the first message from device to
-//! device, so that an account without encryption does not pay for it. A program that ended is
-//! started again with the next call; its store has all that it answered for.
+//! Decision: the program starts with the first encrypted room, an invitation to one, or the first
+//! message from device to device, so that an account without encryption does not pay for it. Other
+//! people's clients encrypt for devices with keys only, so the keys of a new device are uploaded at
+//! its first start, before there is such a room. A program that ended is started again with the
+//! next call; its store has all that it answered for.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::Mutex as SyncMutex;
 use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nanobot_channel::Value;
 use nanobot_matrix_crypto::{
@@ -20,9 +23,20 @@ use crate::MatrixConfig;
 use crate::api::Api;
 use crate::error::{CallError, Refusal};
 use crate::id::digest;
+use crate::wire::{member, text};
 
-/// Most rounds of requests before an event is encrypted.
+/// Most rounds of requests before the key of a room is shared.
 const MAX_SHARE_ROUNDS: usize = 8;
+/// Most attempts to encrypt an event; the key of the room may be due for rotation after each.
+const MAX_ENCRYPT_ATTEMPTS: usize = 4;
+/// Most rounds of requests that publish the identity.
+const MAX_IDENTITY_ROUNDS: usize = 8;
+/// Longest session of an interactive authentication, in bytes.
+const MAX_AUTH_SESSION: usize = 1024;
+/// The path of the request that publishes the identity.
+const IDENTITY_UPLOAD: &str = "/keys/device_signing/upload";
+/// The stage of an authentication by password.
+const PASSWORD_STAGE: &str = "m.login.password";
 /// Most rounds of requests after a sync.
 const MAX_ROUNDS: usize = 16;
 const NO_PROGRAM: &str = "encrypted rooms need the program nanobot-matrix-crypto, which was not \
@@ -88,6 +102,10 @@ pub(crate) struct Encryption {
     pump: Mutex<()>,
     /// Held while a key is shared and an event encrypted.
     sharing: Mutex<()>,
+    /// Held while verifications are answered, so that each is answered once.
+    pub(crate) answering: Mutex<()>,
+    /// `true` if nothing is left to do about the identity until the next start.
+    is_identity_settled: AtomicBool,
     /// The reason why encryption cannot be used, if it was logged.
     reported: SyncMutex<Option<String>>,
 }
@@ -101,6 +119,8 @@ impl Encryption {
             process: Mutex::default(),
             pump: Mutex::default(),
             sharing: Mutex::default(),
+            answering: Mutex::default(),
+            is_identity_settled: AtomicBool::new(false),
             reported: SyncMutex::default(),
         }
     }
@@ -124,9 +144,24 @@ impl Encryption {
         if let Some(process) = &*process {
             return Ok(process.clone());
         }
-        let Some(program) = CryptoProcess::find_program(self.program.as_deref()) else {
+        let Some(program) = self.find_program() else {
             return Err(EncryptionError::Unusable(NO_PROGRAM.to_owned()));
         };
+        let store = self.store().await?;
+        tokio::fs::create_dir_all(&store.folder)
+            .await
+            .map_err(|error| EncryptionError::Unusable(format!("no folder for keys: {error}")))?;
+        let started = CryptoProcess::start(&program, &store).await?;
+        tracing::info!("the encryption program runs");
+        Ok(process.insert(started).clone())
+    }
+
+    fn find_program(&self) -> Option<PathBuf> {
+        CryptoProcess::find_program(self.program.as_deref())
+    }
+
+    /// Returns the store of the session's device, which may not exist yet.
+    async fn store(&self) -> Result<OpenStore, EncryptionError> {
         let Some(folder) = &self.api.folder else {
             return Err(EncryptionError::Unusable(NO_FOLDER.to_owned()));
         };
@@ -139,17 +174,28 @@ impl Encryption {
             return Err(EncryptionError::Unusable(why.to_owned()));
         }
         let device = digest(&session.device_id, 8);
-        let store = OpenStore {
+        Ok(OpenStore {
             user_id: session.user_id,
             device_id: session.device_id,
             folder: folder.join(format!("device-{device}")),
-        };
-        tokio::fs::create_dir_all(&store.folder)
-            .await
-            .map_err(|error| EncryptionError::Unusable(format!("no folder for keys: {error}")))?;
-        let started = CryptoProcess::start(&program, &store).await?;
-        tracing::info!("the encryption program runs");
-        Ok(process.insert(started).clone())
+        })
+    }
+
+    /// `true` if the program can be started for a device that has no keys yet.
+    pub(crate) async fn is_first_start(&self) -> bool {
+        if !self.is_enabled || self.api.folder.is_none() || self.find_program().is_none() {
+            return false;
+        }
+        match self.store().await {
+            Ok(store) => matches!(tokio::fs::try_exists(&store.folder).await, Ok(false)),
+            Err(_) => false,
+        }
+    }
+
+    /// Starts the program and sends its requests, among them the keys of the device.
+    pub(crate) async fn upload_keys(&self) -> Result<(), EncryptionError> {
+        self.process().await?;
+        self.pump().await
     }
 
     /// Takes the changes of a sync. They are on disk afterwards.
@@ -181,22 +227,51 @@ impl Encryption {
     ) -> Result<Value, EncryptionError> {
         let process = self.process().await?;
         let _sharing = self.sharing.lock().await;
+        for _ in 0..MAX_ENCRYPT_ATTEMPTS {
+            self.share_with(&process, room, members, settings).await?;
+            match process.encrypt(room, kind, content).await {
+                Err(CryptoError::KeyNotShared) => {}
+                encrypted => return self.checked(encrypted).await,
+            }
+        }
+        Err(EncryptionError::Program(CryptoError::KeyNotShared))
+    }
+
+    /// Gives the members the key of the room.
+    pub(crate) async fn share(
+        &self,
+        room: &str,
+        members: &[String],
+        settings: &Value,
+    ) -> Result<(), EncryptionError> {
+        let process = self.process().await?;
+        let _sharing = self.sharing.lock().await;
+        self.share_with(&process, room, members, settings).await
+    }
+
+    async fn share_with(
+        &self,
+        process: &CryptoProcess,
+        room: &str,
+        members: &[String],
+        settings: &Value,
+    ) -> Result<(), EncryptionError> {
         for _ in 0..MAX_SHARE_ROUNDS {
             let shared = process.share_room_key(room, members, settings).await;
             let requests = self.checked(shared).await?;
             if requests.is_empty() {
-                let encrypted = process.encrypt(room, kind, content).await;
-                return self.checked(encrypted).await;
+                return Ok(());
             }
             for request in requests {
-                self.send(&process, &request).await?;
+                self.send(process, &request).await?;
             }
         }
         let why = "the keys of the room cannot be shared".to_owned();
         Err(EncryptionError::Program(CryptoError::Program(why)))
     }
 
-    /// Sends the requests of the program until it has none.
+    /// Sends the requests of the program until it has none. After the first time, publishes the
+    /// identity of the account.
     pub(crate) async fn pump(&self) -> Result<(), EncryptionError> {
         if !self.is_running().await {
             return Ok(());
@@ -212,7 +287,68 @@ impl Encryption {
                 self.send(&process, &request).await?;
             }
         }
+        if !self.is_identity_settled.load(Ordering::Relaxed) {
+            self.publish_identity(&process).await?;
+            self.is_identity_settled.store(true, Ordering::Relaxed);
+        }
         Ok(())
+    }
+
+    /// Publishes an identity of cross-signing, if the account has none. Without one, clients that
+    /// follow MSC4153 exclude the device. A refusal is logged, and is no failure.
+    async fn publish_identity(&self, process: &CryptoProcess) -> Result<(), EncryptionError> {
+        for _ in 0..MAX_IDENTITY_ROUNDS {
+            let requests = match self.checked(process.identity_requests().await).await {
+                Err(EncryptionError::Program(CryptoError::Refused(why))) => {
+                    tracing::warn!(why, "the account's identity is not published");
+                    return Ok(());
+                }
+                requests => requests?,
+            };
+            if requests.is_empty() {
+                return Ok(());
+            }
+            for request in requests {
+                let status = if request.path.ends_with(IDENTITY_UPLOAD) {
+                    self.send_identity(process, request).await?
+                } else {
+                    self.send(process, &request).await?
+                };
+                if !is_success(status) {
+                    tracing::warn!(
+                        status,
+                        "the homeserver refuses the account's identity; other clients may show \
+                         the device as unverified"
+                    );
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the upload of the identity, a second time with the password if the homeserver asks
+    /// for it. Returns the last status.
+    async fn send_identity(
+        &self,
+        process: &CryptoProcess,
+        mut request: HomeserverRequest,
+    ) -> Result<u16, EncryptionError> {
+        let HomeserverRequest {
+            method, path, body, ..
+        } = &mut request;
+        let (mut status, mut answer) = self.api.forward(method, path, body).await?;
+        if status == 401
+            && let Some(session) = password_session(&answer)
+            && let Some(auth) = self.api.password_auth(session).await?
+            && let Some(members) = body.as_object_mut()
+        {
+            members.insert("auth".to_owned(), auth);
+            (status, answer) = self.api.forward(method, path, body).await?;
+        }
+        let answered = process.answered(&request.id, status, answer).await;
+        self.checked(answered).await?;
+        Ok(status)
     }
 
     /// Returns the verifications in progress.
@@ -255,7 +391,7 @@ impl Encryption {
         &self,
         process: &CryptoProcess,
         request: &HomeserverRequest,
-    ) -> Result<(), EncryptionError> {
+    ) -> Result<u16, EncryptionError> {
         let HomeserverRequest {
             id,
             method,
@@ -263,11 +399,12 @@ impl Encryption {
             body,
         } = request;
         let (status, answer) = self.api.forward(method, path, body).await?;
-        if !(200..300).contains(&status) {
+        if !is_success(status) {
             tracing::warn!(status, path, "the homeserver refuses a request about keys");
         }
         self.checked(process.answered(id, status, answer).await)
-            .await
+            .await?;
+        Ok(status)
     }
 
     /// Drops a program that failed, so that the next call starts it again.
@@ -277,5 +414,54 @@ impl Encryption {
             self.process.lock().await.take();
         }
         Ok(outcome?)
+    }
+}
+
+fn is_success(status: u16) -> bool {
+    (200..300).contains(&status)
+}
+
+/// Returns the session of an interactive authentication that a password completes.
+fn password_session(answer: &Value) -> Option<&str> {
+    let is_by_password = |flow: &Value| {
+        let stages = member(flow, "stages").as_array();
+        stages.is_some_and(|stages| matches!(stages.as_slice(), [only] if only == PASSWORD_STAGE))
+    };
+    let flows = member(answer, "flows").as_array()?;
+    let session = text(answer, "session");
+    let is_usable = flows.iter().any(is_by_password) && session.len() <= MAX_AUTH_SESSION;
+    is_usable.then_some(session)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn password_is_given_where_it_is_the_only_stage() {
+        let flow = |stages: Value| json!({"flows": [{"stages": stages}], "session": "S"});
+        let long = "x".repeat(MAX_AUTH_SESSION + 1);
+        let table = [
+            (flow(json!([PASSWORD_STAGE])), Some("S")),
+            (flow(json!([PASSWORD_STAGE, "m.login.dummy"])), None),
+            (flow(json!(["m.login.sso"])), None),
+            (flow(json!([])), None),
+            (flow(json!(5)), None),
+            (
+                json!({"flows": [7, {"stages": [PASSWORD_STAGE]}]}),
+                Some(""),
+            ),
+            (
+                json!({"flows": [{"stages": [PASSWORD_STAGE]}], "session": long}),
+                None,
+            ),
+            (json!({"errcode": "M_UNKNOWN_TOKEN"}), None),
+            (json!(null), None),
+        ];
+        for (answer, expected) in table {
+            assert_eq!(password_session(&answer), expected, "{answer}");
+        }
     }
 }

@@ -1,4 +1,9 @@
 //! The events of a room: decrypted, read, and offered to the assistant.
+//!
+//! Events of verifications are not for the assistant. The encryption program takes them when it
+//! decrypts them.
+
+use std::sync::Arc;
 
 use nanobot_channel::ChannelContext;
 use nanobot_channel_kit::intake::{self, Next};
@@ -24,7 +29,7 @@ enum EventEnd {
 impl Matrix {
     /// Handles the events of a room since the last sync, in order.
     pub(crate) async fn handle_room(
-        &self,
+        self: &Arc<Self>,
         room: JoinedRoom,
         since: String,
         sync: u64,
@@ -53,7 +58,11 @@ impl Matrix {
     }
 
     /// Tries an event again whose key was not known.
-    pub(crate) async fn handle_held(&self, held: HeldEvent, context: &ChannelContext) -> RoomDone {
+    pub(crate) async fn handle_held(
+        self: &Arc<Self>,
+        held: HeldEvent,
+        context: &ChannelContext,
+    ) -> RoomDone {
         let end = self.handle_event(&held.room, &held.event, context).await;
         let (next, again) = match end {
             EventEnd::Done(next) => (next, None),
@@ -72,7 +81,12 @@ impl Matrix {
         }
     }
 
-    async fn handle_event(&self, room: &str, event: &Event, context: &ChannelContext) -> EventEnd {
+    async fn handle_event(
+        self: &Arc<Self>,
+        room: &str,
+        event: &Event,
+        context: &ChannelContext,
+    ) -> EventEnd {
         let names = self.names();
         let (Some(id), Some(sender)) = (event.id(), event.sender()) else {
             return EventEnd::Done(Next::Confirm);
@@ -114,6 +128,13 @@ impl Matrix {
         } else {
             event.clone()
         };
+        if clear.is_of_verification() {
+            handling.end().await;
+            if is_encrypted {
+                self.after_keys(context);
+            }
+            return EventEnd::Done(Next::Confirm);
+        }
         let known = self.rooms.get(room).unwrap_or_default();
         let place = Place {
             room,
@@ -130,7 +151,7 @@ impl Matrix {
             handling.end().await;
             return EventEnd::Done(Next::Confirm);
         };
-        let next = intake::accept(self, &candidate, Some(handling), context).await;
+        let next = intake::accept(&**self, &candidate, Some(handling), context).await;
         if next == Next::Confirm {
             self.recent().insert(name);
         }

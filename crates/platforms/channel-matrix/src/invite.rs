@@ -32,6 +32,12 @@ impl Matrix {
             }
             return;
         }
+        if is_encrypted(state)
+            && self.encryption.is_enabled()
+            && let Err(error) = self.encryption.upload_keys().await
+        {
+            tracing::warn!(%channel, room, %error, "the keys of the device are not uploaded before a join");
+        }
         let path = ["_matrix", "client", "v3", "rooms", room, "join"];
         let body = json!({});
         match self
@@ -45,6 +51,14 @@ impl Matrix {
             }
         }
     }
+}
+
+/// `true` if the stripped state of a room shows encryption. Then others may send encrypted messages
+/// right after the join, and to devices with keys only.
+fn is_encrypted(state: &[Event]) -> bool {
+    state
+        .iter()
+        .any(|event| event.kind() == "m.room.encryption" && event.state_key() == Some(""))
 }
 
 /// Returns the person who invites `user`.

@@ -15,16 +15,21 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 impl Matrix {
     /// Gives the changes of a sync to the encryption program, if it is needed, and sends its
-    /// requests. Returns the rooms with new keys. Returns only after the program has the changes:
+    /// requests. With the first sync of a run, uploads the keys of a new device. Returns the rooms
+    /// with new keys. Returns only after the program has the changes:
     /// the homeserver gives keys out once.
     pub(crate) async fn take_keys(
         self: &Arc<Self>,
         changes: SyncChanges,
+        is_first_sync: bool,
         trouble: &Trouble,
         context: &ChannelContext,
         liveness: &dyn Liveness,
     ) -> Vec<String> {
         if !self.needs_encryption(&changes).await {
+            if is_first_sync && self.encryption.is_first_start().await {
+                self.upload_first_keys().await;
+            }
             return Vec::new();
         }
         for tries in 0.. {
@@ -55,6 +60,17 @@ impl Matrix {
         Vec::new()
     }
 
+    /// Uploads the keys of a new device, and ends the program again. After a failure it goes on,
+    /// and its requests are sent after the next syncs.
+    async fn upload_first_keys(&self) {
+        match self.encryption.upload_keys().await {
+            Ok(()) => self.encryption.close().await,
+            Err(error) => {
+                tracing::warn!(channel = %self.base.name, %error, "the keys of the device are not uploaded yet");
+            }
+        }
+    }
+
     async fn needs_encryption(&self, changes: &SyncChanges) -> bool {
         if !self.rooms.encrypted.with(|encrypted| encrypted.is_empty()) {
             return true;
@@ -69,7 +85,7 @@ impl Matrix {
     }
 
     /// Sends the requests of the program and answers verifications, in the background.
-    fn after_keys(self: &Arc<Self>, context: &ChannelContext) {
+    pub(crate) fn after_keys(self: &Arc<Self>, context: &ChannelContext) {
         let (platform, context) = (Arc::clone(self), context.clone());
         self.base.background.spawn(async move {
             if platform.config.sas_verification
@@ -83,8 +99,10 @@ impl Matrix {
         });
     }
 
-    /// Accepts and confirms verifications of people with access.
+    /// Accepts and confirms verifications of people with access. The answers of those in rooms need
+    /// the key of the room.
     async fn answer_verifications(&self, context: &ChannelContext) -> Result<(), EncryptionError> {
+        let _answering = self.encryption.answering.lock().await;
         for verification in self.encryption.verifications().await? {
             let (sender, chat) = (
                 SenderId::from(verification.user_id.as_str()),
@@ -94,6 +112,12 @@ impl Matrix {
             let decision = context.access.check(&sender, &chat, &arrival).await;
             if decision != AccessDecision::Allowed {
                 continue;
+            }
+            if let Some(room) = &verification.room_id {
+                let shared = self.outgoing.share_key(room).await;
+                if let Err(error) = shared {
+                    tracing::warn!(channel = %self.base.name, room, %error, "a verification in a room waits for its key");
+                }
             }
             match verification.state {
                 VerificationState::Requested => self.encryption.accept(&verification.id).await?,

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::api::{Api, Path};
-use crate::encryption::Encryption;
+use crate::encryption::{Encryption, EncryptionError};
 use crate::error::{CallError, Refusal};
 use crate::id::{digest, is_event_id};
 use crate::rooms::{KnownEncryption, Rooms, encryption_settings, present_members};
@@ -157,6 +157,15 @@ impl Outgoing {
                     .await
             }
         }
+    }
+
+    /// Gives the people of an encrypted room its key.
+    pub(crate) async fn share_key(&self, room: &str) -> Result<(), EncryptionError> {
+        if let Some(settings) = self.encryption_of(room).await? {
+            let members = self.members(room).await?;
+            self.encryption.share(room, &members, &settings).await?;
+        }
+        Ok(())
     }
 
     /// Sends a message.

@@ -45,6 +45,8 @@ struct Receiver<'a> {
     window: SyncWindow,
     held: HeldEvents,
     trouble: Arc<Trouble>,
+    /// `true` until the first sync was taken.
+    is_first_sync: bool,
 }
 
 impl Matrix {
@@ -74,6 +76,7 @@ impl Matrix {
             window,
             held: HeldEvents::default(),
             trouble: Arc::default(),
+            is_first_sync: true,
         };
         receiver.run().await
     }
@@ -205,7 +208,8 @@ impl Receiver<'_> {
         for room in &left {
             platform.rooms.forget(room);
         }
-        let keys = platform.take_keys(encryption, &self.trouble, self.context, liveness);
+        let is_first = std::mem::take(&mut self.is_first_sync);
+        let keys = platform.take_keys(encryption, is_first, &self.trouble, self.context, liveness);
         let rooms_with_keys = keys.await;
         let joined: Vec<JoinedRoom> = joined
             .into_iter()

@@ -47,6 +47,13 @@ impl Event {
         )
     }
 
+    /// `true` for the steps of a verification that takes place in the room.
+    pub(crate) fn is_of_verification(&self) -> bool {
+        let is_request = self.kind() == "m.room.message"
+            && text(self.content(), "msgtype") == "m.key.verification.request";
+        is_request || self.kind().starts_with("m.key.verification.")
+    }
+
     /// Returns the same event with the decrypted type and content. Sender, id and room stay those
     /// that the homeserver reported, which are not part of what was encrypted.
     pub(crate) fn decrypted(&self, clear: &Value) -> Self {

@@ -19,6 +19,8 @@ mod friend;
 mod hostile;
 #[path = "matrix/inbound.rs"]
 mod inbound;
+#[path = "matrix/keys.rs"]
+mod keys;
 #[path = "matrix/markup.rs"]
 mod markup;
 #[path = "matrix/outbound.rs"]

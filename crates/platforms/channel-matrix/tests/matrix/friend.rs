@@ -90,6 +90,17 @@ impl Friend {
         }
     }
 
+    /// Publishes an identity of cross-signing.
+    pub(crate) async fn publish_identity(&self) {
+        loop {
+            let requests = self.crypto.identity_requests().await.unwrap();
+            if requests.is_empty() {
+                return;
+            }
+            self.send_requests(requests).await;
+        }
+    }
+
     /// Syncs once, without waiting for news. Returns the events of a room.
     pub(crate) async fn sync(&mut self) -> Value {
         let since = self.since.as_ref().map(|since| format!("&since={since}"));
