@@ -102,15 +102,17 @@ async fn login_by_password_writes_the_section() {
     let before = home.read("config.json");
     let login = ["channels", "login", "matrix"];
     let given = |password: &str| format!("{}\n{}\n{password}\n", fake.url(), matrix::BOT_ID);
-    let wrong = home.run_with_input(&login, given("wr0ng-pass").as_bytes());
-    let wrong = wrong.await;
+    let wrong = home
+        .run_with_input(&login, given("wr0ng-pass").as_bytes())
+        .await;
     assert_eq!(wrong.code, 1, "{}", wrong.stdout);
     assert_says(&wrong.stderr, &["Nothing was written", "refuses"]);
     assert!(!(wrong.stdout + &wrong.stderr).contains("wr0ng-pass"));
     assert_eq!(home.read("config.json"), before);
 
-    let right = home.run_with_input(&login, given(matrix::BOT_PASSWORD).as_bytes());
-    let right = right.await;
+    let right = home
+        .run_with_input(&login, given(matrix::BOT_PASSWORD).as_bytes())
+        .await;
     assert_eq!(right.code, 0, "{}", right.stderr);
     assert_says(&right.stdout, &[matrix::BOT_ID, "channel matrix is on"]);
     let shown = right.stdout + &right.stderr;
