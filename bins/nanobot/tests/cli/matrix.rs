@@ -1,6 +1,7 @@
 //! Matrix: an encrypted room through the program `nanobot-matrix-crypto`, drafts, and the login.
 
 #[path = "../../../../crates/platforms/channel-matrix/tests/matrix/friend.rs"]
+#[expect(clippy::panic, reason = "tests stop at the first surprise")]
 mod friend;
 
 use std::os::unix::fs::PermissionsExt as _;
