@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use nanobot_channel_matrix_fake::{self as matrix, MatrixFake};
 use nanobot_channel_mochat_fake::{self as mochat, MochatFake};
 use nanobot_testkit::{ModelServer, Reply};
 use nix::sys::signal::Signal;
@@ -426,6 +427,77 @@ async fn old_mochat_cursors_are_continued() {
     );
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
+    assert_eq!(fake.complaints(), Vec::<String>::new());
+}
+
+/// All keys of the section as the Python program wrote it.
+#[tokio::test]
+async fn old_matrix_keys_are_known() {
+    let home = Home::new();
+    home.configure(&json!({"channels": {"matrix": {
+        "enabled": true, "homeserver": "https://x.test", "accessToken": "syt_12345678",
+        "userId": "@bot:x.test", "deviceId": "DEV1", "password": "12345678", "e2eeEnabled": true,
+        "sasVerification": false, "syncStopGraceSeconds": 2, "maxMediaBytes": 20_971_520,
+        "maxConcurrentMediaDownloads": 2, "allowFrom": ["@ann:x.test"], "groupPolicy": "open",
+        "groupAllowFrom": ["!abc:x.test"], "allowRoomMentions": false, "streaming": false,
+    }}}));
+    let dry = home.run(&["onboard", "--dry-run"]).await;
+    assert_says(
+        &dry.stdout,
+        &[
+            "kept, unknown: none",
+            "ignored: channels.matrix.maxConcurrentMediaDownloads",
+        ],
+    );
+    let doctor = home.run(&["doctor"]).await;
+    assert_says(&doctor.stdout, &["channels.matrix is set up"]);
+    assert!(!doctor.stdout.contains("unknown key"), "{}", doctor.stdout);
+    let snake = home
+        .read("config.json")
+        .replace("accessToken", "access_token")
+        .replace("userId", "user_id")
+        .replace("maxConcurrentMedia", "max_concurrent_media_");
+    home.write("config.json", &snake.replace("_Downloads", "_downloads"));
+    let doctor = home.run(&["doctor"]).await;
+    assert_says(&doctor.stdout, &["channels.matrix is set up"]);
+    assert!(!doctor.stdout.contains("unknown key"), "{}", doctor.stdout);
+}
+
+/// The session of a room goes on with what was said to the Python program.
+#[tokio::test]
+async fn old_matrix_session_is_continued() {
+    const ROOM: &str = "!abc:x.test";
+    let model = ModelServer::answering(|_| Reply::text("Mimi."));
+    let (model, fake) = (model.await.unwrap(), MatrixFake::start().await.unwrap());
+    let ann = matrix::Person::new("ann");
+    fake.add_room(ROOM, std::slice::from_ref(&ann));
+    let home = Home::new();
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "channels": {"matrix": {
+            "enabled": true, "homeserver": fake.url(), "userId": matrix::BOT_ID,
+            "accessToken": matrix::BOT_TOKEN, "allowFrom": [ann.user_id], "streaming": false,
+        }},
+    }));
+    let session = SESSION.replace("cli:direct", "matrix:!abc:x.test");
+    let file = "workspace/sessions/matrix_!abc_x.test.jsonl";
+    home.write(file, &session);
+    let gateway = Running::start(&home).await;
+    fake.wait_for_waiting_syncs(1).await.unwrap();
+    fake.push(matrix::Incoming::to(ROOM, &ann, "What is my cat called?"));
+    until("the message is answered", async || {
+        fake.texts_in(ROOM) == ["Mimi."]
+    })
+    .await;
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    let request = model.requests()[0].json.to_string();
+    assert_says(&request, &["my cat is Mimi", "Noted."]);
+    let continued = home.read(file);
+    let added = continued.strip_prefix(&session);
+    let added = added.expect("the old content is unchanged, byte for byte");
+    assert_says(added, &["What is my cat called?"]);
     assert_eq!(fake.complaints(), Vec::<String>::new());
 }
 

@@ -47,6 +47,8 @@ mod kills;
 mod lifecycle;
 mod local_window;
 mod long_results;
+#[cfg(unix)]
+mod matrix;
 mod mcp_login;
 mod memory;
 mod models;

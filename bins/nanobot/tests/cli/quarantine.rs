@@ -11,6 +11,7 @@ use std::time::Duration;
 use nanobot_channel_dingtalk_fake::{self as dingtalk, DingTalkFake};
 use nanobot_channel_discord_fake::{self as discord, DiscordFake};
 use nanobot_channel_feishu_fake::{self as feishu, FeishuFake};
+use nanobot_channel_matrix_fake::{self as matrix, MatrixFake};
 use nanobot_channel_qq_fake::{self as qq, QqFake};
 use nanobot_channel_slack_fake::{self as slack, SlackFake};
 use nanobot_channel_telegram_fake::{self as telegram, TelegramFake};
@@ -505,4 +506,47 @@ async fn redelivered_qq_message_is_quarantined() {
     assert_eq!(gateway.end().await.1, Some(0));
     assert_eq!(fake.complaints(), Vec::<String>::new());
     assert_recovered(&home, "qq").await;
+}
+
+/// The homeserver gives the events after the stored position again.
+#[tokio::test]
+async fn redelivered_matrix_event_is_quarantined() {
+    let (model, fake) = (model().await, MatrixFake::start().await.unwrap());
+    let ann = matrix::Person::new("ann");
+    fake.add_person(&ann);
+    let keys = json!({
+        "homeserver": fake.url(), "userId": matrix::BOT_ID, "accessToken": matrix::BOT_TOKEN,
+    });
+    let home = home(&model, "matrix", keys);
+    let answers = |text: &str| {
+        let answer = format!("I read: {text}");
+        let texts = fake.texts_in(&ann.direct()).into_iter();
+        texts.filter(|text| text.starts_with(&answer)).count()
+    };
+    // Messages from before the first sync are history.
+    let gateway = Running::start(&home).await;
+    fake.wait_for_waiting_syncs(1).await.unwrap();
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    let file = matrix::Incoming::direct(&ann, "read this");
+    let poison = fake.push(file.with_file("m.file", "poison.bin", "a/b", "x"));
+    let asked = || fake.calls_of("download").len();
+    for life in 1..=MAX_CRASHES {
+        fake.fail_next("download", matrix::Fault::Hang);
+        kill_while_handling(&home, "matrix", &poison.event_id, life, asked).await;
+    }
+    let fetched = asked();
+    fake.says(&ann, "what comes after it");
+    let gateway = Running::start(&home).await;
+    until("the next one is answered", async || {
+        answers("what comes after it") == 1
+    })
+    .await;
+    assert_quarantined(&home, "matrix", &poison.event_id).await;
+    assert_eq!(asked(), fetched);
+    assert_eq!(answers("read this"), 0);
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    assert_eq!(fake.complaints(), Vec::<String>::new());
+    assert_recovered(&home, "matrix").await;
 }

@@ -42,6 +42,7 @@ pub(crate) const NOT_READ: &[&str] = &[
     "channels.feishu.name",
     "channels.feishu.identityKey",
     "channels.matrix",
+    "channels.matrix.maxConcurrentMediaDownloads",
     "channels.mattermost",
     "channels.mochat",
     "channels.msteams",
@@ -182,6 +183,10 @@ pub(crate) const MEANINGS: &[(&str, &str)] = &[
     (
         "channels.weixin",
         "WeChat in the Python program. This version has no such channel.",
+    ),
+    (
+        "channels.matrix.maxConcurrentMediaDownloads",
+        "Number of downloads at once in the Python program. Here each room has one at a time.",
     ),
     (
         "channels.slack.webhookPath",

@@ -104,7 +104,8 @@ impl MatrixState {
     pub(crate) fn read_state(&mut self, params: &Params) -> ApiResult {
         let room = self.joined_room(params.segment(0), &params.user)?;
         let state = room.state().into_values();
-        let events = state.map(|entry| entry.in_room(params));
+        let now = self.now();
+        let events = state.map(|entry| entry.in_room(params, now));
         success(Value::Array(events.collect()))
     }
 
@@ -142,7 +143,10 @@ impl MatrixState {
                 && (wanted.is_none() || wanted == membership)
                 && (unwanted.is_none() || unwanted != membership)
         });
-        let chunk: Vec<_> = chosen.map(|(_, entry)| entry.in_room(params)).collect();
+        let now = self.now();
+        let chunk: Vec<_> = chosen
+            .map(|(_, entry)| entry.in_room(params, now))
+            .collect();
         success(json!({"chunk": chunk}))
     }
 

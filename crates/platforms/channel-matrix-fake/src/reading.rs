@@ -15,9 +15,9 @@ const USUAL_LIMIT: u64 = 10;
 const MOST: u64 = 1000;
 
 impl Entry {
-    /// Returns the event with the id of its room.
-    pub(crate) fn in_room(&self, params: &Params) -> Value {
-        let mut event = self.event.clone();
+    /// Returns the event as the caller's device gets it, with the id of its room.
+    pub(crate) fn in_room(&self, params: &Params, now: i64) -> Value {
+        let mut event = self.shown(&params.user, &params.device, now);
         if let Some(members) = event.as_object_mut() {
             members.insert("room_id".to_owned(), json!(params.segment(0)));
         }
@@ -27,7 +27,7 @@ impl Entry {
 
 impl MatrixState {
     pub(crate) fn messages(&mut self, params: &Params) -> ApiResult {
-        let filter = self.page_filter(params)?;
+        let (filter, now) = (self.page_filter(params)?, self.now());
         let room = self.joined_room(params.segment(0), &params.user)?;
         let is_back = params.queried("dir") == Some("b");
         let bound = |key| params.queried(key).map(position).transpose();
@@ -52,7 +52,10 @@ impl MatrixState {
         }
         let has_more = entries.len() > limit;
         entries.truncate(limit);
-        let chunk: Vec<_> = entries.iter().map(|entry| entry.in_room(params)).collect();
+        let chunk: Vec<_> = entries
+            .iter()
+            .map(|entry| entry.in_room(params, now))
+            .collect();
         let mut page = json!({"chunk": chunk, "start": batch(from), "state": []});
         if let Some(last) = entries.last().filter(|_| has_more || !is_back) {
             let end = if is_back {
@@ -71,6 +74,6 @@ impl MatrixState {
         let room = room.filter(|room| room.membership(&params.user) == "join");
         let entry = room.and_then(|room| room.entry(params.segment(1)));
         let entry = entry.ok_or_else(|| ApiError::not_found("Event"))?;
-        success(entry.in_room(params))
+        success(entry.in_room(params, self.now()))
     }
 }

@@ -329,8 +329,13 @@ mod tests {
         let sync = probe.sync(&since, "");
         let event = &sync["rooms"]["join"][ROOM]["timeline"]["events"][0];
         assert_eq!(event["unsigned"]["transaction_id"], json!("tx1"));
-        let event =
-            &probe.by_ann().sync(&since, "")["rooms"]["join"][ROOM]["timeline"]["events"][0];
+        let page = format!("rooms/{ROOM}/messages?dir=b&limit=1");
+        let event = &probe.get(&page)["chunk"][0];
+        assert_eq!(event["unsigned"]["transaction_id"], json!("tx1"));
+        let mut people = probe.by_ann();
+        let event = &people.sync(&since, "")["rooms"]["join"][ROOM]["timeline"]["events"][0];
+        assert_eq!(event["unsigned"].get("transaction_id"), None);
+        let event = &people.get(&page)["chunk"][0];
         assert_eq!(event["unsigned"].get("transaction_id"), None);
     }
 

@@ -10,7 +10,8 @@ use nanobot_channel::{
     Value, async_trait,
 };
 use nanobot_channel_kit::{
-    Attempts, ChannelBase, Platform, PlatformChannel, PlatformFactory, Reactions, Recent, Rejection,
+    Attempts, BegunDraft, ChannelBase, Platform, PlatformChannel, PlatformFactory, Reactions,
+    Recent, Rejection,
 };
 use reqwest::Method;
 use serde_json::json;
@@ -197,12 +198,23 @@ impl Platform for Matrix {
 
     fn orphaned_draft(&self, locator: Value) -> Option<(MatrixDraft, String)> {
         let (room, message): (String, String) = serde_json::from_value(locator).ok()?;
-        let target = SendTarget::new(&ChatId::from(room), &DeliveryContext::default()).ok()?;
-        let draft = MatrixDraft {
-            outgoing: self.outgoing.clone(),
-            target,
+        Some((self.draft_in(room)?, message))
+    }
+
+    async fn begun_draft(
+        &self,
+        begun: BegunDraft,
+    ) -> Result<Option<(MatrixDraft, String)>, ChannelError> {
+        let Ok((room, key)) = serde_json::from_value::<(String, String)>(begun.intent) else {
+            return Ok(None);
         };
-        Some((draft, message))
+        let Some(draft) = self.draft_in(room) else {
+            return Ok(None);
+        };
+        let user = self.names().user_id;
+        let found = self.outgoing.find_sent(&draft.target.room, &user, &key);
+        let found = found.await.map_err(CallError::repeatable)?;
+        Ok(found.map(|message| (draft, message)))
     }
 
     fn typing(&self) -> Option<&dyn Typing> {
@@ -246,6 +258,15 @@ impl Matrix {
         };
         lock(&self.names).clone_from(&names);
         Ok(names)
+    }
+
+    /// Returns the place of a draft in a room.
+    fn draft_in(&self, room: String) -> Option<MatrixDraft> {
+        let target = SendTarget::new(&ChatId::from(room), &DeliveryContext::default()).ok()?;
+        Some(MatrixDraft {
+            outgoing: self.outgoing.clone(),
+            target,
+        })
     }
 
     async fn display_name(&self, user: &str) -> Option<String> {

@@ -24,6 +24,10 @@ impl DraftPlace for MatrixDraft {
         cut(text, TEXT_LIMIT).to_owned()
     }
 
+    fn intent(&self, key: &str) -> Option<Value> {
+        Some(json!((&self.target.room, key)))
+    }
+
     async fn begin(&self, text: &str, key: &str) -> Result<Option<String>, ChannelError> {
         let content = RichText::plain(text).content(self.target.relation());
         let room = &self.target.room;

@@ -26,6 +26,8 @@ const CONTENT_LIMIT: usize = 40_000;
 const EDIT_FALLBACK_LIMIT: usize = 200;
 /// Most people of a room who get its keys.
 const MAX_MEMBERS: usize = 10_000;
+/// Number of own messages of a room in which one is searched.
+const SEARCHED: usize = 100;
 const NOT_STARTED: &str = "the channel has not started yet, so it is unknown which rooms are \
                            encrypted";
 
@@ -195,6 +197,33 @@ impl Outgoing {
         let body = json!({});
         let redacted = self.api.call(Method::PUT, Path::new(&path), Some(&body));
         redacted.await.map(drop)
+    }
+
+    /// Returns the event that this session sent with a transaction id, among the newest messages of
+    /// `user` in a room. Homeservers show the id to the session that used it, also of encrypted
+    /// events.
+    pub(crate) async fn find_sent(
+        &self,
+        room: &str,
+        user: &str,
+        transaction: &str,
+    ) -> Result<Option<String>, CallError> {
+        let types = ["m.room.message", "m.room.encrypted"];
+        let filter = json!({"senders": [user], "types": types}).to_string();
+        let limit = SEARCHED.to_string();
+        let path = Path {
+            segments: &["_matrix", "client", "v3", "rooms", room, "messages"],
+            query: &[("dir", "b"), ("limit", &limit), ("filter", &filter)],
+        };
+        let answer = self.api.call(Method::GET, path, None).await?;
+        let events = member(&answer, "chunk").as_array().into_iter().flatten();
+        let mut ours = events.take(SEARCHED).filter(|event| {
+            text(event, "sender") == user
+                && text(member(event, "unsigned"), "transaction_id") == transaction
+        });
+        let found =
+            ours.find_map(|event| Some(text(event, "event_id")).filter(|event| is_event_id(event)));
+        Ok(found.map(str::to_owned))
     }
 
     /// Returns the settings of an encrypted room; `None` for one that is not encrypted.

@@ -87,7 +87,7 @@ impl Receiver<'_> {
         let liveness = self.trouble.wrap(&self.context.progress);
         let mut reconnect = Reconnect::new("the homeserver", FIRST_PAUSE, MAX_FAILURES);
         let mut poller = Poller::new();
-        let mut has_succeeded = false;
+        let (mut has_succeeded, mut is_receiving) = (false, false);
         loop {
             if self.until_idle().await == Next::Stop {
                 return Ok(());
@@ -103,6 +103,10 @@ impl Receiver<'_> {
                     reconnect.succeeded();
                     has_succeeded = true;
                     self.take(*changes, since, liveness.as_ref()).await;
+                    if !std::mem::replace(&mut is_receiving, true) {
+                        let channel = &self.platform.base.name;
+                        tracing::info!(%channel, "receiving from the homeserver");
+                    }
                     liveness.alive();
                 }
                 Ok(Polled::Again) => {}

@@ -205,7 +205,9 @@ impl Friend {
             let timeline = &answer["rooms"]["join"][room]["timeline"]["events"];
             let events = timeline.as_array().cloned().unwrap_or_default();
             unread.extend(events.into_iter().filter(|event| {
-                event["type"] == "m.room.encrypted" && event["sender"] != self.account.user_id
+                event["type"] == "m.room.encrypted"
+                    && event["sender"] != self.account.user_id
+                    && event["unsigned"].get("redacted_because").is_none()
             }));
             for event in &unread {
                 match self.crypto.decrypt(room, event).await {

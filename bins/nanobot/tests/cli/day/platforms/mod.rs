@@ -5,6 +5,7 @@ mod discord;
 mod feishu;
 mod friend;
 mod mail;
+mod matrix;
 mod mochat;
 mod qq;
 mod slack;
@@ -20,6 +21,7 @@ pub(super) async fn start() -> Vec<Box<dyn DayPlatform>> {
         Box::new(telegram::TelegramDay::start().await),
         Box::new(discord::DiscordDay::start().await),
         Box::new(slack::SlackDay::start().await),
+        Box::new(matrix::MatrixDay::start().await),
         Box::new(feishu::FeishuDay::start().await),
         Box::new(dingtalk::DingTalkDay::start().await),
         Box::new(qq::QqDay::start().await),
