@@ -8,6 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use nanobot_channel_whatsapp_fake::WhatsAppFake;
+use nix::sys::signal::{Signal, killpg};
 use serde_json::Value;
 
 use crate::prompt::Screen;
@@ -127,7 +128,8 @@ async fn interrupted_login_ends_the_bridge() {
     let mut screen = computer.log_in();
     let person = tokio::task::spawn_blocking(move || {
         wait_for_code(&mut screen);
-        screen.type_in("\u{3}");
+        // As a terminal does on Ctrl-C.
+        killpg(screen.pid(), Signal::SIGINT).unwrap();
         let code = screen.end();
         (code, screen.text.clone())
     });
