@@ -10,13 +10,15 @@ use std::path::{Path, PathBuf};
 use nanobot_channel_whatsapp_fake::WhatsAppFake;
 use nix::sys::signal::{Signal, killpg};
 use serde_json::Value;
+use tokio::sync::oneshot;
 
 use crate::prompt::Screen;
-use crate::support::{Home, assert_says, until};
+use crate::support::{DEADLINE, Home, assert_says, until};
 
-/// Writes its token, says the line that the test chose, and notes the end of its input.
+/// Opens the pipe by which the test learns of its end, writes its token, says the line that the test chose, and notes the end of its input.
 const BRIDGE: &str = r#"
 cd "$HOME" || exit 1
+exec 9> alive
 printf %s "$BRIDGE_TOKEN" > token.part && mv token.part token
 while [ ! -f line ]; do sleep 0.02; done
 cat line
@@ -32,7 +34,8 @@ struct Computer {
 }
 
 impl Computer {
-    fn new() -> Self {
+    /// Returns it with the end of the bridge and of all that it starts.
+    fn new() -> (Self, oneshot::Receiver<Vec<u8>>) {
         let computer = Self { home: Home::new() };
         fs::create_dir(computer.place("bin")).unwrap();
         for name in ["node", "npm"] {
@@ -47,7 +50,17 @@ impl Computer {
         ] {
             fs::write(computer.place(name), text).unwrap();
         }
-        computer
+        let pipe = computer.place("alive");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let (ends, ended) = oneshot::channel();
+        // A thread that does not keep the test program from ending.
+        std::thread::spawn(move || {
+            let read = fs::read(pipe).unwrap();
+            // A failed test does not listen any more.
+            ends.send(read).ok();
+        });
+        (computer, ended)
     }
 
     /// Returns the path of a file in the folder that is `HOME`.
@@ -79,13 +92,13 @@ impl Computer {
         fs::rename(self.place("line.part"), self.place("line")).unwrap();
         fake
     }
+}
 
-    /// Waits until the bridge's input has ended.
-    async fn wait_for_end(&self, fake: &WhatsAppFake) {
-        let end = self.place("bridge-end");
-        until("the bridge ends", async || end.is_file()).await;
-        fake.wait_for_open_connections(0).await.unwrap();
-    }
+/// Waits until no process of the bridge runs.
+async fn wait_for_end(ended: oneshot::Receiver<Vec<u8>>, fake: &WhatsAppFake) {
+    let ended = tokio::time::timeout(DEADLINE, ended).await;
+    assert_eq!(ended.expect("the bridge ends").unwrap(), b"");
+    fake.wait_for_open_connections(0).await.unwrap();
 }
 
 /// Waits until a QR code is shown.
@@ -96,9 +109,9 @@ fn wait_for_code(screen: &mut Screen) {
 
 #[tokio::test]
 async fn login_installs_the_bridge_and_shows_its_code() {
-    let computer = Computer::new();
+    let (computer, ended) = Computer::new();
     let mut screen = computer.log_in();
-    let (sender, code) = tokio::sync::oneshot::channel();
+    let (sender, code) = oneshot::channel();
     // The terminal blocks its thread, and the fake has to answer at the same time.
     let person = tokio::task::spawn_blocking(move || {
         screen.wait_for("The WhatsApp bridge is installed.");
@@ -114,7 +127,8 @@ async fn login_installs_the_bridge_and_shows_its_code() {
     code.await.unwrap();
     fake.link();
     let text = person.await.unwrap();
-    computer.wait_for_end(&fake).await;
+    wait_for_end(ended, &fake).await;
+    assert_eq!(computer.read("bridge-end"), "closed\n");
     assert!(!text.contains(&computer.read("token")), "{text}");
     assert_says(&computer.read("npm-arguments"), &["--omit=peer"]);
     let config: Value = serde_json::from_str(&computer.home.read("config.json")).unwrap();
@@ -124,7 +138,7 @@ async fn login_installs_the_bridge_and_shows_its_code() {
 
 #[tokio::test]
 async fn interrupted_login_ends_the_bridge() {
-    let computer = Computer::new();
+    let (computer, ended) = Computer::new();
     let mut screen = computer.log_in();
     let person = tokio::task::spawn_blocking(move || {
         wait_for_code(&mut screen);
@@ -136,6 +150,6 @@ async fn interrupted_login_ends_the_bridge() {
     let fake = computer.fake().await;
     let (code, text) = person.await.unwrap();
     assert_eq!(code, Some(130), "{text}");
-    computer.wait_for_end(&fake).await;
+    wait_for_end(ended, &fake).await;
     assert!(!computer.home.path().join("config.json").exists());
 }
