@@ -4,6 +4,7 @@ use std::fs;
 
 use nanobot_channel_matrix_fake::{self as matrix, MatrixFake};
 use nanobot_channel_mochat_fake::{self as mochat, MochatFake};
+use nanobot_channel_whatsapp_fake::{self as whatsapp, WhatsAppFake};
 use nanobot_testkit::{ModelServer, Reply};
 use nix::sys::signal::Signal;
 use serde_json::json;
@@ -561,4 +562,54 @@ async fn home_of_this_program_has_no_report() {
         let is_copied = names.iter().any(|name| name.contains(".bak-"));
         assert!(!is_copied, "{arguments:?}: {names:?}");
     }
+}
+
+/// All keys of the section as the Python program wrote it, and those that its later versions added.
+#[tokio::test]
+async fn old_whatsapp_keys_are_known() {
+    let home = Home::new();
+    home.configure(&json!({"channels": {"whatsapp": {
+        "enabled": true, "bridgeUrl": "ws://localhost:3001", "bridgeToken": "12345678",
+        "allowFrom": ["4915112345678"], "groupPolicy": "open", "databasePath": "neonize.db",
+        "lidMappings": {"120000000000002": "4915112345678"},
+    }}}));
+    let dry = home.run(&["onboard", "--dry-run"]).await;
+    let ignored = "ignored: channels.whatsapp.databasePath, channels.whatsapp.lidMappings";
+    assert_says(&dry.stdout, &["kept, unknown: none", ignored]);
+    let doctor = home.run(&["doctor"]).await;
+    assert_says(&doctor.stdout, &["channels.whatsapp is set up"]);
+    assert!(!doctor.stdout.contains("unknown key"), "{}", doctor.stdout);
+}
+
+/// A chat goes on in the session that the Python program began.
+#[tokio::test]
+async fn old_whatsapp_session_is_continued() {
+    let model = ModelServer::scripted([Reply::text("Mimi.")]).await.unwrap();
+    let fake = WhatsAppFake::start().await.unwrap();
+    let ann = whatsapp::Person::new("4915112345678", "Ann");
+    let home = Home::new();
+    home.configure(&json!({
+        "agents": {"defaults": {"model": "test-model", "provider": "custom"}},
+        "providers": {"custom": {"apiKey": "test-key", "apiBase": model.base_url()}},
+        "channels": {"whatsapp": {
+            "enabled": true, "bridgeUrl": fake.url(), "bridgeToken": fake.token(),
+            "allowFrom": ["4915112345678"],
+        }},
+    }));
+    let old = SESSION.replace("cli:direct", "whatsapp:4915112345678@s.whatsapp.net");
+    let file = "workspace/sessions/whatsapp_4915112345678@s.whatsapp.net.jsonl";
+    home.write(file, &old);
+    let gateway = Running::start(&home).await;
+    fake.push(whatsapp::Incoming::direct(&ann, "What is my cat called?"));
+    fake.wait_for_sent(1).await.unwrap();
+    assert_eq!(fake.texts_in(&ann.direct()), ["Mimi."]);
+    let request = model.requests()[0].json.to_string();
+    assert_says(&request, &["my cat is Mimi", "Noted."]);
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    let session = home.read(file);
+    assert!(session.starts_with(&old), "{session}");
+    assert_says(&session, &["What is my cat called?"]);
+    assert_eq!(home.names("workspace/sessions").len(), 1);
+    assert_eq!(fake.complaints(), Vec::<String>::new());
 }

@@ -91,3 +91,5 @@ mod tool_files;
 #[cfg(unix)]
 mod topics;
 mod update;
+#[cfg(unix)]
+mod whatsapp;

@@ -15,6 +15,7 @@ use nanobot_channel_matrix_fake::{self as matrix, MatrixFake};
 use nanobot_channel_qq_fake::{self as qq, QqFake};
 use nanobot_channel_slack_fake::{self as slack, SlackFake};
 use nanobot_channel_telegram_fake::{self as telegram, TelegramFake};
+use nanobot_channel_whatsapp_fake::{self as whatsapp, WhatsAppFake};
 use nanobot_testkit::{ModelServer, Reply, ReservedPort};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -549,4 +550,40 @@ async fn redelivered_matrix_event_is_quarantined() {
     assert_eq!(gateway.end().await.1, Some(0));
     assert_eq!(fake.complaints(), Vec::<String>::new());
     assert_recovered(&home, "matrix").await;
+}
+
+/// The bridge repeats the message on each connection until it is confirmed.
+#[tokio::test]
+async fn repeated_whatsapp_message_is_quarantined() {
+    let (model, fake) = (model().await, WhatsAppFake::start().await.unwrap());
+    let keys = json!({"bridgeUrl": fake.url(), "bridgeToken": fake.token()});
+    let home = home(&model, "whatsapp", keys);
+    let ann = whatsapp::Person::new("4915112345678", "Ann");
+    let answers = |text: &str| {
+        let answer = format!("I read: {text}");
+        let texts = fake.texts_in(&ann.direct()).into_iter();
+        texts.filter(|text| text.starts_with(&answer)).count()
+    };
+    let file = whatsapp::Incoming::direct(&ann, "").with_file("poison.bin", "a/b", "x");
+    let poison = fake.push(file);
+    for life in 1..=MAX_CRASHES {
+        fake.fail_next("fetch", whatsapp::Fault::Hang);
+        let key = &poison.message_id;
+        kill_while_handling(&home, "whatsapp", key, life, || fake.downloads()).await;
+    }
+    assert!(!fake.is_acknowledged(&poison));
+    let fetched = fake.downloads();
+    fake.push(whatsapp::Incoming::direct(&ann, "what comes after it"));
+    let gateway = Running::start(&home).await;
+    until("the next one is answered", async || {
+        answers("what comes after it") == 1
+    })
+    .await;
+    assert_quarantined(&home, "whatsapp", &poison.message_id).await;
+    fake.wait_for_acknowledged(&poison).await.unwrap();
+    assert_eq!(fake.downloads(), fetched);
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+    assert_eq!(fake.complaints(), Vec::<String>::new());
+    assert_recovered(&home, "whatsapp").await;
 }

@@ -57,6 +57,8 @@ pub(crate) const NOT_READ: &[&str] = &[
     "channels.wecom",
     "channels.weixin",
     "channels.whatsapp",
+    "channels.whatsapp.databasePath",
+    "channels.whatsapp.lidMappings",
     "tools.web.enable",
     "tools.web.userAgent",
     "tools.web.search.timeout",
@@ -195,6 +197,14 @@ pub(crate) const MEANINGS: &[(&str, &str)] = &[
     (
         "channels.slack.userTokenReadOnly",
         "Has no effect in the Python program either: both use the bot token.",
+    ),
+    (
+        "channels.whatsapp.databasePath",
+        "Database of a device that a later version of the Python program linked without a bridge.",
+    ),
+    (
+        "channels.whatsapp.lidMappings",
+        "Phone numbers of LIDs in the Python program. Here the bridge knows them.",
     ),
     (
         "tools.cliApps",

@@ -159,11 +159,19 @@ impl WhatsApp {
         }
     }
 
-    /// Starts the bridge, if it is installed and nanobot has to start it.
+    /// Starts the bridge, if it is installed and nanobot has to start it. If only another version
+    /// is installed, as after an update of nanobot, it is replaced first.
     pub(crate) async fn start_bridge(&self) -> Result<Option<StartedBridge>, BridgeError> {
-        match &self.own {
-            Some(own) if own.bridge.is_installed().await => own.start().await.map(Some),
-            _ => Ok(None),
+        let Some(own) = &self.own else {
+            return Ok(None);
+        };
+        if own.bridge.is_outdated().await {
+            own.update(&self.base.name).await?;
+        }
+        if own.bridge.is_installed().await {
+            own.start().await.map(Some)
+        } else {
+            Ok(None)
         }
     }
 

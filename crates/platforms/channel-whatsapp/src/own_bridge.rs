@@ -44,6 +44,19 @@ impl OwnBridge {
         }
     }
 
+    /// Replaces an installed version of the bridge by the one that belongs to this program.
+    ///
+    /// # Errors
+    /// Returns [`BridgeError::Process`] for any failure: it may be the network, so the channel tries
+    /// again.
+    pub(crate) async fn update(&self, channel: &ChannelName) -> Result<(), BridgeError> {
+        tracing::info!(%channel, "the WhatsApp bridge is outdated; its new version is installed");
+        let progress = |step: &str| tracing::info!(%channel, step, "updating the WhatsApp bridge");
+        // A large future, which would be part of every caller.
+        let updated = Box::pin(self.bridge.install(&progress)).await;
+        updated.map_err(|error| BridgeError::Process(format!("cannot be updated: {error}")))
+    }
+
     /// Starts the bridge.
     pub(crate) async fn start(&self) -> Result<StartedBridge, BridgeError> {
         let place = Arc::clone(&self.place).lock_owned().await;

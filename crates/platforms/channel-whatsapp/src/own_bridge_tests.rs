@@ -3,7 +3,7 @@
 
 #![cfg(unix)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use nanobot_channel_kit::push::receive_pushed;
 use nanobot_channel_kit::{BackgroundWork, ChannelBase, DraftBoard, Platform as _, Quarantine};
 use nanobot_channel_whatsapp_fake::{Incoming, Person, WhatsAppFake};
 use nanobot_testkit::Assistant;
+use nanobot_testkit::log::Log;
 use nanobot_whatsapp_bridge::Bridge;
 
 use crate::WhatsAppConfig;
@@ -32,6 +33,9 @@ exec 3<&0
 while [ ! -f end ]; do sleep 0.02; done
 exit 1
 "#;
+
+/// The folder of an older version of the package.
+const OLD_VERSION: &str = "whatsapp-bridge/00000000000000aa";
 
 /// The folder of the program.
 struct Stage {
@@ -51,6 +55,41 @@ impl Stage {
 
     /// Creates a channel that starts the program.
     fn platform(&self) -> Arc<WhatsApp> {
+        let folder = self.root.path().to_str().unwrap().to_owned();
+        let arguments = ["-c".to_owned(), PROGRAM.to_owned(), folder];
+        Self::platform_of(Bridge::of_program(
+            "/bin/sh",
+            arguments,
+            self.root.path(),
+            None,
+        ))
+    }
+
+    /// Creates a channel whose bridge is the package, of which an older version is installed.
+    /// Stand-ins for Node.js and npm run the program and `npm.sh`.
+    fn outdated_platform(&self, npm: &str) -> Arc<WhatsApp> {
+        std::fs::create_dir(self.path("bin")).unwrap();
+        for name in ["node", "npm"] {
+            let script = format!("../whatsapp-bridge/tests/programs/{name}.sh");
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
+            std::os::unix::fs::symlink(script, self.path("bin").join(name)).unwrap();
+        }
+        let program = PROGRAM.replace("$0", "$HOME");
+        for (name, text) in [
+            ("node-version", "v20.1.0\n"),
+            ("npm.sh", npm),
+            ("bridge.sh", &program),
+        ] {
+            std::fs::write(self.path(name), text).unwrap();
+        }
+        let old = self.path(OLD_VERSION).join("node_modules");
+        std::fs::create_dir_all(old).unwrap();
+        let variables = [("PATH", self.path("bin")), ("HOME", self.path(""))];
+        let bridge = Bridge::new(self.root.path(), None).with_environment(variables);
+        Self::platform_of(bridge)
+    }
+
+    fn platform_of(bridge: Bridge) -> Arc<WhatsApp> {
         let name = ChannelName::from("whatsapp");
         let base = ChannelBase {
             quarantine: Quarantine::new(name.clone()),
@@ -63,9 +102,6 @@ impl Stage {
             request_timeout: 5.0,
             ..WhatsAppConfig::default()
         };
-        let folder = self.root.path().to_str().unwrap().to_owned();
-        let arguments = ["-c".to_owned(), PROGRAM.to_owned(), folder];
-        let bridge = Bridge::of_program("/bin/sh", arguments, self.root.path(), None);
         let mut platform = WhatsApp::new(base, config, None).unwrap();
         platform.own = Some(OwnBridge::of(bridge));
         Arc::new(platform)
@@ -214,4 +250,35 @@ async fn ended_bridge_is_started_again() {
     context.cancel.cancel();
     context.tasks.close();
     context.tasks.wait().await;
+}
+
+#[tokio::test]
+async fn outdated_bridge_is_replaced_before_it_is_started() {
+    let (stage, log) = (Stage::new(), Log::capture().unwrap());
+    let platform = stage.outdated_platform("mkdir node_modules");
+    let (started, _fake) = tokio::join!(platform.start_bridge(), stage.fake());
+    let started = started.unwrap().expect("a bridge that runs");
+    assert!(!stage.path(OLD_VERSION).exists());
+    let own = platform.own.as_ref().unwrap();
+    assert!(own.bridge.is_installed().await);
+    started.stop().await;
+    let text = log.text();
+    assert!(text.contains("bridge is outdated"), "{text}");
+    assert!(text.contains("npm fetches its packages"), "{text}");
+}
+
+#[tokio::test]
+async fn failed_update_of_the_bridge_is_tried_again() {
+    let stage = Stage::new();
+    let platform = stage.outdated_platform("echo no network >&2; exit 1");
+    let error = platform.find_account().await.unwrap_err();
+    assert!(!error.is_permanent(), "{error}");
+    assert!(
+        error.to_string().contains("no network"),
+        "the reason is shown: {error}"
+    );
+    assert!(stage.path(OLD_VERSION).exists());
+    std::fs::write(stage.path("npm.sh"), "mkdir node_modules").unwrap();
+    let (account, _fake) = tokio::join!(platform.find_account(), stage.fake());
+    assert_eq!(account.unwrap(), "+4915000000001 (nanobot)");
 }

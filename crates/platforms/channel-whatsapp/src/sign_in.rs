@@ -8,7 +8,7 @@ use crate::channel::WhatsApp;
 use crate::frame::{Frame, Version};
 use crate::handshake::{self, OpenBridge};
 use crate::own_bridge::{StartedBridge, ended, start_error};
-use crate::state::{Link, State};
+use crate::state::{Link, NOT_YET, State};
 
 /// The steps of the person.
 const SCAN: &str = "On the phone, open WhatsApp > Linked devices > Link a device, and scan this:";
@@ -65,6 +65,8 @@ async fn link_device(
     prompt: &dyn SignInPrompt,
 ) -> Result<State, ChannelError> {
     let mut has_code = false;
+    // The reason that was shown last: the bridge reports it at each attempt.
+    let mut failure = String::new();
     let mut frame = open.first.take();
     loop {
         match frame {
@@ -73,6 +75,12 @@ async fn link_device(
                 // A code follows.
                 Link::Unlinked => {}
                 Link::Waiting(_) if has_code => prompt.show("WhatsApp is connecting..."),
+                Link::Waiting(why) if why != NOT_YET && *why != failure => {
+                    prompt.show(&format!(
+                        "WhatsApp is not connected: {why}. The bridge tries again."
+                    ));
+                    failure.clone_from(why);
+                }
                 Link::Waiting(_) => {}
                 link => {
                     link.trouble()?;

@@ -11,6 +11,9 @@ const TEXT_LIMIT: usize = 200;
 /// The advice for a second program with the keys of the device.
 const REPLACED: &str = "WhatsApp serves one program with the keys of a linked device";
 
+/// The reason of a bridge that connects for the first time, or did not say why again.
+pub(crate) const NOT_YET: &str = "it is not connected yet";
+
 /// The connection between the bridge and WhatsApp.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
@@ -56,7 +59,7 @@ impl State {
             ("disconnected", reason) if !reason.is_empty() => {
                 Link::Waiting(shortened(reason, TEXT_LIMIT))
             }
-            _ => Link::Waiting("it is not connected yet".to_owned()),
+            _ => Link::Waiting(NOT_YET.to_owned()),
         };
         let account = report.get("account").filter(|account| account.is_object());
         Self {

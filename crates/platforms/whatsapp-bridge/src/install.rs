@@ -26,6 +26,7 @@ const PREDECESSOR_TIME: Duration = Duration::from_secs(60);
 const NPM_ARGUMENTS: &[&str] = &[
     "ci",
     "--omit=dev",
+    "--omit=peer",
     "--ignore-scripts",
     "--no-audit",
     "--no-fund",

@@ -77,6 +77,27 @@ async fn linked_device_needs_no_code() {
 }
 
 #[tokio::test]
+async fn login_without_whatsapp_says_why_once() {
+    let fake = fake().await;
+    fake.disconnect("no network", true);
+    let terminal = Terminal::new(&fake, 1);
+    let channel = channel(&fake, &json!({}));
+    let network = async {
+        fake.wait_for_client().await.unwrap();
+        fake.disconnect("no network", true);
+        fake.reconnect();
+    };
+    let login = channel.sign_in().unwrap().sign_in(&terminal);
+    assert_eq!(
+        tokio::join!(login, network).0.unwrap(),
+        "+4915000000001 (nanobot)"
+    );
+    let lines = terminal.lines.lock().unwrap().clone();
+    let said = lines.iter().filter(|line| line.contains("no network"));
+    assert_eq!(said.count(), 1, "{lines:?}");
+}
+
+#[tokio::test]
 async fn failed_login_says_why() {
     let fake = fake().await;
     let terminal = Terminal::new(&fake, 1);

@@ -25,7 +25,7 @@ async fn package_is_installed_once_and_privately() {
     let arguments = computer.read("npm-arguments");
     assert_eq!(
         arguments,
-        "ci --omit=dev --ignore-scripts --no-audit --no-fund\n"
+        "ci --omit=dev --omit=peer --ignore-scripts --no-audit --no-fund\n"
     );
     let lines = lines.into_inner().unwrap();
     assert_eq!(lines.len(), 2, "{lines:?}");

@@ -12,6 +12,7 @@ mod slack;
 mod telegram;
 mod websocket;
 mod wecom;
+mod whatsapp;
 
 use super::platform::DayPlatform;
 
@@ -27,6 +28,7 @@ pub(super) async fn start() -> Vec<Box<dyn DayPlatform>> {
         Box::new(qq::QqDay::start().await),
         Box::new(wecom::WeComDay::start().await),
         Box::new(mochat::MochatDay::start().await),
+        Box::new(whatsapp::WhatsAppDay::start().await),
         Box::new(mail::MailDay::start().await),
         Box::new(websocket::WebSocketDay::start()),
     ]
