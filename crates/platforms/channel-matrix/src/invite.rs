@@ -36,7 +36,10 @@ impl Matrix {
             && self.encryption.is_enabled()
             && let Err(error) = self.encryption.upload_keys().await
         {
-            tracing::warn!(%channel, room, %error, "the keys of the device are not uploaded before a join");
+            tracing::warn!(
+                %channel, room, %error,
+                "the keys of the device are not uploaded before a join"
+            );
         }
         let path = ["_matrix", "client", "v3", "rooms", room, "join"];
         let body = json!({});

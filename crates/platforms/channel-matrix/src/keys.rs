@@ -66,7 +66,10 @@ impl Matrix {
         match self.encryption.upload_keys().await {
             Ok(()) => self.encryption.close().await,
             Err(error) => {
-                tracing::warn!(channel = %self.base.name, %error, "the keys of the device are not uploaded yet");
+                tracing::warn!(
+                    channel = %self.base.name, %error,
+                    "the keys of the device are not uploaded yet"
+                );
             }
         }
     }
@@ -116,7 +119,10 @@ impl Matrix {
             if let Some(room) = &verification.room_id {
                 let shared = self.outgoing.share_key(room).await;
                 if let Err(error) = shared {
-                    tracing::warn!(channel = %self.base.name, room, %error, "a verification in a room waits for its key");
+                    tracing::warn!(
+                        channel = %self.base.name, room, %error,
+                        "a verification in a room waits for its key"
+                    );
                 }
             }
             match verification.state {
