@@ -79,7 +79,7 @@ impl Friend {
         (status, answer.json().await.unwrap_or_default())
     }
 
-    async fn send_requests(&self, requests: Vec<HomeserverRequest>) {
+    pub(crate) async fn send_requests(&self, requests: Vec<HomeserverRequest>) {
         for request in requests {
             let answer = self.call(&request.method, &request.path, &request.body);
             let (status, answer) = answer.await;
@@ -87,17 +87,6 @@ impl Friend {
                 .answered(&request.id, status, answer)
                 .await
                 .unwrap();
-        }
-    }
-
-    /// Publishes an identity of cross-signing.
-    pub(crate) async fn publish_identity(&self) {
-        loop {
-            let requests = self.crypto.identity_requests().await.unwrap();
-            if requests.is_empty() {
-                return;
-            }
-            self.send_requests(requests).await;
         }
     }
 

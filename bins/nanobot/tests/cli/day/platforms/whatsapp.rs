@@ -78,7 +78,7 @@ impl DayPlatform for WhatsAppDay {
                 whatsapp::Fault::error("not_connected"),
             ]),
             Fault::Broken => {
-                self.fail_sends(&[whatsapp::Fault::error("failed"), whatsapp::Fault::Drop])
+                self.fail_sends(&[whatsapp::Fault::error("failed"), whatsapp::Fault::Drop]);
             }
             Fault::CutsSends => self.fail_sends(&[
                 whatsapp::Fault::DropAfterEffect,
