@@ -49,12 +49,12 @@ type Event = Result<Pushed<MessageEvent>, PushEnd>;
 
 /// The receiving end of a connection. Dropping it closes the connection.
 #[derive(Debug)]
-pub struct Connection {
+pub struct BridgeConnection {
     events: mpsc::Receiver<Event>,
     requests: mpsc::Sender<Request>,
 }
 
-impl Connection {
+impl BridgeConnection {
     /// Makes an open connection the current one of the client, and begins to serve it.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl Connection {
     }
 }
 
-impl PushConnection for Connection {
+impl PushConnection for BridgeConnection {
     type Event = MessageEvent;
     type Receipt = Option<u64>;
 

@@ -9,7 +9,7 @@ use nanobot_channel_kit::push::PushPlatform;
 
 use crate::candidate::message_candidate;
 use crate::channel::WhatsApp;
-use crate::connection::{Connection, MessageEvent};
+use crate::connection::{BridgeConnection, MessageEvent};
 use crate::handshake::{self, HandshakeError};
 use crate::own_bridge::start_error;
 use crate::wire::text;
@@ -19,17 +19,25 @@ const NOT_INSTALLED: &str = "`nanobot channels login whatsapp` installs one";
 
 impl PushPlatform for WhatsApp {
     const NAME: &'static str = "the WhatsApp bridge";
-    type Connection = Connection;
+    type Connection = BridgeConnection;
 
     async fn connect(
         self: &Arc<Self>,
         context: &ChannelContext,
-    ) -> Result<Connection, ChannelError> {
+    ) -> Result<BridgeConnection, ChannelError> {
         let bridge = self.start_bridge().await.map_err(start_error)?;
         let address = self.address(bridge.as_ref());
         let opened = handshake::open(&self.client.rest, &address, self.client.timeout()).await;
         match opened {
-            Ok(open) => Box::pin(Connection::begin(self.services(), open, bridge, context)).await,
+            Ok(open) => {
+                Box::pin(BridgeConnection::begin(
+                    self.services(),
+                    open,
+                    bridge,
+                    context,
+                ))
+                .await
+            }
             Err(error) => {
                 let is_missing = self.own.is_some() && bridge.is_none();
                 if let Some(bridge) = bridge {
