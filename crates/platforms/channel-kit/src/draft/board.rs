@@ -194,8 +194,8 @@ impl<M: Clone + Send + Sync> DraftBoard<M> {
         }
     }
 
-    /// Returns the [locator](DraftPlace::locator) of the draft that became a reply, also in an
-    /// earlier process.
+    /// Returns the [locator](super::DraftPlace::locator) of the draft that became a reply, also in
+    /// an earlier process.
     pub async fn claimed_by(&self, reply: &str) -> Option<Value> {
         self.record.taken_by(reply).await
     }

@@ -90,8 +90,9 @@ pub trait DraftPreview: Send + Sync {
     /// Shows a text in place of the one before, if there is one. Can be repeated.
     ///
     /// # Errors
-    /// The reason why it is not shown. After an error [to give up on](SendRecovery::GiveUp) the
-    /// text is shown in a message instead.
+    /// The reason why it is not shown. After an error
+    /// [to give up on](nanobot_channel::SendRecovery::GiveUp) the text is shown in a message
+    /// instead.
     async fn show(&self, text: &str) -> Result<(), ChannelError>;
 
     /// Returns the time after which an unchanged text has to be shown again, lest it vanish.
