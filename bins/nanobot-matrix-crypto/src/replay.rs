@@ -82,7 +82,8 @@ impl ReplayGuard {
     }
 }
 
-/// Returns a digest of parts, which are told apart by their lengths.
+/// Returns a digest of parts. It includes their lengths, so that the same bytes in other parts have
+/// another digest.
 fn digest(parts: &[&[u8]]) -> Vec<u8> {
     let mut hash = Sha256::new();
     for part in parts {

@@ -1,4 +1,4 @@
-//! Lines and values that nobody should send.
+//! Hostile lines and values.
 
 use std::io::Write as _;
 

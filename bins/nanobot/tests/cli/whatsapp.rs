@@ -15,7 +15,8 @@ use tokio::sync::oneshot;
 use crate::prompt::Screen;
 use crate::support::{DEADLINE, Home, assert_says, until};
 
-/// Opens the pipe by which the test learns of its end, writes its token, says the line that the test chose, and notes the end of its input.
+/// Opens the pipe by which the test learns of its end, writes its token, prints the line that the
+/// test chose, and notes the end of its input.
 const BRIDGE: &str = r#"
 cd "$HOME" || exit 1
 exec 9> alive

@@ -26,7 +26,7 @@ pub trait SignInPrompt: Send + Sync {
     /// Shows a text as a QR code. A later code replaces it.
     fn show_code(&self, text: &str);
 
-    /// Asks a question, and waits for the answer. Everything but a yes is a no, also that nobody
-    /// can answer.
+    /// Asks a question, and waits for the answer. Returns `true` only for a yes, and `false` if
+    /// there is no one to ask.
     async fn confirm(&self, question: &str) -> bool;
 }

@@ -107,7 +107,7 @@ impl Api {
         })
     }
 
-    /// The homeserver and the user, by which notes are told apart.
+    /// Returns the name of the account in notes: the homeserver and the user.
     pub(crate) fn account_key(&self, user_id: &str) -> String {
         format!("{user_id} {}", self.homeserver)
     }

@@ -11,7 +11,7 @@ use crate::wire::{member, text};
 pub(crate) struct Relation {
     /// The first message of the thread.
     pub(crate) thread: Option<String>,
-    /// The message that is answered. Not one that only stands for the thread.
+    /// The message that is answered; `None` if it is only named for clients without threads.
     pub(crate) reply_to: Option<String>,
     /// `true` if the event changes an earlier one.
     pub(crate) is_edit: bool,

@@ -38,7 +38,7 @@ impl Status {
     }
 }
 
-/// The link, as clients are told of it.
+/// The state of the link that clients get.
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
     pub(crate) status: Status,

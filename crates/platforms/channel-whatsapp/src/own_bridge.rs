@@ -47,8 +47,8 @@ impl OwnBridge {
     /// Replaces an installed version of the bridge by the one that belongs to this program.
     ///
     /// # Errors
-    /// Returns [`BridgeError::Process`] for any failure: it may be the network, so the channel tries
-    /// again.
+    /// Returns [`BridgeError::Process`] for any failure: it may be the network, so the channel
+    /// tries again.
     pub(crate) async fn update(&self, channel: &ChannelName) -> Result<(), BridgeError> {
         tracing::info!(%channel, "the WhatsApp bridge is outdated; its new version is installed");
         let progress = |step: &str| tracing::info!(%channel, step, "updating the WhatsApp bridge");

@@ -4,8 +4,8 @@
 //! Decision: one small task per draft owns its message and its pace, so that showing text never
 //! keeps a reply waiting for longer than the one call that is under way. Drafts are decoration:
 //! without a running channel, beyond the bound, or after a failed first message there is none, and
-//! the reply is a message of its own. Nobody is to see half a text for ever, so a draft that a kill
-//! left in a chat is deleted at the next start ([`DraftBoard::recover`]).
+//! the reply is a message of its own. A draft that a kill left in a chat is deleted at the next
+//! start ([`DraftBoard::recover`]).
 
 mod board;
 mod orphans;

@@ -64,8 +64,8 @@ pub trait DraftPlace: Send + Sync + 'static {
     }
 
     /// Returns the address of the message after a restart, which
-    /// [`DraftBoard::recover`](super::DraftBoard::recover) passes on
-    /// for deletion. `None` if it cannot be deleted.
+    /// [`DraftBoard::recover`](super::DraftBoard::recover) passes on for deletion. `None` if it
+    /// cannot be deleted.
     fn locator(&self, _message: &Self::Message) -> Option<Value> {
         None
     }

@@ -104,7 +104,7 @@ impl Running {
     /// Stops the channel. The platform and the assistant go on.
     pub(crate) async fn halt(self) -> (MatrixFake, Arc<Assistant>) {
         self.run.stop().await.unwrap();
-        // The fake does not notice at once that nobody waits any more.
+        // The fake notices late that the channel does not wait any more.
         self.fake.end_syncs();
         self.fake.wait_for_waiting_syncs(0).await.unwrap();
         (self.fake, self.assistant)
