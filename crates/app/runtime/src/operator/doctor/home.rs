@@ -270,3 +270,26 @@ fn pairings(list: &mut FindingList, home: &Path) {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::DoctorOptions;
+    use super::*;
+
+    #[test]
+    fn scarce_room_on_the_disk_is_reported() {
+        let level = |free| {
+            let mut list = FindingList {
+                doctor: DoctorOptions::default(),
+                findings: Vec::new(),
+            };
+            disk_space(&mut list, Path::new("/home"), free);
+            list.findings.remove(0).severity
+        };
+        assert_eq!(level(0), FindingLevel::Fault);
+        assert_eq!(level(NO_SPACE - 1), FindingLevel::Fault);
+        assert_eq!(level(NO_SPACE), FindingLevel::Warning);
+        assert_eq!(level(LOW_SPACE - 1), FindingLevel::Warning);
+        assert_eq!(level(LOW_SPACE), FindingLevel::Good);
+    }
+}
