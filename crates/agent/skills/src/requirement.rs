@@ -2,7 +2,6 @@
 //! variable is ever shown.
 
 use std::ffi::OsStr;
-use std::path::Path;
 
 use nanobot_skill::Blocker;
 use serde_json::Value;
@@ -100,23 +99,7 @@ fn is_on_path(name: &str, path: &OsStr) -> bool {
     if name.is_empty() || !name.chars().all(plain) {
         return false;
     }
-    std::env::split_paths(path).any(|folder| {
-        let candidate = folder.join(name);
-        is_program(&candidate)
-            || (cfg!(windows) && is_program(&candidate.with_added_extension("exe")))
-    })
-}
-
-#[cfg(unix)]
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::metadata(path)
-        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_program(path: &Path) -> bool {
-    path.is_file()
+    nanobot_programs::find_in_path(path, name).is_some()
 }
 
 #[cfg(test)]

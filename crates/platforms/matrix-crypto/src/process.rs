@@ -16,11 +16,7 @@ use crate::{
 };
 
 /// The name of the program.
-const PROGRAM: &str = if cfg!(windows) {
-    "nanobot-matrix-crypto.exe"
-} else {
-    "nanobot-matrix-crypto"
-};
+const PROGRAM: &str = "nanobot-matrix-crypto";
 
 /// Maximum time that the program takes for a request. After it, the program is killed.
 const REQUEST_TIME: Duration = Duration::from_secs(60);
@@ -40,19 +36,10 @@ impl CryptoProcess {
     /// this program, else the one in `PATH`. Returns `None` if it is not there.
     #[must_use]
     pub fn find_program(named: Option<&Path>) -> Option<PathBuf> {
-        let is_program = |path: &PathBuf| path.is_file();
-        if let Some(named) = named {
-            return Some(named.to_owned()).filter(is_program);
+        match named {
+            Some(named) => Some(named.to_owned()).filter(|path| path.is_file()),
+            None => nanobot_programs::find_installed(PROGRAM),
         }
-        let own = std::env::current_exe().ok();
-        let own_folder = own.as_deref().and_then(Path::parent).map(Path::to_owned);
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders = own_folder.into_iter().chain(std::env::split_paths(&path));
-        // An empty or relative entry would name a program in whatever folder is the current one.
-        folders
-            .filter(|folder| folder.is_absolute())
-            .map(|folder| folder.join(PROGRAM))
-            .find(is_program)
     }
 
     /// Starts `program` and opens the store, creating it if there is none.

@@ -1,9 +1,10 @@
 //! Finds and runs Node.js and npm.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use nanobot_programs::find_in_path;
 use nanobot_sandbox::ProcessGroup;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -19,7 +20,7 @@ const VERSION_TIME: Duration = Duration::from_secs(20);
 
 /// Returns the program `node` after a check of its version.
 pub(crate) async fn find_node(environment: &Environment) -> Result<PathBuf, BridgeError> {
-    let Some(node) = find(environment, "node") else {
+    let Some(node) = find_in_path(environment.search_path(), "node") else {
         return Err(BridgeError::Install(format!(
             "Node.js is missing, which the WhatsApp bridge needs: install version {OLDEST_NODE} \
              or later (https://nodejs.org), so that `node` and `npm` are in PATH"
@@ -53,7 +54,7 @@ pub(crate) async fn find_node(environment: &Environment) -> Result<PathBuf, Brid
 
 /// Returns the program `npm`.
 pub(crate) fn find_npm(environment: &Environment) -> Result<PathBuf, BridgeError> {
-    find(environment, "npm").ok_or_else(|| {
+    find_in_path(environment.search_path(), "npm").ok_or_else(|| {
         BridgeError::Install(
             "npm is missing, which installs the WhatsApp bridge: install it so that `npm` is in \
              PATH (it comes with Node.js from https://nodejs.org; Debian and Ubuntu have a \
@@ -118,35 +119,6 @@ fn major(version: &str) -> Option<u32> {
         .next()?
         .parse()
         .ok()
-}
-
-/// Searches a program in the folders of PATH. Relative folders are left out: their programs would
-/// depend on the current folder.
-fn find(environment: &Environment, name: &str) -> Option<PathBuf> {
-    let endings: &[&str] = if cfg!(windows) {
-        &["exe", "cmd"]
-    } else {
-        &[""]
-    };
-    std::env::split_paths(environment.search_path())
-        .filter(|folder| folder.is_absolute())
-        .flat_map(|folder| {
-            let with = move |ending: &&str| folder.join(name).with_extension(ending);
-            endings.iter().map(with)
-        })
-        .find(|path| is_program(path))
-}
-
-#[cfg(unix)]
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    path.metadata()
-        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_program(path: &Path) -> bool {
-    path.is_file()
 }
 
 #[cfg(test)]
