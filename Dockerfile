@@ -7,7 +7,7 @@ COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/source/target \
     cargo build --locked --profile dist --package nanobot --package nanobot-matrix-crypto-program \
-    && cp target/dist/nanobot target/dist/nanobot-matrix-crypto /usr/local/bin/
+    && cp target/dist/nanobot target/dist/nanobot-documents target/dist/nanobot-matrix-crypto /usr/local/bin/
 
 FROM debian:bookworm-slim
 # Certificates of the web, time zones, and what a person expects of a shell.
@@ -17,7 +17,7 @@ RUN apt-get update \
     && groupadd --gid 10001 nanobot \
     && useradd --uid 10001 --gid nanobot --home-dir /data --no-create-home --shell /bin/sh nanobot \
     && install --directory --owner nanobot --group nanobot --mode 0700 /data
-COPY --from=build /usr/local/bin/nanobot /usr/local/bin/nanobot-matrix-crypto /usr/local/bin/
+COPY --from=build /usr/local/bin/nanobot /usr/local/bin/nanobot-documents /usr/local/bin/nanobot-matrix-crypto /usr/local/bin/
 # Everything that is kept: configuration, conversations, memory, state. And names of files in any script,
 # for what commands print.
 ENV NANOBOT_HOME=/data LANG=C.UTF-8

@@ -6,7 +6,7 @@
 #   scripts/dist.sh --target TRIPLE    for another one, whose Rust target and linker are installed
 #   scripts/dist.sh --deb              a Debian package, too; installs cargo-deb if it is missing
 #   scripts/dist.sh --program FILE     with a program of this system that is already built, and
-#                                      nanobot-matrix-crypto beside it
+#                                      nanobot-documents and nanobot-matrix-crypto beside it
 #   scripts/dist.sh --output FOLDER    in another folder
 #
 # Two runs in the same folder with the same compiler make equal archives. Dates in them are
@@ -81,7 +81,9 @@ mkdir -p "$root/bin" "$root/share/man/man1" "$root/share/bash-completion/complet
     "$root/share/zsh/site-functions" "$root/share/fish/vendor_completions.d" \
     "$root/share/powershell" "$root/share/doc/nanobot"
 install -m 755 "$program" "$root/bin/nanobot"
-install -m 755 "$(dirname "$program")/nanobot-matrix-crypto" "$root/bin/nanobot-matrix-crypto"
+for other in nanobot-documents nanobot-matrix-crypto; do
+    install -m 755 "$(dirname "$program")/$other" "$root/bin/$other"
+done
 "$describer" man --to "$root/share/man/man1" >/dev/null
 "$describer" completions bash >"$root/share/bash-completion/completions/nanobot"
 "$describer" completions zsh >"$root/share/zsh/site-functions/_nanobot"
@@ -126,7 +128,7 @@ if [[ -n "$deb" ]]; then
         --output "$scratch/packed/"
     package="$(cd "$scratch/packed" && echo *.deb)"
     dpkg-deb --contents "$scratch/packed/$package" >"$scratch/contents"
-    for file in usr/bin/nanobot usr/bin/nanobot-matrix-crypto usr/lib/systemd/user/nanobot.service usr/share/man/man1/nanobot.1; do
+    for file in usr/bin/nanobot usr/bin/nanobot-documents usr/bin/nanobot-matrix-crypto usr/lib/systemd/user/nanobot.service usr/share/man/man1/nanobot.1; do
         grep -q "$file" "$scratch/contents" || fail "$package does not contain $file"
     done
     mv "$scratch/packed/$package" "$packages"

@@ -16,6 +16,7 @@ use crate::home::Home;
 #[derive(Debug)]
 pub(crate) struct Programs {
     pub(crate) nanobot: PathBuf,
+    pub(crate) documents: PathBuf,
     pub(crate) floor_version: PathBuf,
     pub(crate) floor_turn: PathBuf,
     pub(crate) exchange: PathBuf,
@@ -28,8 +29,10 @@ impl Programs {
     pub(crate) fn find(nanobot: Option<&Path>) -> Result<Self> {
         let driver = std::env::current_exe()?;
         let folder = driver.parent().context("the driver is in no folder")?;
+        let nanobot = nanobot.map_or_else(|| folder.join("nanobot"), Path::to_owned);
         let programs = Self {
-            nanobot: nanobot.map_or_else(|| folder.join("nanobot"), Path::to_owned),
+            documents: nanobot.with_file_name(nanobot_extract::PROGRAM),
+            nanobot,
             floor_version: folder.join("floor-version"),
             floor_turn: folder.join("floor-turn"),
             exchange: folder.join("exchange"),
@@ -37,6 +40,7 @@ impl Programs {
         };
         for path in [
             &programs.nanobot,
+            &programs.documents,
             &programs.floor_version,
             &programs.floor_turn,
             &programs.exchange,

@@ -25,10 +25,10 @@ pub(super) async fn rows(plan: &BenchPlan, programs: &Programs) -> Result<Vec<Re
     let (mut cold, mut ahead, mut warm, mut here) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..plan.runs {
-        let helper = HelperProcess::at(programs.nanobot.clone());
+        let helper = HelperProcess::at(programs.documents.clone());
         cold.push(timed(&helper, &page).await?);
         warm.push(timed(&helper, &page).await?);
-        let helper = HelperProcess::at(programs.nanobot.clone());
+        let helper = HelperProcess::at(programs.documents.clone());
         helper.prepare();
         tokio::time::sleep(DOWNLOAD).await;
         ahead.push(timed(&helper, &page).await?);

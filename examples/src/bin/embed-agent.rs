@@ -23,7 +23,7 @@ fn main() -> anyhow::Result<ExitCode> {
 async fn run() -> anyhow::Result<ExitCode> {
     let workspace = std::env::current_dir()?;
     let (config, registry) = (ToolsConfig::default(), Registry::new());
-    let reader = Arc::new(HelperProcess::of_this_program());
+    let reader = Arc::new(HelperProcess::new());
     let guard = Arc::new(config.url_guard()?);
     let http = Arc::new(HttpClients::new(&config.web, guard, reader));
     let paths = Arc::new(PathPolicy::new(config.path_rules(&workspace)));

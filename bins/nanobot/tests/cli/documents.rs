@@ -1,5 +1,7 @@
 //! Hostile documents, read by the built program: they break only a helper process.
 
+use std::fs;
+
 use nanobot_channel_email_fake::{self as mail, MailFake};
 use nanobot_channel_telegram_fake::{Incoming, Person, TOKEN, TelegramFake};
 use nanobot_testkit::http::{Response, Server};
@@ -8,7 +10,7 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::gateway::Running;
-use crate::support::{Home, assert_says, until};
+use crate::support::{Home, assert_says, finish, until};
 
 /// Starts a server with a page for each path.
 async fn pages() -> Server {
@@ -59,6 +61,42 @@ async fn helper_process_parses_a_page() {
     assert_says(
         results.last().unwrap(),
         &["# Tea", "Boil it, let it cool a little", "readability"],
+    );
+}
+
+/// A program that was copied without the other programs of its package.
+#[tokio::test]
+async fn missing_reader_is_named_with_its_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("nanobot");
+    let built = env!("CARGO_BIN_EXE_nanobot");
+    fs::hard_link(built, &program)
+        .or_else(|_other_disk| fs::copy(built, &program).map(drop))
+        .unwrap();
+    let server = pages().await;
+    let model = ModelServer::scripted([fetch(&server, "/tea"), Reply::text("I cannot.")])
+        .await
+        .unwrap();
+    let home = Home::new();
+    home.configure(&settings(&model, &json!({})));
+    let run = async |arguments: &[&str]| {
+        let mut command = home.of(&program);
+        command.env("PATH", "/usr/bin:/bin").args(arguments);
+        finish(command, b"").await
+    };
+    run(&["agent", "-m", "what is on that page?"]).await;
+    let results = model.requests().last().unwrap().tool_results();
+    assert_says(
+        results.last().unwrap(),
+        &["nanobot-documents", "install it"],
+    );
+    let report = run(&["doctor"]).await;
+    assert_says(
+        &report.stdout,
+        &[
+            "nanobot-documents, which is not there",
+            "Copy nanobot-documents",
+        ],
     );
 }
 

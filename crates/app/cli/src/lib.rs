@@ -39,8 +39,8 @@ use nanobot_runtime::{LoadOptions, Runtime};
 /// Runs the command that the arguments of this process name. `extend` adds the channels, tools and
 /// providers of the program; it is called once, after the arguments are parsed.
 ///
-/// Call it first in `main`: it hardens the process, and in a process that was started as the helper
-/// that reads foreign formats it runs that helper instead.
+/// Call it first in `main`: it hardens the process, and in a process that was started to confine a
+/// command it does that instead.
 pub fn run(extend: impl FnOnce(RuntimeBuilder) -> RuntimeBuilder) -> ExitCode {
     program(|cli: Cli| dispatch(cli, extend))
 }

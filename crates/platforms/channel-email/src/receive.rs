@@ -34,6 +34,8 @@ impl EmailChannel {
             progress,
             ..context.clone()
         };
+        // Before the first mail: an attempt without a parser would count as an attempt at the mail.
+        self.extractor.check().map_err(MailError::Reader)?;
         if self.config().lacks_reporter() {
             self.report_trouble(NO_REPORTER);
         }

@@ -2,13 +2,17 @@
 
 use std::io;
 
+use crate::PROGRAM;
+
 /// Error of reading a document.
 #[derive(Debug, thiserror::Error)]
 pub enum ExtractError {
-    /// The program's `main` does not call [`enter`](crate::enter), so starting the program again
-    /// would not start a helper.
-    #[error("this program has no reader: its main does not call nanobot_extract::enter")]
-    NotSetUp,
+    /// The program that reads documents is not installed.
+    #[error(
+        "pages, mails and PDF are read by the program {PROGRAM}, which is not there: install it in \
+         the folder of this program"
+    )]
+    NotInstalled,
     /// The helper could not be started.
     #[error("the reader could not be started")]
     Start(#[source] io::Error),
@@ -58,7 +62,7 @@ impl ExtractError {
             | Self::TooMuch
             | Self::Garbled
             | Self::Unreadable(_) => true,
-            Self::NotSetUp | Self::Start(_) | Self::TimedOut | Self::Ended(_) => false,
+            Self::NotInstalled | Self::Start(_) | Self::TimedOut | Self::Ended(_) => false,
         }
     }
 }

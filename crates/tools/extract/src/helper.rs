@@ -14,7 +14,11 @@ use std::{
 pub use self::pool::HelperProcess;
 use crate::Parser;
 
-/// Hidden argument that makes a program run as its own helper.
+/// Name of the program that reads documents for other programs.
+pub const PROGRAM: &str = "nanobot-documents";
+
+/// The only argument of a helper. A change of what the two processes exchange changes it, so that a
+/// helper of another version ends instead of misreading a request.
 const ARGUMENT: &str = "__read-documents";
 
 /// Maximum size of a document, in bytes.
@@ -26,8 +30,9 @@ const MAX_FACTS: usize = 2 << 20;
 /// run the whole program a second time. This is global because it is a property of `main`.
 static HAS_ENTRY: AtomicBool = AtomicBool::new(false);
 
-/// Runs the helper if this process was started as one. Call this first in `main`, before arguments
-/// are parsed and threads are started.
+/// Runs the helper if this process was started as one. Call this first in the `main` of
+/// [`PROGRAM`], or of a program that is to be its own helper, before arguments are parsed and
+/// threads are started.
 ///
 /// In a helper process this serves requests until the pipe is closed, and returns the exit code
 /// that `main` has to return. In any other process it returns `None`.

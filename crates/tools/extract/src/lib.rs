@@ -2,12 +2,14 @@
 //!
 //! Decision: web pages, JSON documents, mails and PDF can be written by anyone, and the input determines
 //! how deep their parsers recurse and how long they run. A stack overflow or a failed allocation
-//! ends the whole process, so the parsers run in a process of their own: the same program under a
-//! hidden argument, with an empty environment, two pipes, and limits on memory, CPU time, files and
-//! processes. A crash of the helper becomes an [`ExtractError`].
+//! ends the whole process, so the parsers run in a process of their own with an empty environment,
+//! two pipes, and limits on memory, CPU time, files and processes. A crash of the helper becomes an
+//! [`ExtractError`].
 //!
-//! A program that uses [`HelperProcess`] calls [`enter`] first in its `main`. The helper is started
-//! on demand, kept for a few idle seconds, and then ended.
+//! [`HelperProcess`] starts the program [`PROGRAM`], which is installed beside the program that uses
+//! it, so that the parsers are neither in its file nor in its memory. A program that calls [`enter`]
+//! first in its `main` is its own helper instead. A helper is started on demand, kept for a few idle
+//! seconds, and then ended.
 //!
 //! Memory, CPU time, files and processes are limited on Linux. macOS does not enforce the limit on
 //! memory. On Windows only the time, the size of the response and the two pipes are limited. The
@@ -28,7 +30,7 @@ pub use crate::{
         ExtractRequest, ExtractResponse, Extractor, MailFile, MailHeader, MailText, Mailbox,
         PageRequest, PageText, PdfText, TextMode,
     },
-    helper::{HelperProcess, enter},
+    helper::{HelperProcess, PROGRAM, enter},
     page::{MAX_TEXT, read_body},
     plain::plain,
 };
@@ -36,6 +38,14 @@ pub use crate::{
 /// Parses untrusted documents.
 #[async_trait]
 pub trait Extract: std::fmt::Debug + Send + Sync {
+    /// Checks whether documents can be parsed at all.
+    ///
+    /// # Errors
+    /// Returns [`ExtractError::NotInstalled`] if the program that parses them is not there.
+    fn check(&self) -> Result<(), ExtractError> {
+        Ok(())
+    }
+
     /// Prepares for a document that is about to arrive, for example when a download begins. Returns
     /// at once. This is only an optimization.
     fn prepare(&self) {}

@@ -221,17 +221,6 @@ async fn large_attachments_arrive_whole() {
     );
 }
 
-/// The test runner does not call `enter`, so starting it again would run the tests again.
-#[tokio::test]
-async fn does_not_start_a_program_that_never_calls_enter() {
-    let own = HelperProcess::of_this_program();
-    let error = own
-        .extract(ExtractRequest::Mail(Vec::new()))
-        .await
-        .unwrap_err();
-    assert!(matches!(error, ExtractError::NotSetUp), "{error:?}");
-}
-
 #[tokio::test]
 async fn programs_that_are_not_helpers_are_errors() {
     for program in ["/bin/true", "/bin/false", "/nowhere/at/all"] {

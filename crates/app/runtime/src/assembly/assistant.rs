@@ -246,7 +246,7 @@ impl Tools {
         let config = runtime.config();
         let tools: ToolsConfig = config.section("tools")?;
         let policy = Arc::new(PathPolicy::new(path_rules(runtime, &tools, workspace)?));
-        let reader = Arc::new(HelperProcess::of_this_program());
+        let reader = Arc::new(HelperProcess::new());
         let http = Arc::new(HttpClients::new(
             &tools.web,
             Arc::new(tools.url_guard()?),

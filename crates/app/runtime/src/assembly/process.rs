@@ -9,12 +9,11 @@ use std::process::ExitCode;
 
 use nanobot_config::Config;
 
-/// Serves as the launcher of a command in a sandbox, or as the parser of foreign formats, if this
-/// process was started as one; `main` then returns the code. Call it first in `main`. Returns
-/// `None` in any other process.
+/// Serves as the launcher of a command in a sandbox if this process was started as one; `main` then
+/// returns the code. Call it first in `main`. Returns `None` in any other process.
 #[must_use]
 pub fn enter() -> Option<ExitCode> {
-    nanobot_sandbox::enter().or_else(|| nanobot_extract::enter(nanobot_formats::read))
+    nanobot_sandbox::enter()
 }
 
 /// Makes new files readable by their owner only, and the memory of this process unreadable by other

@@ -13,7 +13,7 @@ pub(crate) fn channels() -> Vec<Arc<dyn ChannelFactory>> {
         Arc::new(nanobot_channel_discord::DiscordFactory::new()),
         #[cfg(feature = "email")]
         Arc::new(nanobot_channel_email::EmailFactory::new(Arc::new(
-            nanobot_extract::HelperProcess::of_this_program(),
+            nanobot_extract::HelperProcess::new(),
         ))),
         #[cfg(feature = "feishu")]
         Arc::new(nanobot_channel_feishu::FeishuFactory::new()),

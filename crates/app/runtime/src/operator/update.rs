@@ -87,7 +87,7 @@ pub async fn latest_release(runtime: &Runtime, current: &str) -> Result<Release,
     let mut tools: ToolsConfig = config.section("tools").map_err(RuntimeError::from)?;
     tools.web.user_agent = Some(format!("nanobot/{current}"));
     let guard = tools.url_guard().map_err(RuntimeError::from)?;
-    let extractor = Arc::new(HelperProcess::of_this_program());
+    let extractor = Arc::new(HelperProcess::new());
     let http = HttpClients::new(&tools.web, Arc::new(guard), extractor);
     let body = http.download(feed, LIMITS).await?;
     parse(&body, current)

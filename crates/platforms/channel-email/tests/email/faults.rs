@@ -6,7 +6,9 @@ use nanobot_channel::{Admission, ChannelError, Notes as _, SendRecovery};
 use nanobot_channel_email_fake::{MailFake, MailFault};
 use serde_json::json;
 
-use crate::support::{ANN, DEADLY, DEADLY_HEADER, Running, channel, mail, news, note, played};
+use crate::support::{
+    ANN, DEADLY, DEADLY_HEADER, Running, channel, channel_without_reader, mail, news, note, played,
+};
 
 fn answer(text: &str) -> MailFault {
     MailFault::Answer(text.to_owned())
@@ -50,6 +52,27 @@ async fn unfetchable_mail_does_not_block_others() {
     let contents = supervised(&fake, json!({}), 1).await;
     assert!(contents[0].ends_with("after it"), "{contents:?}");
     assert!(fake.has_flag(bad, r"\Flagged") && fake.has_flag(bad, r"\Seen"));
+}
+
+/// More runs than a mail is tried: none of them counts as a try.
+#[tokio::test]
+async fn mail_waits_until_its_reader_is_installed() {
+    let fake = MailFake::start().await.unwrap();
+    let waiting = fake.push(note(ANN, "1@friend.test", "patience"));
+    let assistant = played();
+    for _ in 0..6 {
+        let running = Running::of(channel_without_reader(&fake), Arc::clone(&assistant));
+        let error = running.end().await;
+        assert!(matches!(error, ChannelError::Unavailable(_)), "{error}");
+        assert!(
+            error.to_string().contains(nanobot_extract::PROGRAM),
+            "{error}"
+        );
+    }
+    assert!(!fake.has_flag(waiting, r"\Seen") && !fake.has_flag(waiting, r"\Flagged"));
+    let running = Running::of(channel(&fake, &json!({})), assistant);
+    let message = running.assistant.message(1).await.unwrap();
+    assert!(message.content.ends_with("patience"), "{message:?}");
 }
 
 #[tokio::test]

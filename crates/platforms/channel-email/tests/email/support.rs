@@ -37,7 +37,12 @@ const COMMANDS: [CommandInfo; 2] = [
 
 /// A channel at a fake, with these keys besides the usual ones.
 pub(crate) fn channel(fake: &MailFake, keys: &Value) -> Arc<dyn Channel> {
-    made(fake, keys, None)
+    made(fake, keys, None, Arc::new(Frail))
+}
+
+/// The same on a computer without a reader of mails.
+pub(crate) fn channel_without_reader(fake: &MailFake) -> Arc<dyn Channel> {
+    made(fake, &json!({}), None, Arc::new(NoReader))
 }
 
 /// The same with notes from the start, as programs make it.
@@ -46,10 +51,15 @@ pub(crate) fn channel_with_notes(
     keys: &Value,
     notes: Arc<dyn Notes>,
 ) -> Arc<dyn Channel> {
-    made(fake, keys, Some(notes))
+    made(fake, keys, Some(notes), Arc::new(Frail))
 }
 
-fn made(fake: &MailFake, keys: &Value, notes: Option<Arc<dyn Notes>>) -> Arc<dyn Channel> {
+fn made(
+    fake: &MailFake,
+    keys: &Value,
+    notes: Option<Arc<dyn Notes>>,
+    reader: Arc<dyn Extract>,
+) -> Arc<dyn Channel> {
     let mut section = json!({
         "enabled": true, "consentGranted": true,
         "imapHost": "127.0.0.1", "imapPort": fake.imap_port(), "imapUsername": USER, "imapPassword": PASSWORD,
@@ -65,7 +75,7 @@ fn made(fake: &MailFake, keys: &Value, notes: Option<Arc<dyn Notes>>) -> Arc<dyn
         notes,
         ..RawConfig::new(section)
     };
-    EmailFactory::new(Arc::new(Frail))
+    EmailFactory::new(reader)
         .create(ChannelName::from("email"), &config)
         .unwrap()
 }
@@ -93,6 +103,21 @@ impl Extract for Frail {
         } else {
             InProcess.extract(request).await
         }
+    }
+}
+
+/// A reader that is not installed.
+#[derive(Debug)]
+struct NoReader;
+
+#[async_trait]
+impl Extract for NoReader {
+    fn check(&self) -> Result<(), ExtractError> {
+        Err(ExtractError::NotInstalled)
+    }
+
+    async fn extract(&self, _request: ExtractRequest) -> Result<ExtractResponse, ExtractError> {
+        Err(ExtractError::NotInstalled)
     }
 }
 

@@ -18,7 +18,7 @@ use tokio_util::{
 };
 
 use super::{
-    HAS_ENTRY, MAX_DOCUMENT,
+    HAS_ENTRY, MAX_DOCUMENT, PROGRAM,
     process::{Helper, HelperFailure},
 };
 use crate::{Extract, ExtractError, ExtractRequest, ExtractResponse, exchange::answer_of};
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 ///
 /// No process exists before the first use, after a few idle seconds, or after this is dropped.
 pub struct HelperProcess {
-    /// Path of the helper; `None` if this program is its own helper.
+    /// Path of the helper; `None` for the one that [`HelperProcess::new`] describes.
     program: Option<PathBuf>,
     seats: Semaphore,
     idle: Idle,
@@ -53,16 +53,17 @@ impl fmt::Debug for HelperProcess {
 
 impl Default for HelperProcess {
     fn default() -> Self {
-        Self::of_this_program()
+        Self::new()
     }
 }
 
 impl HelperProcess {
-    /// Creates a pool that uses this program as the helper. Its `main` has to call
-    /// [`enter`](crate::enter) first; otherwise every request fails with
-    /// [`ExtractError::NotSetUp`]. No process is started yet.
+    /// Creates a pool that uses this program as the helper if its `main` calls
+    /// [`enter`](crate::enter) first, and else the program [`PROGRAM`]. That is looked for whenever
+    /// a process is started, in the folder of this program and then in `PATH`; without it, requests
+    /// fail with [`ExtractError::NotInstalled`]. No process is started yet.
     #[must_use]
-    pub fn of_this_program() -> Self {
+    pub fn new() -> Self {
         Self::of(None)
     }
 
@@ -89,7 +90,7 @@ impl HelperProcess {
             return Ok(program.clone());
         }
         if !HAS_ENTRY.load(Ordering::Relaxed) {
-            return Err(ExtractError::NotSetUp);
+            return nanobot_programs::find_installed(PROGRAM).ok_or(ExtractError::NotInstalled);
         }
         // The file at the program's path may have been updated since this process started.
         if cfg!(target_os = "linux") {
@@ -126,6 +127,10 @@ impl HelperProcess {
 
 #[async_trait]
 impl Extract for HelperProcess {
+    fn check(&self) -> Result<(), ExtractError> {
+        self.program().map(|_path| ())
+    }
+
     fn prepare(&self) {
         if self.seats.available_permits() == 0 || self.idle.is_any() {
             return;

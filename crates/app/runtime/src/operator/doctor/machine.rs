@@ -4,11 +4,13 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use nanobot_config::Config;
+use nanobot_extract::{Extract as _, HelperProcess, PROGRAM};
 use nanobot_tools::ToolsConfig;
 
 use super::FindingList;
 use crate::Runtime;
 use crate::assembly::sandbox::{CommandSandbox, OFF};
+use crate::error::chain;
 
 /// Time by which files may be newer than the clock: another computer may have written them.
 const CLOCK_TOLERANCE: Duration = Duration::from_hours(1);
@@ -17,6 +19,7 @@ pub(super) async fn examine(list: &mut FindingList, runtime: &Runtime) {
     clock(list, runtime.config());
     tools(list, runtime.config());
     sandbox(list, runtime).await;
+    documents(list);
 }
 
 /// Reports a clock that is earlier than the newest file: it was set back or never set, and
@@ -78,6 +81,21 @@ fn tools(list: &mut FindingList, config: &Config) {
             "tools.restrictToWorkspace is false: tools may read and write files everywhere",
             "Set it to true, unless the assistant is meant to work on the whole computer.",
         );
+    }
+}
+
+/// Reports whether web pages, mails and PDF can be read.
+fn documents(list: &mut FindingList) {
+    const ID: &str = "tools.documents";
+    match HelperProcess::new().check() {
+        Ok(()) => list.good(ID, "web pages, mails and PDF can be read"),
+        Err(error) => list.warn(
+            ID,
+            chain(&error),
+            format!(
+                "Copy {PROGRAM} from the same package or build into the folder of this program."
+            ),
+        ),
     }
 }
 
