@@ -1,15 +1,15 @@
 //! Parses untrusted documents in a resource-limited helper process.
 //!
-//! Decision: web pages, JSON documents, mails and PDF can be written by anyone, and the input determines
-//! how deep their parsers recurse and how long they run. A stack overflow or a failed allocation
-//! ends the whole process, so the parsers run in a process of their own with an empty environment,
-//! two pipes, and limits on memory, CPU time, files and processes. A crash of the helper becomes an
-//! [`ExtractError`].
+//! Decision: web pages, JSON documents, mails and PDF can be written by anyone, and the input
+//! determines how deep their parsers recurse and how long they run. A stack overflow or a failed
+//! allocation ends the whole process, so the parsers run in a process of their own with an empty
+//! environment, two pipes, and limits on memory, CPU time, files and processes. A crash of the
+//! helper becomes an [`ExtractError`].
 //!
-//! [`HelperProcess`] starts the program [`PROGRAM`], which is installed beside the program that uses
-//! it, so that the parsers are neither in its file nor in its memory. A program that calls [`enter`]
-//! first in its `main` is its own helper instead. A helper is started on demand, kept for a few idle
-//! seconds, and then ended.
+//! [`HelperProcess`] starts the program [`PROGRAM`], which is installed beside the program that
+//! uses it, so that the parsers are neither in its file nor in its memory. A program that calls
+//! [`enter`] first in its `main` is its own helper instead. A helper is started on demand, kept for
+//! a few idle seconds, and then ended.
 //!
 //! Memory, CPU time, files and processes are limited on Linux. macOS does not enforce the limit on
 //! memory. On Windows only the time, the size of the response and the two pipes are limited. The
