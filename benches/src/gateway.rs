@@ -73,11 +73,21 @@ impl BenchGateway {
     /// Returns the proportional set size (PSS): private memory plus its share of shared memory, in
     /// KiB.
     pub(crate) fn pss_kib(&self) -> Result<u64> {
+        self.memory_kib("Pss:")
+    }
+
+    /// Returns the part of the PSS that is in no file, such as the heap, in KiB. Other processes of
+    /// the same program do not change it.
+    pub(crate) fn anonymous_kib(&self) -> Result<u64> {
+        self.memory_kib("Pss_Anon:")
+    }
+
+    fn memory_kib(&self, field: &str) -> Result<u64> {
         let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid))?;
         let value = text
             .lines()
-            .find_map(|line| line.strip_prefix("Pss:"))
-            .context("no Pss in smaps_rollup")?;
+            .find_map(|line| line.strip_prefix(field))
+            .with_context(|| format!("no {field} in smaps_rollup"))?;
         Ok(value.trim().trim_end_matches("kB").trim().parse()?)
     }
 

@@ -3,9 +3,9 @@
 //! Decision: the shipped binary is measured from outside, alternating with programs that do only
 //! the same work (`floor-version`, `floor-turn`), so that a ratio means the same on every machine.
 //! Every process runs below `meter`, which reports what the kernel counted for it. The model is the
-//! scripted server of `testkit` and Telegram is its fake, both in the driver's process. Nothing is
-//! asserted: the driver prints a table for people to judge. `docs/performance.md` has the latest
-//! one.
+//! scripted server of `testkit` and the platforms are their fakes, all in the driver's process.
+//! Nothing is asserted: the driver prints a table for people to judge. `docs/performance.md` has
+//! the latest one.
 //!
 //! Linux only: it reads `/proc`.
 

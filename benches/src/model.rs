@@ -1,10 +1,12 @@
 //! Scripted models for the measurements.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
 use nanobot_testkit::model_server::ModelRequest;
-use nanobot_testkit::{ModelServer, Reply};
+use nanobot_testkit::{Gate, ModelServer, Reply};
 use serde_json::{Value, json};
 
 /// Number of words in the model's answer, each a streamed piece.
@@ -17,6 +19,20 @@ fn answer() -> Reply {
 /// Starts a model that answers at once.
 pub(crate) async fn prompt() -> Result<ModelServer> {
     Ok(ModelServer::answering(|_| answer()).await?)
+}
+
+/// Starts a model that answers at once until `is_holding`, and then begins answers without ending
+/// them.
+pub(crate) async fn holding(is_holding: Arc<AtomicBool>) -> Result<ModelServer> {
+    let gate = Gate::new();
+    let rule = move |_: &ModelRequest| {
+        if is_holding.load(Ordering::Relaxed) {
+            answer().holding(&gate)
+        } else {
+            answer()
+        }
+    };
+    Ok(ModelServer::answering(rule).await?)
 }
 
 /// Starts a model that answers in one piece after a delay.

@@ -1,11 +1,12 @@
 //! The table printed by the driver.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// A measured value, the value of the floor program, and the target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReportRow {
-    what: &'static str,
+    what: Cow<'static, str>,
     value: String,
     floor: Option<String>,
     ratio: Option<f64>,
@@ -16,7 +17,7 @@ pub struct ReportRow {
 impl ReportRow {
     /// Creates a row whose value may be at most `most` times its floor.
     pub(crate) fn ratio(
-        what: &'static str,
+        what: impl Into<Cow<'static, str>>,
         unit: Unit,
         value: f64,
         floor: f64,
@@ -26,7 +27,7 @@ impl ReportRow {
         let ratio = value / floor;
         let (value, floor) = (unit.show(value), Some(unit.show(floor)));
         Self {
-            what,
+            what: what.into(),
             value,
             floor,
             ratio: Some(ratio),
@@ -37,14 +38,14 @@ impl ReportRow {
 
     /// Creates a row whose value may be at most `most`.
     pub(crate) fn limit(
-        what: &'static str,
+        what: impl Into<Cow<'static, str>>,
         unit: Unit,
         value: f64,
         target: &'static str,
         most: f64,
     ) -> Self {
         Self {
-            what,
+            what: what.into(),
             value: unit.show(value),
             floor: None,
             ratio: None,
@@ -69,14 +70,18 @@ pub(crate) enum Unit {
     Microseconds,
     Kibibytes,
     Bytes,
+    Count,
 }
 
 impl Unit {
     fn show(self, value: f64) -> String {
         match self {
             Self::Microseconds => format!("{:.2} ms", value / 1_000.0),
+            // Differences between two processes are small.
+            Self::Kibibytes if value < 1_024.0 => format!("{value:.0} KB"),
             Self::Kibibytes => format!("{:.1} MB", value / 1_024.0),
             Self::Bytes => format!("{value:.0} B"),
+            Self::Count => format!("{value:.0}"),
         }
     }
 }
@@ -126,6 +131,8 @@ mod tests {
                 2_048.0,
             ),
             ReportRow::limit("c", Unit::Bytes, 10.0, "≤ 8 KB", 8_192.0),
+            ReportRow::limit("d", Unit::Kibibytes, 300.4, "≤ 0.5 MB", 512.0),
+            ReportRow::limit(String::from("e"), Unit::Count, 7.0, "≤ 6", 6.0),
         ]);
         let expected = "\
 | what | value | floor | ratio | target | |
@@ -133,6 +140,8 @@ mod tests {
 | a | 1.50 ms | 1.00 ms | 1.50 | ≤ 1.5× | ok |
 | b | 5.0 MB | 2.0 MB | 2.50 | ≤ 4 MB | **missed** |
 | c | 10 B | – | – | ≤ 8 KB | ok |
+| d | 300 KB | – | – | ≤ 0.5 MB | ok |
+| e | 7 | – | – | ≤ 6 | **missed** |
 ";
         assert_eq!(table.to_string(), expected);
     }

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
 /// Crates for development, in addition to the fakes: they may use any crate.
-const DEVELOPMENT: [&str; 7] = [
+const DEVELOPMENT: [&str; 8] = [
     "testkit",
+    "chat-fakes",
     "crash-suite",
     "safety-suite",
     "examples",

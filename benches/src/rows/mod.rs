@@ -6,6 +6,7 @@ mod exchange;
 mod history;
 mod idle;
 mod page;
+mod platforms;
 mod prompt;
 mod rounds;
 mod turn;
@@ -63,6 +64,8 @@ pub enum Measurement {
     Crowd,
     /// The prompt on a terminal
     Prompt,
+    /// The cost of each channel
+    Platforms,
 }
 
 /// Runs the measurements.
@@ -96,6 +99,7 @@ async fn rows(
         Measurement::Exchange => exchange::rows(plan, programs).await,
         Measurement::Crowd => crowd::rows(programs).await,
         Measurement::Prompt => prompt::rows(plan, programs).await,
+        Measurement::Platforms => platforms::rows(programs).await,
     }
 }
 

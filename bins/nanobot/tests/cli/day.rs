@@ -13,13 +13,11 @@
 
 mod judge;
 mod model;
-mod platform;
-mod platforms;
 mod script;
 mod world;
 
 use judge::Judge;
-use platform::Fault;
+use nanobot_chat_fakes::Fault;
 use script::{Hour, PlannedFault};
 use world::World;
 

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
@@ -171,7 +171,10 @@ impl SecretSet {
             values.iter().flat_map(|value| spellings(value)).collect();
         let spellings: Vec<String> = spellings.into_iter().collect();
         let longest = spellings.iter().map(String::len).max().unwrap_or_default();
-        let search = AhoCorasick::new(&spellings);
+        // The spellings of a few secrets make a DFA of some hundred KiB, which stays in memory.
+        let search = AhoCorasick::builder()
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(&spellings);
         // Building fails only beyond 2^31 states.
         let search = search.ok().filter(|_| !spellings.is_empty());
         Self {

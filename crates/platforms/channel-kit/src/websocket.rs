@@ -30,6 +30,9 @@ use crate::rest::Rest;
 
 /// The time that one frame may take to leave.
 const SEND: Duration = Duration::from_secs(10);
+/// The read buffer of a connection, in bytes; longer frames extend it. It is filled with zeros as
+/// long as the connection is open, so the default of 128 KiB would be resident for each channel.
+const READ_BUFFER: usize = 8 * 1_024;
 /// The time that a goodbye may take.
 const CLOSE: Duration = Duration::from_millis(200);
 
@@ -95,6 +98,7 @@ impl WebSocket {
                 error => error,
             })?;
         let limits = WebSocketConfig::default()
+            .read_buffer_size(READ_BUFFER)
             .max_message_size(Some(json::BODY_LIMIT))
             .max_frame_size(Some(json::BODY_LIMIT));
         Ok(Self {

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nanobot_chat_fakes::Place;
 use serde_json::Value;
 
-use super::platform::Place;
 use super::world::World;
 
 /// Prefix of every answer of the model.
-pub(super) const DONE: &str = "done";
+pub(super) const DONE: &str = nanobot_chat_fakes::ANSWER_PREFIX;
 
 /// The tokens that need an answer, and those that must not have one.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! The script of a day: who writes what, and what is broken at that time.
 
-use super::platform::{DayPlatform, Fault, Place};
+use nanobot_chat_fakes::{ChatFake, Fault, Place};
 
 /// A failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ const TROUBLES: usize = 4;
 const KILLS: [usize; 2] = [1, 4];
 
 /// Makes the day of a seed: every trouble occurs, several at a time.
-pub(super) fn day(seed: u64, platforms: &[Box<dyn DayPlatform>]) -> Vec<Hour> {
+pub(super) fn day(seed: u64, platforms: &[Box<dyn ChatFake>]) -> Vec<Hour> {
     let mut random = Random(seed.max(1));
     let places: Vec<Place> = platforms
         .iter()
@@ -93,7 +93,7 @@ pub(super) fn day(seed: u64, platforms: &[Box<dyn DayPlatform>]) -> Vec<Hour> {
 
 /// Returns the troubles that follow one another. Those of one platform are in one track, so that
 /// several platforms are in trouble at a time, and none has two troubles.
-fn tracks(random: &mut Random, platforms: &[Box<dyn DayPlatform>]) -> Vec<Vec<PlannedFault>> {
+fn tracks(random: &mut Random, platforms: &[Box<dyn ChatFake>]) -> Vec<Vec<PlannedFault>> {
     let mut tracks = vec![Vec::new(); TROUBLES];
     let of_platforms = platforms.iter().map(|platform| {
         let name = platform.name();

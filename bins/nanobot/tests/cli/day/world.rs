@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use nanobot_chat_fakes::{ChatFake, Fault, Place};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use super::judge::{Judge, uncertain_tokens};
 use super::model::DayModel;
-use super::platform::{DayPlatform, Fault, Place};
-use super::platforms;
 use super::script::{Message, PlannedFault};
 use crate::gateway::Running;
 use crate::support::{DEADLINE, Home};
@@ -31,7 +30,7 @@ pub(super) struct World {
     home: Home,
     gateway: Option<Running>,
     model: DayModel,
-    platforms: Vec<Box<dyn DayPlatform>>,
+    platforms: Vec<Box<dyn ChatFake>>,
 }
 
 impl World {
@@ -41,7 +40,7 @@ impl World {
             home: Home::new(),
             gateway: None,
             model: DayModel::start().await,
-            platforms: platforms::start().await,
+            platforms: nanobot_chat_fakes::start().await.unwrap(),
         };
         world.configure();
         world
@@ -60,7 +59,7 @@ impl World {
         }));
     }
 
-    pub(super) fn platforms(&self) -> &[Box<dyn DayPlatform>] {
+    pub(super) fn platforms(&self) -> &[Box<dyn ChatFake>] {
         &self.platforms
     }
 
@@ -70,12 +69,12 @@ impl World {
         places.flatten().collect()
     }
 
-    fn platform(&self, name: &str) -> &dyn DayPlatform {
+    fn platform(&self, name: &str) -> &dyn ChatFake {
         let mut platforms = self.platforms.iter();
         &**platforms.find(|platform| platform.name() == name).unwrap()
     }
 
-    fn platform_mut(&mut self, name: &str) -> &mut dyn DayPlatform {
+    fn platform_mut(&mut self, name: &str) -> &mut dyn ChatFake {
         let mut platforms = self.platforms.iter_mut();
         &mut **platforms.find(|platform| platform.name() == name).unwrap()
     }
@@ -154,7 +153,7 @@ impl World {
         match fault {
             PlannedFault::Of(name, fault) => {
                 let refused = self.log_count(REFUSED);
-                self.platform_mut(name).begin(fault).await;
+                self.platform_mut(name).begin(fault).await.unwrap();
                 if fault == Fault::Revoked {
                     // A poll that is still open would deliver messages, and their answers would
                     // fail for good.
@@ -169,7 +168,7 @@ impl World {
 
     pub(super) async fn end_fault(&mut self, fault: PlannedFault) {
         match fault {
-            PlannedFault::Of(name, fault) => self.platform_mut(name).end(fault).await,
+            PlannedFault::Of(name, fault) => self.platform_mut(name).end(fault).await.unwrap(),
             PlannedFault::ModelSlow => self.model.set_slow(false),
             PlannedFault::ModelBroken | PlannedFault::Killed => {}
         }
@@ -181,8 +180,12 @@ impl World {
     /// Sends a message that needs an answer.
     pub(super) fn say(&mut self, judge: &mut Judge, message: Message) {
         let token = format!("q-{:04}", message.number);
-        self.platform_mut(message.place.platform)
-            .say(message.place, token, judge);
+        let place = message.place;
+        let noise = place.needs_mention.then(|| judge.noise());
+        let platform = self.platform_mut(place.platform);
+        for said in platform.say(place, &token, noise.as_deref()) {
+            judge.said(place, said);
+        }
     }
 
     /// Returns everything that was shown in a chat, in order.

@@ -4,26 +4,27 @@ use async_trait::async_trait;
 use nanobot_channel_mochat_fake::{self as mochat, MochatFake};
 use serde_json::{Value, json};
 
-use crate::day::judge::Judge;
-use crate::day::platform::{DayPlatform, Fault, Place, question};
+use crate::error::FakeError;
+use crate::fake::{ChatFake, Fault, Place, question};
 
 const DIRECT: Place = Place::of("mochat", "direct");
-const PANEL: Place = Place::of("mochat", "panel1");
+const PANEL: Place = Place::group("mochat", "panel1");
 
-pub(super) struct MochatDay {
+#[derive(Debug)]
+pub(crate) struct MochatChats {
     fake: MochatFake,
     repeats: bool,
 }
 
-impl MochatDay {
-    pub(super) async fn start() -> Self {
-        let fake = MochatFake::start().await.unwrap();
+impl MochatChats {
+    pub(crate) async fn start() -> Result<Self, FakeError> {
+        let fake = MochatFake::start().await?;
         fake.add_person(&ann());
         fake.add_panel(PANEL.chat);
-        Self {
+        Ok(Self {
             fake,
             repeats: false,
-        }
+        })
     }
 
     /// Lets the next send fail, in a session and in a panel.
@@ -35,7 +36,7 @@ impl MochatDay {
 }
 
 #[async_trait]
-impl DayPlatform for MochatDay {
+impl ChatFake for MochatChats {
     fn name(&self) -> &'static str {
         "mochat"
     }
@@ -74,9 +75,9 @@ impl DayPlatform for MochatDay {
         Some("receiving from Mochat")
     }
 
-    async fn begin(&mut self, fault: Fault) {
+    async fn begin(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.go_down().await.unwrap(),
+            Fault::Down => self.fake.go_down().await?,
             Fault::Silent => self.fake.stall(),
             Fault::Busy => {
                 self.fail_send(&mochat::Fault::RateLimited);
@@ -86,25 +87,28 @@ impl DayPlatform for MochatDay {
             Fault::Repeats => self.repeats = true,
             Fault::Reconnects => self.fake.disconnect(),
             Fault::Cuts => self.fake.cut(),
-            _ => unreachable!("not among its faults"),
+            _ => return Err(FakeError::NoSuchFault(self.name(), fault)),
         }
+        Ok(())
     }
 
-    async fn end(&mut self, fault: Fault) {
+    async fn end(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.come_back().await.unwrap(),
+            Fault::Down => self.fake.come_back().await?,
             Fault::Silent => self.fake.recover(),
             Fault::Repeats => self.repeats = false,
             _ => {}
         }
+        Ok(())
     }
 
-    fn say(&mut self, place: Place, token: String, judge: &mut Judge) {
-        let (ann, text) = (ann(), question(&token));
+    fn say(&mut self, place: Place, token: &str, noise: Option<&str>) -> Vec<String> {
+        let (ann, text) = (ann(), question(token));
         let pushed = if place == PANEL {
-            let noise = judge.noise();
-            self.fake
-                .push(mochat::Incoming::to(PANEL.chat, &ann, &noise));
+            if let Some(noise) = noise {
+                self.fake
+                    .push(mochat::Incoming::to(PANEL.chat, &ann, noise));
+            }
             let asked = mochat::Incoming::to(PANEL.chat, &ann, &text);
             self.fake.push(asked.mentioning_robot())
         } else {
@@ -113,7 +117,19 @@ impl DayPlatform for MochatDay {
         if self.repeats {
             self.fake.repeat(&pushed);
         }
-        judge.said(place, token);
+        vec![token.to_owned()]
+    }
+
+    fn add_crowd(&mut self, count: u32) {
+        for number in 0..count {
+            self.fake.add_person(&crowd(number));
+        }
+    }
+
+    fn crowd_says(&self, number: u32, token: &str) {
+        let person = crowd(number);
+        self.fake
+            .push(mochat::Incoming::direct(&person, &question(token)));
     }
 
     fn shown(&self, place: Place) -> Vec<String> {
@@ -123,6 +139,14 @@ impl DayPlatform for MochatDay {
         }
     }
 
+    fn calls(&self) -> Vec<String> {
+        self.fake
+            .calls()
+            .into_iter()
+            .map(|call| call.method)
+            .collect()
+    }
+
     fn violations(&self) -> Vec<String> {
         self.fake.complaints()
     }
@@ -130,4 +154,9 @@ impl DayPlatform for MochatDay {
 
 fn ann() -> mochat::Person {
     mochat::Person::new("ann", "Ann")
+}
+
+/// Returns a person of the crowd.
+fn crowd(number: u32) -> mochat::Person {
+    mochat::Person::new(&format!("crowd{number}"), "Somebody")
 }

@@ -4,26 +4,27 @@ use async_trait::async_trait;
 use nanobot_channel_matrix_fake::{self as matrix, MatrixFake};
 use serde_json::{Value, json};
 
-use crate::day::judge::Judge;
-use crate::day::platform::{DayPlatform, Fault, PAUSE, Place, question};
+use crate::error::FakeError;
+use crate::fake::{ChatFake, Fault, PAUSE, Place, question};
 
 const DIRECT: Place = Place::of("matrix", "direct");
-const ROOM: Place = Place::of("matrix", "!room:fake.test");
+const ROOM: Place = Place::group("matrix", "!room:fake.test");
 
-pub(super) struct MatrixDay {
+#[derive(Debug)]
+pub(crate) struct MatrixChats {
     fake: MatrixFake,
     repeats: bool,
 }
 
-impl MatrixDay {
-    pub(super) async fn start() -> Self {
-        let fake = MatrixFake::start().await.unwrap();
+impl MatrixChats {
+    pub(crate) async fn start() -> Result<Self, FakeError> {
+        let fake = MatrixFake::start().await?;
         fake.add_person(&ann());
         fake.add_room(ROOM.chat, &[ann(), matrix::Person::new("bob")]);
-        Self {
+        Ok(Self {
             fake,
             repeats: false,
-        }
+        })
     }
 
     fn fail_sends(&self, faults: &[matrix::Fault]) {
@@ -34,7 +35,7 @@ impl MatrixDay {
 }
 
 #[async_trait]
-impl DayPlatform for MatrixDay {
+impl ChatFake for MatrixChats {
     fn name(&self) -> &'static str {
         "matrix"
     }
@@ -73,10 +74,10 @@ impl DayPlatform for MatrixDay {
         Some("receiving from the homeserver")
     }
 
-    async fn begin(&mut self, fault: Fault) {
+    async fn begin(&mut self, fault: Fault) -> Result<(), FakeError> {
         use matrix::Fault as F;
         match fault {
-            Fault::Down => self.fake.go_down().await.unwrap(),
+            Fault::Down => self.fake.go_down().await?,
             Fault::Silent => self.fake.stall(),
             Fault::Busy => self.fail_sends(&[F::RateLimitedFor(PAUSE), F::Status(503)]),
             Fault::Broken => self.fail_sends(&[F::Status(502), F::Drop]),
@@ -87,26 +88,30 @@ impl DayPlatform for MatrixDay {
                 self.fake.revoke_credentials();
                 self.fake.end_syncs();
             }
-            Fault::Reconnects => unreachable!("not among its faults"),
+            Fault::Reconnects => {
+                return Err(FakeError::NoSuchFault(self.name(), fault));
+            }
         }
+        Ok(())
     }
 
-    async fn end(&mut self, fault: Fault) {
+    async fn end(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.come_back().await.unwrap(),
+            Fault::Down => self.fake.come_back().await?,
             Fault::Silent => self.fake.recover(),
             Fault::Repeats => self.repeats = false,
             Fault::Revoked => self.fake.restore_credentials(),
             _ => {}
         }
+        Ok(())
     }
 
-    fn say(&mut self, place: Place, token: String, judge: &mut Judge) {
-        let (ann, text) = (ann(), question(&token));
+    fn say(&mut self, place: Place, token: &str, noise: Option<&str>) -> Vec<String> {
+        let (ann, text) = (ann(), question(token));
         let pushed = if place == ROOM {
-            let noise = judge.noise();
-            self.fake
-                .push(matrix::Incoming::to(ROOM.chat, &ann, &noise));
+            if let Some(noise) = noise {
+                self.fake.push(matrix::Incoming::to(ROOM.chat, &ann, noise));
+            }
             let asked = matrix::Incoming::to(ROOM.chat, &ann, &text);
             self.fake.push(asked.mentioning_bot())
         } else {
@@ -115,7 +120,19 @@ impl DayPlatform for MatrixDay {
         if self.repeats {
             self.fake.repeat(&pushed);
         }
-        judge.said(place, token);
+        vec![token.to_owned()]
+    }
+
+    fn add_crowd(&mut self, count: u32) {
+        for number in 0..count {
+            self.fake.add_person(&crowd(number));
+        }
+    }
+
+    fn crowd_says(&self, number: u32, token: &str) {
+        let person = crowd(number);
+        self.fake
+            .push(matrix::Incoming::direct(&person, &question(token)));
     }
 
     fn shown(&self, place: Place) -> Vec<String> {
@@ -125,6 +142,14 @@ impl DayPlatform for MatrixDay {
         }
     }
 
+    fn calls(&self) -> Vec<String> {
+        self.fake
+            .calls()
+            .into_iter()
+            .map(|call| call.method)
+            .collect()
+    }
+
     fn violations(&self) -> Vec<String> {
         self.fake.complaints()
     }
@@ -132,4 +157,9 @@ impl DayPlatform for MatrixDay {
 
 fn ann() -> matrix::Person {
     matrix::Person::new("ann")
+}
+
+/// Returns a person of the crowd.
+fn crowd(number: u32) -> matrix::Person {
+    matrix::Person::new(&format!("crowd{number}"))
 }

@@ -4,26 +4,27 @@ use async_trait::async_trait;
 use nanobot_channel_whatsapp_fake::{self as whatsapp, WhatsAppFake};
 use serde_json::{Value, json};
 
-use crate::day::judge::Judge;
-use crate::day::platform::{DayPlatform, Fault, PAUSE, Place, question};
+use crate::error::FakeError;
+use crate::fake::{ChatFake, Fault, PAUSE, Place, question};
 
 const DIRECT: Place = Place::of("whatsapp", "direct");
-const GROUP: Place = Place::of("whatsapp", "120363041234567890@g.us");
+const GROUP: Place = Place::group("whatsapp", "120363041234567890@g.us");
 
-pub(super) struct WhatsAppDay {
+#[derive(Debug)]
+pub(crate) struct WhatsAppChats {
     fake: WhatsAppFake,
     repeats: bool,
 }
 
-impl WhatsAppDay {
-    pub(super) async fn start() -> Self {
-        let fake = WhatsAppFake::start().await.unwrap();
+impl WhatsAppChats {
+    pub(crate) async fn start() -> Result<Self, FakeError> {
+        let fake = WhatsAppFake::start().await?;
         fake.add_person(&ann());
         fake.add_group(GROUP.chat, true);
-        Self {
+        Ok(Self {
             fake,
             repeats: false,
-        }
+        })
     }
 
     fn fail_sends(&self, faults: &[whatsapp::Fault]) {
@@ -34,7 +35,7 @@ impl WhatsAppDay {
 }
 
 #[async_trait]
-impl DayPlatform for WhatsAppDay {
+impl ChatFake for WhatsAppChats {
     fn name(&self) -> &'static str {
         "whatsapp"
     }
@@ -69,9 +70,9 @@ impl DayPlatform for WhatsAppDay {
         Some((DIRECT, ann().direct()))
     }
 
-    async fn begin(&mut self, fault: Fault) {
+    async fn begin(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.go_down().await.unwrap(),
+            Fault::Down => self.fake.go_down().await?,
             Fault::Silent => self.fake.stall(),
             Fault::Busy => self.fail_sends(&[
                 whatsapp::Fault::RateLimitedFor(PAUSE.into()),
@@ -90,9 +91,10 @@ impl DayPlatform for WhatsAppDay {
             Fault::Cuts => self.fake.cut(),
             Fault::Revoked => self.fake.unlink(),
         }
+        Ok(())
     }
 
-    async fn end(&mut self, fault: Fault) {
+    async fn end(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
             Fault::Down => self.fake.come_back(),
             Fault::Silent => self.fake.recover(),
@@ -101,14 +103,16 @@ impl DayPlatform for WhatsAppDay {
             Fault::Revoked => self.fake.link(),
             _ => {}
         }
+        Ok(())
     }
 
-    fn say(&mut self, place: Place, token: String, judge: &mut Judge) {
-        let (ann, text) = (ann(), question(&token));
+    fn say(&mut self, place: Place, token: &str, noise: Option<&str>) -> Vec<String> {
+        let (ann, text) = (ann(), question(token));
         let pushed = if place == GROUP {
-            let noise = judge.noise();
-            self.fake
-                .push(whatsapp::Incoming::to(GROUP.chat, &ann, &noise));
+            if let Some(noise) = noise {
+                self.fake
+                    .push(whatsapp::Incoming::to(GROUP.chat, &ann, noise));
+            }
             let asked = whatsapp::Incoming::to(GROUP.chat, &ann, &text);
             self.fake.push(asked.mentioning_bot())
         } else {
@@ -117,7 +121,19 @@ impl DayPlatform for WhatsAppDay {
         if self.repeats {
             self.fake.repeat(&pushed);
         }
-        judge.said(place, token);
+        vec![token.to_owned()]
+    }
+
+    fn add_crowd(&mut self, count: u32) {
+        for number in 0..count {
+            self.fake.add_person(&crowd(number));
+        }
+    }
+
+    fn crowd_says(&self, number: u32, token: &str) {
+        let person = crowd(number);
+        self.fake
+            .push(whatsapp::Incoming::direct(&person, &question(token)));
     }
 
     fn shown(&self, place: Place) -> Vec<String> {
@@ -127,6 +143,14 @@ impl DayPlatform for WhatsAppDay {
         }
     }
 
+    fn calls(&self) -> Vec<String> {
+        self.fake
+            .calls()
+            .into_iter()
+            .map(|call| call.method)
+            .collect()
+    }
+
     fn violations(&self) -> Vec<String> {
         self.fake.complaints()
     }
@@ -134,4 +158,9 @@ impl DayPlatform for WhatsAppDay {
 
 fn ann() -> whatsapp::Person {
     whatsapp::Person::new("4915112345678", "Ann")
+}
+
+/// Returns a person of the crowd.
+fn crowd(number: u32) -> whatsapp::Person {
+    whatsapp::Person::new(&format!("49151{number:08}"), "Somebody")
 }

@@ -4,27 +4,28 @@ use async_trait::async_trait;
 use nanobot_channel_telegram_fake::{self as telegram, TelegramFake};
 use serde_json::{Value, json};
 
-use crate::day::judge::Judge;
-use crate::day::platform::{DayPlatform, Fault, PAUSE, Place, question};
+use crate::error::FakeError;
+use crate::fake::{ChatFake, Fault, PAUSE, Place, question};
 
 const ANN: Place = Place::of("telegram", "7");
 const BOB: Place = Place::of("telegram", "8");
-const GROUP: Place = Place::of("telegram", "-1001234567890");
+const GROUP: Place = Place::group("telegram", "-1001234567890");
 
-pub(super) struct TelegramDay {
+#[derive(Debug)]
+pub(crate) struct TelegramChats {
     fake: TelegramFake,
     repeats: bool,
     /// Number of messages that were repeated.
     repeated: u32,
 }
 
-impl TelegramDay {
-    pub(super) async fn start() -> Self {
-        Self {
-            fake: TelegramFake::start().await.unwrap(),
+impl TelegramChats {
+    pub(crate) async fn start() -> Result<Self, FakeError> {
+        Ok(Self {
+            fake: TelegramFake::start().await?,
             repeats: false,
             repeated: 0,
-        }
+        })
     }
 
     fn fail_sends(&self, faults: &[telegram::Fault]) {
@@ -33,8 +34,9 @@ impl TelegramDay {
         }
     }
 
-    /// Delivers one message three times, with an older one in between.
-    fn repeat(&mut self, place: Place, token: String, judge: &mut Judge) {
+    /// Delivers one message three times, with an older one in between. Returns the tokens of both,
+    /// in the order of their delivery.
+    fn repeat(&mut self, place: Place, token: &str) -> Vec<String> {
         self.repeated += 1;
         let (id, older) = (id(place), format!("q-9{:03}", self.repeated));
         let number = i64::from(50_000 + 2 * self.repeated);
@@ -44,20 +46,16 @@ impl TelegramDay {
                 "from": {"id": id, "is_bot": false, "first_name": "Somebody"}, "chat": {"id": id, "type": "private"},
             })
         };
-        let (newer_update, older_update) = (update(number + 1, &token), update(number, &older));
+        let (newer_update, older_update) = (update(number + 1, token), update(number, &older));
         for content in [&newer_update, &newer_update, &older_update, &newer_update] {
-            self.fake
-                .push_raw("message", content.clone())
-                .expect("messages are wanted");
+            self.fake.push_raw("message", content.clone());
         }
-        // In the order of their delivery.
-        judge.said(place, token);
-        judge.said(place, older);
+        vec![token.to_owned(), older]
     }
 }
 
 #[async_trait]
-impl DayPlatform for TelegramDay {
+impl ChatFake for TelegramChats {
     fn name(&self) -> &'static str {
         "telegram"
     }
@@ -85,10 +83,10 @@ impl DayPlatform for TelegramDay {
         ]
     }
 
-    async fn begin(&mut self, fault: Fault) {
+    async fn begin(&mut self, fault: Fault) -> Result<(), FakeError> {
         use telegram::Fault as F;
         match fault {
-            Fault::Down => self.fake.server().go_down().await.unwrap(),
+            Fault::Down => self.fake.server().go_down().await?,
             Fault::Silent => self.fake.server().stall(),
             Fault::Busy => self.fail_sends(&[F::RetryAfter(PAUSE), F::RetryAfter(PAUSE)]),
             Fault::Broken => self.fail_sends(&[F::bad_gateway(), F::Drop]),
@@ -98,39 +96,60 @@ impl DayPlatform for TelegramDay {
                 self.fake.revoke_token();
                 self.fake.end_poll();
             }
-            Fault::Reconnects | Fault::Cuts => unreachable!("not among its faults"),
+            Fault::Reconnects | Fault::Cuts => {
+                return Err(FakeError::NoSuchFault(self.name(), fault));
+            }
         }
+        Ok(())
     }
 
-    async fn end(&mut self, fault: Fault) {
+    async fn end(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.server().come_back().await.unwrap(),
+            Fault::Down => self.fake.server().come_back().await?,
             Fault::Silent => self.fake.server().recover(),
             Fault::Repeats => self.repeats = false,
             Fault::Revoked => self.fake.restore_token(),
             _ => {}
         }
+        Ok(())
     }
 
-    fn say(&mut self, place: Place, token: String, judge: &mut Judge) {
-        let text = question(&token);
+    fn say(&mut self, place: Place, token: &str, noise: Option<&str>) -> Vec<String> {
+        let text = question(token);
         if place == GROUP {
             let (group, ann) = (id(GROUP), person(ANN));
-            let noise = telegram::Incoming::group(group, &ann, judge.noise());
-            self.fake.push(noise);
+            if let Some(noise) = noise {
+                self.fake
+                    .push(telegram::Incoming::group(group, &ann, noise));
+            }
             let text = format!("@{} {text}", telegram::BOT_USERNAME);
             self.fake.push(telegram::Incoming::group(group, &ann, text));
         } else if self.repeats {
-            return self.repeat(place, token, judge);
+            return self.repeat(place, token);
         } else {
             let incoming = telegram::Incoming::private(&person(place), &text);
             self.fake.push(incoming);
         }
-        judge.said(place, token);
+        vec![token.to_owned()]
+    }
+
+    fn crowd_says(&self, number: u32, token: &str) {
+        let name = format!("crowd_{number}");
+        let person = telegram::Person::new(1_000 + i64::from(number), "Somebody", name);
+        self.fake
+            .push(telegram::Incoming::private(&person, question(token)));
     }
 
     fn shown(&self, place: Place) -> Vec<String> {
         self.fake.texts_in(id(place))
+    }
+
+    fn calls(&self) -> Vec<String> {
+        self.fake
+            .calls()
+            .into_iter()
+            .map(|call| call.method)
+            .collect()
     }
 
     fn violations(&self) -> Vec<String> {
@@ -139,7 +158,11 @@ impl DayPlatform for TelegramDay {
 }
 
 fn id(place: Place) -> i64 {
-    place.chat.parse().unwrap()
+    match place {
+        ANN => 7,
+        BOB => 8,
+        _ => -1_001_234_567_890,
+    }
 }
 
 fn person(place: Place) -> telegram::Person {

@@ -4,26 +4,27 @@ use async_trait::async_trait;
 use nanobot_channel_dingtalk_fake::{self as dingtalk, DingTalkFake};
 use serde_json::{Value, json};
 
-use crate::day::judge::Judge;
-use crate::day::platform::{DayPlatform, Fault, Place, question};
+use crate::error::FakeError;
+use crate::fake::{ChatFake, Fault, Place, question};
 
 const DIRECT: Place = Place::of("dingtalk", "direct");
-const GROUP: Place = Place::of("dingtalk", "cidGroup==");
+const GROUP: Place = Place::group("dingtalk", "cidGroup==");
 
-pub(super) struct DingTalkDay {
+#[derive(Debug)]
+pub(crate) struct DingTalkChats {
     fake: DingTalkFake,
     repeats: bool,
 }
 
-impl DingTalkDay {
-    pub(super) async fn start() -> Self {
-        let fake = DingTalkFake::start().await.unwrap();
+impl DingTalkChats {
+    pub(crate) async fn start() -> Result<Self, FakeError> {
+        let fake = DingTalkFake::start().await?;
         fake.add_person(&ann());
         fake.add_group(GROUP.chat, true);
-        Self {
+        Ok(Self {
             fake,
             repeats: false,
-        }
+        })
     }
 
     /// Lets the next send fail, in a private chat and in a group.
@@ -35,7 +36,7 @@ impl DingTalkDay {
 }
 
 #[async_trait]
-impl DayPlatform for DingTalkDay {
+impl ChatFake for DingTalkChats {
     fn name(&self) -> &'static str {
         "dingtalk"
     }
@@ -66,9 +67,9 @@ impl DayPlatform for DingTalkDay {
         Some((DIRECT, "ann".to_owned()))
     }
 
-    async fn begin(&mut self, fault: Fault) {
+    async fn begin(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.go_down().await.unwrap(),
+            Fault::Down => self.fake.go_down().await?,
             Fault::Silent => self.fake.stall(),
             Fault::Busy => {
                 self.fail_send(&dingtalk::Fault::RateLimited);
@@ -77,26 +78,29 @@ impl DayPlatform for DingTalkDay {
             Fault::CutsSends => self.fail_send(&dingtalk::Fault::DropAfterEffect),
             Fault::Repeats => self.repeats = true,
             Fault::Reconnects => self.fake.disconnect(),
-            _ => unreachable!("not among its faults"),
+            _ => return Err(FakeError::NoSuchFault(self.name(), fault)),
         }
+        Ok(())
     }
 
-    async fn end(&mut self, fault: Fault) {
+    async fn end(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.come_back().await.unwrap(),
+            Fault::Down => self.fake.come_back().await?,
             Fault::Silent => self.fake.recover(),
             Fault::Repeats => self.repeats = false,
             Fault::Reconnects => self.fake.cut(),
             _ => {}
         }
+        Ok(())
     }
 
-    fn say(&mut self, place: Place, token: String, judge: &mut Judge) {
-        let (ann, text) = (ann(), question(&token));
+    fn say(&mut self, place: Place, token: &str, noise: Option<&str>) -> Vec<String> {
+        let (ann, text) = (ann(), question(token));
         let pushed = if place == GROUP {
-            let noise = judge.noise();
-            self.fake
-                .push(dingtalk::Incoming::to(GROUP.chat, &ann, &noise));
+            if let Some(noise) = noise {
+                self.fake
+                    .push(dingtalk::Incoming::to(GROUP.chat, &ann, noise));
+            }
             let asked = dingtalk::Incoming::to(GROUP.chat, &ann, &text);
             self.fake.push(asked.mentioning_robot())
         } else {
@@ -105,7 +109,19 @@ impl DayPlatform for DingTalkDay {
         if self.repeats {
             self.fake.repeat(&pushed);
         }
-        judge.said(place, token);
+        vec![token.to_owned()]
+    }
+
+    fn add_crowd(&mut self, count: u32) {
+        for number in 0..count {
+            self.fake.add_person(&crowd(number));
+        }
+    }
+
+    fn crowd_says(&self, number: u32, token: &str) {
+        let person = crowd(number);
+        self.fake
+            .push(dingtalk::Incoming::direct(&person, &question(token)));
     }
 
     fn shown(&self, place: Place) -> Vec<String> {
@@ -115,6 +131,14 @@ impl DayPlatform for DingTalkDay {
         }
     }
 
+    fn calls(&self) -> Vec<String> {
+        self.fake
+            .calls()
+            .into_iter()
+            .map(|call| call.method)
+            .collect()
+    }
+
     fn violations(&self) -> Vec<String> {
         self.fake.complaints()
     }
@@ -122,4 +146,9 @@ impl DayPlatform for DingTalkDay {
 
 fn ann() -> dingtalk::Person {
     dingtalk::Person::new("ann", "Ann")
+}
+
+/// Returns a person of the crowd.
+fn crowd(number: u32) -> dingtalk::Person {
+    dingtalk::Person::new(&format!("crowd{number}"), "Somebody")
 }

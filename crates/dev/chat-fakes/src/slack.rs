@@ -4,23 +4,24 @@ use async_trait::async_trait;
 use nanobot_channel_slack_fake::{self as slack, SlackFake};
 use serde_json::{Value, json};
 
-use crate::day::judge::Judge;
-use crate::day::platform::{DayPlatform, Fault, PAUSE, Place, question};
+use crate::error::FakeError;
+use crate::fake::{ChatFake, Fault, PAUSE, Place, question};
 
 const DIRECT: Place = Place::of("slack", "direct");
-const ROOM: Place = Place::with_threads("slack", "C0ROOM");
+const ROOM: Place = Place::group_with_threads("slack", "C0ROOM");
 
-pub(super) struct SlackDay {
+#[derive(Debug)]
+pub(crate) struct SlackChats {
     fake: SlackFake,
     repeats: bool,
 }
 
-impl SlackDay {
-    pub(super) async fn start() -> Self {
-        Self {
-            fake: SlackFake::start().await.unwrap(),
+impl SlackChats {
+    pub(crate) async fn start() -> Result<Self, FakeError> {
+        Ok(Self {
+            fake: SlackFake::start().await?,
             repeats: false,
-        }
+        })
     }
 
     fn fail_send(&self, fault: slack::Fault) {
@@ -29,7 +30,7 @@ impl SlackDay {
 }
 
 #[async_trait]
-impl DayPlatform for SlackDay {
+impl ChatFake for SlackChats {
     fn name(&self) -> &'static str {
         "slack"
     }
@@ -59,9 +60,9 @@ impl DayPlatform for SlackDay {
         Some((DIRECT, ann().direct()))
     }
 
-    async fn begin(&mut self, fault: Fault) {
+    async fn begin(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.go_down().await.unwrap(),
+            Fault::Down => self.fake.go_down().await?,
             Fault::Silent => self.fake.stall(),
             Fault::Busy => {
                 self.fail_send(slack::Fault::RetryAfter(PAUSE));
@@ -69,24 +70,27 @@ impl DayPlatform for SlackDay {
             }
             Fault::CutsSends => self.fail_send(slack::Fault::DropAfterEffect),
             Fault::Repeats => self.repeats = true,
-            _ => unreachable!("not among its faults"),
+            _ => return Err(FakeError::NoSuchFault(self.name(), fault)),
         }
+        Ok(())
     }
 
-    async fn end(&mut self, fault: Fault) {
+    async fn end(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.come_back().await.unwrap(),
+            Fault::Down => self.fake.come_back().await?,
             Fault::Silent => self.fake.recover(),
             Fault::Repeats => self.repeats = false,
             _ => {}
         }
+        Ok(())
     }
 
-    fn say(&mut self, place: Place, token: String, judge: &mut Judge) {
-        let (ann, text) = (ann(), question(&token));
+    fn say(&mut self, place: Place, token: &str, noise: Option<&str>) -> Vec<String> {
+        let (ann, text) = (ann(), question(token));
         let pushed = if place == ROOM {
-            let noise = judge.noise();
-            self.fake.push(slack::Incoming::to(ROOM.chat, &ann, &noise));
+            if let Some(noise) = noise {
+                self.fake.push(slack::Incoming::to(ROOM.chat, &ann, noise));
+            }
             let text = format!("<@{}> {text}", slack::BOT_USER);
             self.fake.push(slack::Incoming::to(ROOM.chat, &ann, &text))
         } else {
@@ -95,7 +99,13 @@ impl DayPlatform for SlackDay {
         if self.repeats {
             self.fake.repeat(&pushed);
         }
-        judge.said(place, token);
+        vec![token.to_owned()]
+    }
+
+    fn crowd_says(&self, number: u32, token: &str) {
+        let person = crowd(number);
+        self.fake
+            .push(slack::Incoming::direct(&person, &question(token)));
     }
 
     fn shown(&self, place: Place) -> Vec<String> {
@@ -105,6 +115,14 @@ impl DayPlatform for SlackDay {
         }
     }
 
+    fn calls(&self) -> Vec<String> {
+        self.fake
+            .calls()
+            .into_iter()
+            .map(|call| call.method)
+            .collect()
+    }
+
     fn violations(&self) -> Vec<String> {
         self.fake.complaints()
     }
@@ -112,4 +130,9 @@ impl DayPlatform for SlackDay {
 
 fn ann() -> slack::Person {
     slack::Person::new("U0ANN", "ann")
+}
+
+/// Returns a person of the crowd.
+fn crowd(number: u32) -> slack::Person {
+    slack::Person::new(&format!("U0CROWD{number}"), &format!("crowd{number}"))
 }

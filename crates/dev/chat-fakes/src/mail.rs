@@ -4,25 +4,26 @@ use async_trait::async_trait;
 use nanobot_channel_email_fake::{self as mail, MailFake};
 use serde_json::{Value, json};
 
-use crate::day::judge::{DONE, Judge};
-use crate::day::platform::{DayPlatform, Fault, Place, question};
+use crate::error::FakeError;
+use crate::fake::{ANSWER_PREFIX, ChatFake, Fault, Place, question};
 
 const ANN: Place = Place::of("email", "ann@people.test");
 const BOB: Place = Place::of("email", "bob@people.test");
 
-pub(super) struct MailDay {
+#[derive(Debug)]
+pub(crate) struct MailChats {
     fake: MailFake,
 }
 
-impl MailDay {
-    pub(super) async fn start() -> Self {
-        let fake = MailFake::start().await.unwrap();
-        Self { fake }
+impl MailChats {
+    pub(crate) async fn start() -> Result<Self, FakeError> {
+        let fake = MailFake::start().await?;
+        Ok(Self { fake })
     }
 }
 
 #[async_trait]
-impl DayPlatform for MailDay {
+impl ChatFake for MailChats {
     fn name(&self) -> &'static str {
         "email"
     }
@@ -46,29 +47,35 @@ impl DayPlatform for MailDay {
         vec![Fault::Down, Fault::Silent, Fault::CutsSends]
     }
 
-    async fn begin(&mut self, fault: Fault) {
+    async fn begin(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.go_down().await.unwrap(),
+            Fault::Down => self.fake.go_down().await?,
             Fault::Silent => self.fake.stall(true),
             Fault::CutsSends => self
                 .fake
                 .fail_next("CONTENT", mail::MailFault::CutAfterEffect),
-            _ => unreachable!("not among its faults"),
+            _ => return Err(FakeError::NoSuchFault(self.name(), fault)),
         }
+        Ok(())
     }
 
-    async fn end(&mut self, fault: Fault) {
+    async fn end(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.come_back().await.unwrap(),
+            Fault::Down => self.fake.come_back().await?,
             Fault::Silent => self.fake.stall(false),
             _ => {}
         }
+        Ok(())
     }
 
-    fn say(&mut self, place: Place, token: String, judge: &mut Judge) {
-        self.fake
-            .push(letter(place.chat, &token, &question(&token)));
-        judge.said(place, token);
+    fn say(&mut self, place: Place, token: &str, _noise: Option<&str>) -> Vec<String> {
+        self.fake.push(letter(place.chat, token, &question(token)));
+        vec![token.to_owned()]
+    }
+
+    fn crowd_says(&self, number: u32, token: &str) {
+        let from = format!("crowd{number}@people.test");
+        self.fake.push(letter(&from, token, &question(token)));
     }
 
     fn shown(&self, place: Place) -> Vec<String> {
@@ -77,6 +84,10 @@ impl DayPlatform for MailDay {
         sent.filter(|mail| mail.to.iter().any(is_for))
             .map(|mail| words(&mail.raw))
             .collect()
+    }
+
+    fn calls(&self) -> Vec<String> {
+        self.fake.commands()
     }
 
     fn violations(&self) -> Vec<String> {
@@ -96,7 +107,7 @@ fn letter(from: &str, token: &str, text: &str) -> String {
 /// Returns the answer in a mail, or all of it if there is no answer.
 fn words(raw: &str) -> String {
     raw.lines()
-        .find(|line| line.starts_with(DONE))
+        .find(|line| line.starts_with(ANSWER_PREFIX))
         .unwrap_or(raw)
         .to_owned()
 }

@@ -1,9 +1,9 @@
 //! A WebSocket client that follows the protocol: it reconnects, repeats unacknowledged messages,
 //! and skips messages that it has seen.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use nanobot_testkit::WebSocketClient;
+use nanobot_testkit::{TestkitError, Watched, WebSocketClient};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -19,18 +19,18 @@ struct Talk {
 
 /// A client that runs until it is dropped.
 #[derive(Debug)]
-pub(super) struct Friend {
-    talk: Arc<Mutex<Talk>>,
+pub(crate) struct Friend {
+    talk: Watched<Talk>,
     news: Arc<Notify>,
     cut: Arc<Notify>,
     task: JoinHandle<()>,
 }
 
 impl Friend {
-    pub(super) fn at(url: String) -> Self {
-        let talk = Arc::new(Mutex::new(Talk::default()));
+    pub(crate) fn at(url: String) -> Self {
+        let talk = Watched::default();
         let (news, cut) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-        let life = live(url, Arc::clone(&talk), Arc::clone(&news), Arc::clone(&cut));
+        let life = live(url, talk.clone(), Arc::clone(&news), Arc::clone(&cut));
         let task = tokio_util::task::TaskTracker::new().spawn(life);
         Self {
             talk,
@@ -40,28 +40,22 @@ impl Friend {
         }
     }
 
-    pub(super) fn say(&self, id: &str, text: &str) {
-        self.talk
-            .lock()
-            .unwrap()
-            .unacknowledged
-            .push(json!({"id": id, "content": text}));
+    pub(crate) fn say(&self, id: &str, text: &str) {
+        let frame = json!({"id": id, "content": text});
+        self.talk.change(|talk| talk.unacknowledged.push(frame));
         self.news.notify_one();
     }
 
     /// Drops the connection.
-    pub(super) fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.cut.notify_one();
     }
 
-    pub(super) fn received(&self) -> Vec<String> {
-        self.talk
-            .lock()
-            .unwrap()
-            .received
-            .iter()
-            .map(|(_, text)| text.clone())
-            .collect()
+    pub(crate) fn received(&self) -> Vec<String> {
+        self.talk.read(|talk| {
+            let received = talk.received.iter();
+            received.map(|(_, text)| text.clone()).collect()
+        })
     }
 }
 
@@ -71,13 +65,13 @@ impl Drop for Friend {
     }
 }
 
-async fn live(url: String, talk: Arc<Mutex<Talk>>, news: Arc<Notify>, cut: Arc<Notify>) {
+async fn live(url: String, talk: Watched<Talk>, news: Arc<Notify>, cut: Arc<Notify>) {
     loop {
         // While the gateway is away, connecting is tried again and again.
         let Ok(mut client) = WebSocketClient::connect_soon(&url).await else {
             continue;
         };
-        talk.lock().unwrap().sent = 0;
+        talk.change(|talk| talk.sent = 0);
         tokio::select! {
             () = cut.notified() => {}
             () = converse(&mut client, &talk, &news) => {}
@@ -86,15 +80,9 @@ async fn live(url: String, talk: Arc<Mutex<Talk>>, news: Arc<Notify>, cut: Arc<N
 }
 
 /// Sends and receives until the connection ends.
-async fn converse(client: &mut WebSocketClient, talk: &Mutex<Talk>, news: &Notify) {
+async fn converse(client: &mut WebSocketClient, talk: &Watched<Talk>, news: &Notify) {
     loop {
-        let next = {
-            let mut talk = talk.lock().unwrap();
-            let next = talk.unacknowledged.get(talk.sent).cloned();
-            talk.sent += usize::from(next.is_some());
-            next
-        };
-        if let Some(frame) = next {
+        if let Some(frame) = talk.change(Talk::next) {
             if client.send(&frame).await.is_err() {
                 return;
             }
@@ -103,8 +91,8 @@ async fn converse(client: &mut WebSocketClient, talk: &Mutex<Talk>, news: &Notif
         tokio::select! {
             () = news.notified() => {}
             event = client.receive() => match event {
-                Ok(event) => talk.lock().unwrap().receive(&event),
-                Err(nanobot_testkit::TestkitError::TimedOut { .. }) => {}
+                Ok(event) => talk.change(|talk| talk.receive(&event)),
+                Err(TestkitError::TimedOut { .. }) => {}
                 Err(_) => return,
             },
         }
@@ -112,14 +100,18 @@ async fn converse(client: &mut WebSocketClient, talk: &Mutex<Talk>, news: &Notif
 }
 
 impl Talk {
+    /// Returns the next message to send on this connection.
+    fn next(&mut self) -> Option<Value> {
+        let next = self.unacknowledged.get(self.sent).cloned();
+        self.sent += usize::from(next.is_some());
+        next
+    }
+
     fn receive(&mut self, event: &Value) {
         match event["event"].as_str() {
             Some("ack") => {
-                let Some(at) = self
-                    .unacknowledged
-                    .iter()
-                    .position(|frame| frame["id"] == event["id"])
-                else {
+                let mut unacknowledged = self.unacknowledged.iter();
+                let Some(at) = unacknowledged.position(|frame| frame["id"] == event["id"]) else {
                     return;
                 };
                 self.unacknowledged.remove(at);
@@ -127,10 +119,8 @@ impl Talk {
             }
             Some("error") if event["retry"] == json!(true) => self.sent = 0,
             Some("message") if self.received.iter().all(|(id, _)| *id != event["id"]) => {
-                self.received.push((
-                    event["id"].clone(),
-                    event["text"].as_str().unwrap_or_default().to_owned(),
-                ));
+                let text = event["text"].as_str().unwrap_or_default();
+                self.received.push((event["id"].clone(), text.to_owned()));
             }
             _ => {}
         }

@@ -4,35 +4,36 @@ use async_trait::async_trait;
 use nanobot_channel_wecom_fake::{self as wecom, Pushed, WeComFake};
 use serde_json::{Value, json};
 
-use crate::day::judge::Judge;
-use crate::day::platform::{DayPlatform, Fault, Place, question};
+use crate::error::FakeError;
+use crate::fake::{ChatFake, Fault, Place, question};
 
 const DIRECT: Place = Place::of("wecom", "direct");
-const GROUP: Place = Place::of("wecom", "wrGroup");
+const GROUP: Place = Place::group("wecom", "wrGroup");
 
-pub(super) struct WeComDay {
+#[derive(Debug)]
+pub(crate) struct WeComChats {
     fake: WeComFake,
     /// What was said.
     said: Vec<Pushed>,
     repeats: bool,
 }
 
-impl WeComDay {
-    pub(super) async fn start() -> Self {
-        let fake = WeComFake::start().await.unwrap();
+impl WeComChats {
+    pub(crate) async fn start() -> Result<Self, FakeError> {
+        let fake = WeComFake::start().await?;
         fake.add_person(&ann());
         fake.add_group(GROUP.chat, true);
         // What WeCom does with messages to a bot that is away is not known.
         fake.keep_messages();
-        Self {
+        Ok(Self {
             fake,
             said: Vec::new(),
             repeats: false,
-        }
+        })
     }
 
     /// WeCom repeats nothing, so a message that was on its way over a connection that broke is lost.
-    /// The judge does not know which ones were, so all are sent again.
+    /// Which ones were is unknown, so all are sent again.
     fn repeat_all(&self) {
         for said in &self.said {
             self.fake.repeat(said);
@@ -48,7 +49,7 @@ impl WeComDay {
 }
 
 #[async_trait]
-impl DayPlatform for WeComDay {
+impl ChatFake for WeComChats {
     fn name(&self) -> &'static str {
         "wecom"
     }
@@ -84,9 +85,9 @@ impl DayPlatform for WeComDay {
         self.repeat_all();
     }
 
-    async fn begin(&mut self, fault: Fault) {
+    async fn begin(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.go_down().await.unwrap(),
+            Fault::Down => self.fake.go_down().await?,
             Fault::Silent => self.fake.stall(),
             Fault::Busy => {
                 self.fail_send(&wecom::Fault::RateLimited);
@@ -96,27 +97,29 @@ impl DayPlatform for WeComDay {
             Fault::Repeats => self.repeats = true,
             Fault::Reconnects => self.fake.close(),
             Fault::Cuts => self.fake.cut(),
-            _ => unreachable!("not among its faults"),
+            _ => return Err(FakeError::NoSuchFault(self.name(), fault)),
         }
+        Ok(())
     }
 
-    async fn end(&mut self, fault: Fault) {
+    async fn end(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.come_back().await.unwrap(),
+            Fault::Down => self.fake.come_back().await?,
             Fault::Silent => self.fake.recover(),
             Fault::Repeats => self.repeats = false,
             _ => {}
         }
         self.repeat_all();
+        Ok(())
     }
 
-    fn say(&mut self, place: Place, token: String, judge: &mut Judge) {
-        let (ann, text) = (ann(), question(&token));
+    fn say(&mut self, place: Place, token: &str, noise: Option<&str>) -> Vec<String> {
+        let (ann, text) = (ann(), question(token));
         let pushed = if place == GROUP {
-            let noise = judge.noise();
             // WeCom delivers mentions of the bot only.
-            self.fake
-                .push(wecom::Incoming::to(GROUP.chat, &ann, &noise));
+            if let Some(noise) = noise {
+                self.fake.push(wecom::Incoming::to(GROUP.chat, &ann, noise));
+            }
             let asked = wecom::Incoming::to(GROUP.chat, &ann, &text);
             self.fake.push(asked.mentioning_bot())
         } else {
@@ -126,7 +129,19 @@ impl DayPlatform for WeComDay {
             self.fake.repeat(&pushed);
         }
         self.said.push(pushed);
-        judge.said(place, token);
+        vec![token.to_owned()]
+    }
+
+    fn add_crowd(&mut self, count: u32) {
+        for number in 0..count {
+            self.fake.add_person(&crowd(number));
+        }
+    }
+
+    fn crowd_says(&self, number: u32, token: &str) {
+        let person = crowd(number);
+        self.fake
+            .push(wecom::Incoming::direct(&person, &question(token)));
     }
 
     fn shown(&self, place: Place) -> Vec<String> {
@@ -136,6 +151,14 @@ impl DayPlatform for WeComDay {
         }
     }
 
+    fn calls(&self) -> Vec<String> {
+        self.fake
+            .calls()
+            .into_iter()
+            .map(|call| call.method)
+            .collect()
+    }
+
     fn violations(&self) -> Vec<String> {
         self.fake.complaints()
     }
@@ -143,4 +166,9 @@ impl DayPlatform for WeComDay {
 
 fn ann() -> wecom::Person {
     wecom::Person::new("ann")
+}
+
+/// Returns a person of the crowd.
+fn crowd(number: u32) -> wecom::Person {
+    wecom::Person::new(&format!("crowd{number}"))
 }

@@ -4,30 +4,31 @@ use async_trait::async_trait;
 use nanobot_channel_qq_fake::{self as qq, QqFake};
 use serde_json::{Value, json};
 
-use crate::day::judge::Judge;
-use crate::day::platform::{DayPlatform, Fault, Place, question};
+use crate::error::FakeError;
+use crate::fake::{ChatFake, Fault, Place, question};
 
 const DIRECT: Place = Place::of("qq", "direct");
-const GROUP: Place = Place::of("qq", "0123456789ABCDEF0123456789ABCDEF");
+const GROUP: Place = Place::group("qq", "0123456789ABCDEF0123456789ABCDEF");
 
 /// Active messages a month, more than a day needs.
 const ACTIVE_MESSAGES: usize = 1000;
 
-pub(super) struct QqDay {
+#[derive(Debug)]
+pub(crate) struct QqChats {
     fake: QqFake,
     repeats: bool,
 }
 
-impl QqDay {
-    pub(super) async fn start() -> Self {
-        let fake = QqFake::start().await.unwrap();
+impl QqChats {
+    pub(crate) async fn start() -> Result<Self, FakeError> {
+        let fake = QqFake::start().await?;
         fake.add_person(&ann());
         fake.add_group(GROUP.chat, true);
         fake.limit_active_messages(ACTIVE_MESSAGES);
-        Self {
+        Ok(Self {
             fake,
             repeats: false,
-        }
+        })
     }
 
     /// Lets the next send fail, in a private chat and in a group.
@@ -39,7 +40,7 @@ impl QqDay {
 }
 
 #[async_trait]
-impl DayPlatform for QqDay {
+impl ChatFake for QqChats {
     fn name(&self) -> &'static str {
         "qq"
     }
@@ -77,9 +78,9 @@ impl DayPlatform for QqDay {
         Some("session with QQ")
     }
 
-    async fn begin(&mut self, fault: Fault) {
+    async fn begin(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.go_down().await.unwrap(),
+            Fault::Down => self.fake.go_down().await?,
             Fault::Silent => self.fake.stall(),
             Fault::Busy => {
                 self.fail_send(&qq::Fault::RateLimited);
@@ -89,25 +90,28 @@ impl DayPlatform for QqDay {
             Fault::Repeats => self.repeats = true,
             Fault::Reconnects => self.fake.reconnect(),
             Fault::Cuts => self.fake.cut(),
-            _ => unreachable!("not among its faults"),
+            _ => return Err(FakeError::NoSuchFault(self.name(), fault)),
         }
+        Ok(())
     }
 
-    async fn end(&mut self, fault: Fault) {
+    async fn end(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.come_back().await.unwrap(),
+            Fault::Down => self.fake.come_back().await?,
             Fault::Silent => self.fake.recover(),
             Fault::Repeats => self.repeats = false,
             _ => {}
         }
+        Ok(())
     }
 
-    fn say(&mut self, place: Place, token: String, judge: &mut Judge) {
-        let (ann, text) = (ann(), question(&token));
+    fn say(&mut self, place: Place, token: &str, noise: Option<&str>) -> Vec<String> {
+        let (ann, text) = (ann(), question(token));
         let pushed = if place == GROUP {
-            let noise = judge.noise();
-            self.fake
-                .push(qq::Incoming::to_group(GROUP.chat, &ann, &noise));
+            if let Some(noise) = noise {
+                self.fake
+                    .push(qq::Incoming::to_group(GROUP.chat, &ann, noise));
+            }
             let asked = qq::Incoming::to_group(GROUP.chat, &ann, &text);
             self.fake.push(asked.mentioning_bot())
         } else {
@@ -116,7 +120,19 @@ impl DayPlatform for QqDay {
         if self.repeats {
             self.fake.repeat(&pushed);
         }
-        judge.said(place, token);
+        vec![token.to_owned()]
+    }
+
+    fn add_crowd(&mut self, count: u32) {
+        for number in 0..count {
+            self.fake.add_person(&crowd(number));
+        }
+    }
+
+    fn crowd_says(&self, number: u32, token: &str) {
+        let person = crowd(number);
+        self.fake
+            .push(qq::Incoming::direct(&person, &question(token)));
     }
 
     fn shown(&self, place: Place) -> Vec<String> {
@@ -126,6 +142,14 @@ impl DayPlatform for QqDay {
         }
     }
 
+    fn calls(&self) -> Vec<String> {
+        self.fake
+            .calls()
+            .into_iter()
+            .map(|call| call.method)
+            .collect()
+    }
+
     fn violations(&self) -> Vec<String> {
         self.fake.complaints()
     }
@@ -133,4 +157,9 @@ impl DayPlatform for QqDay {
 
 fn ann() -> qq::Person {
     qq::Person::new("ann", "Ann")
+}
+
+/// Returns a person of the crowd.
+fn crowd(number: u32) -> qq::Person {
+    qq::Person::new(&format!("crowd{number}"), "Somebody")
 }

@@ -4,26 +4,27 @@ use async_trait::async_trait;
 use nanobot_channel_feishu_fake::{self as feishu, FeishuFake};
 use serde_json::{Value, json};
 
-use crate::day::judge::Judge;
-use crate::day::platform::{DayPlatform, Fault, PAUSE, Place, question};
+use crate::error::FakeError;
+use crate::fake::{ChatFake, Fault, PAUSE, Place, question};
 
 const DIRECT: Place = Place::of("feishu", "direct");
-const GROUP: Place = Place::with_threads("feishu", "oc_group");
+const GROUP: Place = Place::group_with_threads("feishu", "oc_group");
 
-pub(super) struct FeishuDay {
+#[derive(Debug)]
+pub(crate) struct FeishuChats {
     fake: FeishuFake,
     repeats: bool,
 }
 
-impl FeishuDay {
-    pub(super) async fn start() -> Self {
-        let fake = FeishuFake::start().await.unwrap();
+impl FeishuChats {
+    pub(crate) async fn start() -> Result<Self, FakeError> {
+        let fake = FeishuFake::start().await?;
         fake.add_person(&ann());
         fake.add_group(GROUP.chat, true);
-        Self {
+        Ok(Self {
             fake,
             repeats: false,
-        }
+        })
     }
 
     /// Lets the next send fail, in a direct chat and in a topic.
@@ -35,7 +36,7 @@ impl FeishuDay {
 }
 
 #[async_trait]
-impl DayPlatform for FeishuDay {
+impl ChatFake for FeishuChats {
     fn name(&self) -> &'static str {
         "feishu"
     }
@@ -66,9 +67,9 @@ impl DayPlatform for FeishuDay {
         Some((DIRECT, ann().open_id))
     }
 
-    async fn begin(&mut self, fault: Fault) {
+    async fn begin(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.go_down().await.unwrap(),
+            Fault::Down => self.fake.go_down().await?,
             Fault::Silent => self.fake.stall(),
             Fault::Busy => {
                 self.fail_send(&feishu::Fault::RateLimited(PAUSE));
@@ -77,26 +78,29 @@ impl DayPlatform for FeishuDay {
             Fault::CutsSends => self.fail_send(&feishu::Fault::DropAfterEffect),
             Fault::Repeats => self.repeats = true,
             Fault::Cuts => self.fake.cut(),
-            _ => unreachable!("not among its faults"),
+            _ => return Err(FakeError::NoSuchFault(self.name(), fault)),
         }
+        Ok(())
     }
 
-    async fn end(&mut self, fault: Fault) {
+    async fn end(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.come_back().await.unwrap(),
+            Fault::Down => self.fake.come_back().await?,
             Fault::Silent => self.fake.recover(),
             Fault::Repeats => self.repeats = false,
             Fault::Cuts => self.fake.close(),
             _ => {}
         }
+        Ok(())
     }
 
-    fn say(&mut self, place: Place, token: String, judge: &mut Judge) {
-        let (ann, text) = (ann(), question(&token));
+    fn say(&mut self, place: Place, token: &str, noise: Option<&str>) -> Vec<String> {
+        let (ann, text) = (ann(), question(token));
         let pushed = if place == GROUP {
-            let noise = judge.noise();
-            self.fake
-                .push(feishu::Incoming::to(GROUP.chat, &ann, &noise));
+            if let Some(noise) = noise {
+                self.fake
+                    .push(feishu::Incoming::to(GROUP.chat, &ann, noise));
+            }
             let text = format!("@_user_1 {text}");
             let asked = feishu::Incoming::to(GROUP.chat, &ann, &text);
             self.fake.push(asked.mentioning_bot())
@@ -106,7 +110,19 @@ impl DayPlatform for FeishuDay {
         if self.repeats {
             self.fake.repeat(&pushed);
         }
-        judge.said(place, token);
+        vec![token.to_owned()]
+    }
+
+    fn add_crowd(&mut self, count: u32) {
+        for number in 0..count {
+            self.fake.add_person(&crowd(number));
+        }
+    }
+
+    fn crowd_says(&self, number: u32, token: &str) {
+        let person = crowd(number);
+        self.fake
+            .push(feishu::Incoming::direct(&person, &question(token)));
     }
 
     fn shown(&self, place: Place) -> Vec<String> {
@@ -116,6 +132,14 @@ impl DayPlatform for FeishuDay {
         }
     }
 
+    fn calls(&self) -> Vec<String> {
+        self.fake
+            .calls()
+            .into_iter()
+            .map(|call| call.method)
+            .collect()
+    }
+
     fn violations(&self) -> Vec<String> {
         self.fake.complaints()
     }
@@ -123,4 +147,9 @@ impl DayPlatform for FeishuDay {
 
 fn ann() -> feishu::Person {
     feishu::Person::new("ou_ann", "Ann")
+}
+
+/// Returns a person of the crowd.
+fn crowd(number: u32) -> feishu::Person {
+    feishu::Person::new(&format!("ou_crowd{number}"), "Somebody")
 }

@@ -4,20 +4,21 @@ use async_trait::async_trait;
 use nanobot_channel_discord_fake::{self as discord, DiscordFake};
 use serde_json::{Value, json};
 
-use crate::day::judge::Judge;
-use crate::day::platform::{DayPlatform, Fault, PAUSE, Place, question};
+use crate::error::FakeError;
+use crate::fake::{ChatFake, Fault, PAUSE, Place, question};
 
 const DIRECT: Place = Place::of("discord", "direct");
-const ROOM: Place = Place::of("discord", "room");
+const ROOM: Place = Place::group("discord", "room");
 
-pub(super) struct DiscordDay {
+#[derive(Debug)]
+pub(crate) struct DiscordChats {
     fake: DiscordFake,
 }
 
-impl DiscordDay {
-    pub(super) async fn start() -> Self {
-        let fake = DiscordFake::start().await.unwrap();
-        Self { fake }
+impl DiscordChats {
+    pub(crate) async fn start() -> Result<Self, FakeError> {
+        let fake = DiscordFake::start().await?;
+        Ok(Self { fake })
     }
 
     fn fail_send(&self, fault: discord::Fault) {
@@ -26,7 +27,7 @@ impl DiscordDay {
 }
 
 #[async_trait]
-impl DayPlatform for DiscordDay {
+impl ChatFake for DiscordChats {
     fn name(&self) -> &'static str {
         "discord"
     }
@@ -62,9 +63,9 @@ impl DayPlatform for DiscordDay {
         Some("receiving from Discord")
     }
 
-    async fn begin(&mut self, fault: Fault) {
+    async fn begin(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.go_down().await.unwrap(),
+            Fault::Down => self.fake.go_down().await?,
             Fault::Silent => self.fake.stall(),
             Fault::Busy => {
                 self.fail_send(discord::Fault::retry_after(PAUSE.into()));
@@ -72,33 +73,42 @@ impl DayPlatform for DiscordDay {
             }
             Fault::CutsSends => self.fail_send(discord::Fault::DropAfterEffect),
             Fault::Reconnects => self.fake.order(discord::Order::Reconnect),
-            _ => unreachable!("not among its faults"),
+            _ => return Err(FakeError::NoSuchFault(self.name(), fault)),
         }
+        Ok(())
     }
 
-    async fn end(&mut self, fault: Fault) {
+    async fn end(&mut self, fault: Fault) -> Result<(), FakeError> {
         match fault {
-            Fault::Down => self.fake.come_back().await.unwrap(),
+            Fault::Down => self.fake.come_back().await?,
             Fault::Silent => self.fake.recover(),
             Fault::Reconnects => self.fake.cut(),
             _ => {}
         }
+        Ok(())
     }
 
-    fn say(&mut self, place: Place, token: String, judge: &mut Judge) {
-        let (ann, text) = (ann(), question(&token));
+    fn say(&mut self, place: Place, token: &str, noise: Option<&str>) -> Vec<String> {
+        let (ann, text) = (ann(), question(token));
         if place == ROOM {
             let room = discord::CHANNELS[0];
-            let noise = judge.noise();
-            self.fake
-                .push(discord::Incoming::in_channel(room, &ann, &noise));
+            if let Some(noise) = noise {
+                self.fake
+                    .push(discord::Incoming::in_channel(room, &ann, noise));
+            }
             let text = format!("<@{}> {text}", discord::BOT_ID);
             self.fake
                 .push(discord::Incoming::in_channel(room, &ann, &text));
         } else {
             self.fake.push(discord::Incoming::direct(&ann, &text));
         }
-        judge.said(place, token);
+        vec![token.to_owned()]
+    }
+
+    fn crowd_says(&self, number: u32, token: &str) {
+        let person = crowd(number);
+        self.fake
+            .push(discord::Incoming::direct(&person, &question(token)));
     }
 
     fn shown(&self, place: Place) -> Vec<String> {
@@ -109,6 +119,14 @@ impl DayPlatform for DiscordDay {
         })
     }
 
+    fn calls(&self) -> Vec<String> {
+        self.fake
+            .calls()
+            .into_iter()
+            .map(|call| call.method)
+            .collect()
+    }
+
     fn violations(&self) -> Vec<String> {
         self.fake.complaints()
     }
@@ -116,4 +134,9 @@ impl DayPlatform for DiscordDay {
 
 fn ann() -> discord::Person {
     discord::Person::new(7, "ann")
+}
+
+/// Returns a person of the crowd.
+fn crowd(number: u32) -> discord::Person {
+    discord::Person::new(1_000 + u64::from(number), &format!("crowd{number}"))
 }
