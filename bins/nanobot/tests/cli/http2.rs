@@ -101,14 +101,30 @@ fn chunk(delta: &Value, reason: &Value) -> String {
     format!("data: {chunk}\n\n")
 }
 
-#[tokio::test]
-async fn turn_of_two_requests_uses_one_connection() {
-    let model = Http2Model::start().await.unwrap();
+fn home(model: &Http2Model) -> Home {
     let home = Home::new();
     home.configure(&json!({
         "agents": {"defaults": {"model": "own/m"}},
         "providers": {"own": {"apiKey": "test-key", "apiBase": model.address}},
     }));
+    home
+}
+
+/// The certificate is signed by an authority that this computer does not trust.
+#[tokio::test]
+async fn server_with_an_unknown_certificate_gets_no_request() {
+    let model = Http2Model::start().await.unwrap();
+    let home = home(&model);
+    let run = home.run(&["agent", "-m", "what is here?"]).await;
+    assert_eq!(run.code, 1, "{}", run.stdout);
+    assert_says(&run.stderr, &["certificate"]);
+    assert_eq!(model.requests.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn turn_of_two_requests_uses_one_connection() {
+    let model = Http2Model::start().await.unwrap();
+    let home = home(&model);
     home.write("authority.pem", &model.certificate);
     let mut program = home.program();
     program

@@ -8,14 +8,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use nanobot_provider::ProviderError;
+use nanobot_tls::HttpVersions;
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Url};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// Shared HTTP clients. A process needs one instance.
-///
-/// The program must have installed a default rustls crypto provider before the first request.
 #[derive(Default)]
 pub struct HttpClients {
     proxy_mode: ProxyMode,
@@ -84,15 +83,17 @@ impl HttpClients {
         if is_local(url) {
             return built(&self.local, || common().no_proxy().tls_certs_only([]));
         }
+        let remote = || nanobot_tls::shared(common(), HttpVersions::OneAndTwo);
         built(&self.remote, || match &self.proxy_mode {
-            ProxyMode::Env => common(),
-            ProxyMode::Direct => common().no_proxy(),
-            ProxyMode::Custom(proxy) => common().proxy(Proxy::clone(proxy)),
+            ProxyMode::Env => remote(),
+            ProxyMode::Direct => remote().no_proxy(),
+            ProxyMode::Custom(proxy) => remote().proxy(Proxy::clone(proxy)),
         })
     }
 }
 
 fn common() -> ClientBuilder {
+    nanobot_tls::install_provider();
     Client::builder()
         .user_agent(concat!("nanobot/", env!("CARGO_PKG_VERSION")))
         .tcp_nodelay(true)
@@ -188,7 +189,6 @@ mod tests {
         let test = "client::tests::environment_proxy_is_used_only_without_a_configured_one";
         // HTTPS, because plain HTTP to this machine never uses a proxy.
         check_proxy_routes(test, "https", |own, server| {
-            drop(rustls::crypto::ring::default_provider().install_default());
             let (clients, server) = (HttpClients::new(own).unwrap(), Url::parse(server).unwrap());
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()

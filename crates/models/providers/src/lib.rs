@@ -6,9 +6,8 @@
 //! four clients implement the protocols. Nothing is connected, and no certificate loaded, before
 //! the first request.
 //!
-//! A program that uses this crate must first install a default rustls crypto provider
-//! (`rustls::crypto::ring::default_provider().install_default()`). async-openai logs frames that
-//! are not JSON; a program whose logs must not contain model output should disable its log target.
+//! async-openai logs frames that are not JSON; a program whose logs must not contain model output
+//! should disable its log target.
 
 mod anthropic;
 mod body;

@@ -10,6 +10,7 @@ use std::fmt;
 use std::time::Duration;
 
 use nanobot_channel::{ChannelError, chain, json};
+use nanobot_tls::HttpVersions;
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Response, Url, redirect};
 
 use crate::wrong;
@@ -92,8 +93,7 @@ impl fmt::Debug for ProxyMode {
 
 /// A client that follows no redirects and keeps to HTTP/1.1, with which WebSockets begin as well.
 pub fn client(proxy: &ProxyMode) -> ClientBuilder {
-    install_crypto_provider();
-    let builder = Client::builder()
+    let builder = nanobot_tls::shared(Client::builder(), HttpVersions::One)
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
         .http1_only()
@@ -102,18 +102,6 @@ pub fn client(proxy: &ProxyMode) -> ClientBuilder {
         ProxyMode::Env => builder,
         ProxyMode::Direct => builder.no_proxy(),
         ProxyMode::Explicit(proxy) => builder.proxy(Proxy::clone(proxy)),
-    }
-}
-
-/// Installs the process-wide TLS provider, unless the program has installed one.
-fn install_crypto_provider() {
-    let missing = rustls::crypto::CryptoProvider::get_default().is_none();
-    if missing
-        && rustls::crypto::ring::default_provider()
-            .install_default()
-            .is_err()
-    {
-        tracing::debug!("another thread has installed a cryptography provider");
     }
 }
 

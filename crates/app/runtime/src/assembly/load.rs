@@ -48,12 +48,7 @@ pub struct LoadOptions {
 /// Installs ring as the TLS crypto provider of this process. Call it once before anything connects;
 /// further calls do nothing.
 pub fn install_tls() {
-    if rustls::crypto::ring::default_provider()
-        .install_default()
-        .is_err()
-    {
-        tracing::trace!("a cryptography provider was already installed");
-    }
+    nanobot_tls::install_provider();
 }
 
 /// Loads the configuration of a program with these extensions.

@@ -18,9 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) const KEY: &str = "sk-test-0123456789";
 
-/// Returns HTTP clients. Installs the crypto provider first, unless another test has done so.
+/// Returns HTTP clients as a program has them.
 pub(crate) fn clients() -> Arc<HttpClients> {
-    let _installed_before = rustls::crypto::ring::default_provider().install_default();
     Arc::new(HttpClients::default())
 }
 

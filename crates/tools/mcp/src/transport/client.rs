@@ -13,6 +13,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use nanobot_guard::{SystemResolver, UrlGuard};
+use nanobot_tls::HttpVersions;
 use reqwest::Client;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
@@ -67,14 +68,7 @@ impl GuardedClient {
 }
 
 fn client(guard: UrlGuard) -> Result<Client, McpError> {
-    if rustls::crypto::CryptoProvider::get_default().is_none()
-        && rustls::crypto::ring::default_provider()
-            .install_default()
-            .is_err()
-    {
-        tracing::trace!("another thread has already installed a cryptography provider");
-    }
-    Client::builder()
+    nanobot_tls::shared(Client::builder(), HttpVersions::OneAndTwo)
         .user_agent(concat!("nanobot/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT)
         .redirect(Policy::none())

@@ -17,6 +17,7 @@ use std::{
 
 use nanobot_extract::Extract;
 use nanobot_guard::{CheckedUrl, UrlGuard};
+use nanobot_tls::HttpVersions;
 use reqwest::{
     Client, ClientBuilder, Method, Proxy, RequestBuilder, Response,
     dns::{Addrs, Name, Resolve, Resolving},
@@ -178,8 +179,7 @@ impl HttpClients {
     }
 
     fn builder(&self) -> Result<ClientBuilder, String> {
-        provide_cryptography();
-        let builder = Client::builder()
+        let builder = nanobot_tls::shared(Client::builder(), HttpVersions::OneAndTwo)
             .user_agent(&self.user_agent)
             .connect_timeout(CONNECT)
             .tcp_nodelay(true);
@@ -210,19 +210,6 @@ fn parsed(proxy: &str) -> Result<Proxy, String> {
             PROXY_SCHEMES.join(", ")
         )
     })
-}
-
-/// Installs a TLS cryptography provider for the process if there is none. Our programs install one
-/// at startup, but an embedder may not.
-fn provide_cryptography() {
-    let missing = rustls::crypto::CryptoProvider::get_default().is_none();
-    if missing
-        && rustls::crypto::ring::default_provider()
-            .install_default()
-            .is_err()
-    {
-        tracing::debug!("another thread has already installed a cryptography provider");
-    }
 }
 
 /// Returns the hosts of the proxies in the environment; the client resolves them like any other
