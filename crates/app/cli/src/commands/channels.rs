@@ -21,6 +21,14 @@ use crate::{ask, serve};
 /// Maximum time to wait for an action that the user takes elsewhere.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_mins(15);
 
+/// The remedy for a test message that was refused.
+const NO_SUCH_CHAT: &str = "Is it the id of a chat that the assistant can write to? `nanobot sessions list` names \
+                            chats as CHANNEL:CHAT.";
+
+/// The remedy for a test message that could not be sent without a gateway.
+const START_GATEWAY: &str = "Start `nanobot gateway` and try again: some platforms are reached only by a gateway that \
+                             runs.";
+
 /// The answer that removes an optional credential.
 const REMOVE: &str = "-";
 
@@ -128,17 +136,17 @@ fn test(runtime: &Runtime, name: &str, to: Option<&str>) -> Result<ExitCode, Com
             )?;
             return Ok(ExitCode::SUCCESS);
         };
-        let refused = |why: &str| {
-            let other = "Is it the id of a chat that the assistant can write to? `nanobot sessions list` names chats as \
-                         CHANNEL:CHAT.";
+        let unsent = |why: &str, remedy: &str| {
             CommandFailure::new(
                 format!("the message to {chat} was not sent: {}", sanitize(why)),
-                other,
+                remedy,
             )
         };
+        let refused = |why: &str| unsent(why, NO_SUCH_CHAT);
         match test.send(chat).await? {
             TestOutcome::Sent => output::line(&format!("Sent to {chat}."))?,
             TestOutcome::Refused(why) => return Err(refused(&why)),
+            TestOutcome::Unavailable(why) => return Err(unsent(&why, START_GATEWAY)),
             TestOutcome::ByGateway(entry) => {
                 report_test(&entry, chat).map_err(|why| refused(&why))?;
             }
