@@ -4,9 +4,9 @@
 //! `Authorization: Bearer …`), because of a prefix of issued keys, or because it looks
 //! machine-generated: long, with mixed letters and digits. Digests of usual lengths, public keys,
 //! certificates and inline media are kept unless a name marks them: they are frequent in logs, and a
-//! report without them is useless. In the lines of a log, so are the ids of a `sender` and a `chat`,
-//! which look machine-generated on many platforms: an operator copies them into the rules of access.
-//! Redaction is idempotent.
+//! report without them is useless. In the lines of a log, the ids of a `sender` and a `chat` are
+//! kept, too, although they look machine-generated on many platforms: an operator copies them into
+//! the rules of access. Redaction is idempotent.
 
 use crate::HIDDEN;
 
@@ -111,8 +111,8 @@ pub fn without_secrets(text: &str) -> String {
 
 /// Replaces secrets of a known form by [`HIDDEN`]: issued keys, passwords in URLs, private keys,
 /// tokens after `Bearer`, machine-generated words. Names decide nothing, so that the fields of a log
-/// line stay as they are; those of a person and a chat are kept unless they begin like an issued key.
-/// Idempotent.
+/// line stay as they are; those of a person and a chat are kept unless they begin like an issued
+/// key. Idempotent.
 #[must_use]
 pub fn without_issued_keys(text: &str) -> String {
     repeated(text, Names::Ignore)
@@ -424,8 +424,8 @@ fn public_block(text: &str) -> Option<&str> {
         .flatten()
 }
 
-/// Returns the sequence at the beginning of a text that sets the colour of a terminal. It is no part
-/// of the words around it.
+/// Returns the sequence at the beginning of a text that sets the colour of a terminal. It is no
+/// part of the words around it.
 fn colour_sequence(text: &str) -> Option<&str> {
     let (numbers, after) = text.strip_prefix("\u{1b}[")?.split_once('m')?;
     let is_number = |c: char| c.is_ascii_digit() || c == ';';

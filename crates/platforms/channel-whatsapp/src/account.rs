@@ -1,7 +1,8 @@
 //! The account, for the operator.
 //!
 //! Decision: a bridge serves one client, so a probe asks the running channel, or the bridge while
-//! no gateway has it. That a gateway has it is a good sign, not a failure. A probe installs nothing.
+//! no gateway has it. That a gateway has it is a good sign, not a failure. A probe installs
+//! nothing.
 
 use nanobot_channel::ChannelError;
 use nanobot_channel_kit::websocket::Incoming;

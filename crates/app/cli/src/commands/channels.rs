@@ -22,12 +22,12 @@ use crate::{ask, serve};
 const DISCOVERY_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// The remedy for a test message that was refused.
-const NO_SUCH_CHAT: &str = "Is it the id of a chat that the assistant can write to? `nanobot sessions list` names \
-                            chats as CHANNEL:CHAT.";
+const NO_SUCH_CHAT: &str = "Is it the id of a chat that the assistant can write to? `nanobot \
+                            sessions list` names chats as CHANNEL:CHAT.";
 
 /// The remedy for a test message that could not be sent without a gateway.
-const START_GATEWAY: &str = "Start `nanobot gateway` and try again: some platforms are reached only by a gateway that \
-                             runs.";
+const START_GATEWAY: &str = "Start `nanobot gateway` and try again: some platforms are reached \
+                             only by a gateway that runs.";
 
 /// The answer that removes an optional credential.
 const REMOVE: &str = "-";
