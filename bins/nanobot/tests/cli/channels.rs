@@ -4,7 +4,10 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use nanobot_channel_email_fake::{self as mail, MailFake};
+use nanobot_channel_mochat_fake::{self as mochat, MochatFake};
+use nanobot_channel_qq_fake::{self as qq, QqFake};
 use nanobot_channel_telegram_fake::{Incoming, Person, TOKEN, TelegramFake};
+use nanobot_channel_wecom_fake::{self as wecom, WeComFake};
 use nanobot_testkit::{ModelServer, Reply};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -575,4 +578,70 @@ async fn only_one_gateway_receives_with_a_token() {
         gateway.signal(Signal::SIGTERM);
         assert_eq!(gateway.end().await.1, Some(0));
     }
+}
+
+/// A list is given in one line; a login without one leaves a channel that names what is missing.
+#[tokio::test]
+async fn login_of_mochat_asks_for_sessions_and_panels() {
+    let (world, fake) = (World::new().await, MochatFake::start().await.unwrap());
+    fake.add_person(&mochat::Person::new("ann", "Ann"));
+    let urls = json!({"baseUrl": fake.base_url(), "socketUrl": fake.socket_url()});
+    let home = world.home(&json!({"mochat": urls}));
+    let login = ["channels", "login", "mochat"];
+    let answers = format!("{}\n{}\n\n\n", mochat::CLAW_TOKEN, mochat::BOT_USER_ID);
+    let run = home.run_with_input(&login, answers.as_bytes()).await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_says(&run.stderr, &["* for all (optional; leave empty for none)"]);
+    assert!(!(run.stdout + &run.stderr).contains(mochat::CLAW_TOKEN));
+    let gateway = Running::start(&home).await;
+    assert_channel_state(&home, "mochat", "failed", "panels: nothing is received").await;
+    let run = home.run_with_input(&login, b"\n\n*\nroom1, room2\n").await;
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let config: Value = serde_json::from_str(&home.read("config.json")).unwrap();
+    let section = &config["channels"]["mochat"];
+    assert_eq!(section["sessions"], json!(["*"]));
+    assert_eq!(section["panels"], json!(["room1", "room2"]));
+    assert_channel_state(&home, "mochat", "running", "").await;
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
+}
+
+/// WeCom is written to through the connection of a running gateway only.
+#[tokio::test]
+async fn test_message_names_the_gateway_that_it_needs() {
+    let (world, fake) = (World::new().await, WeComFake::start().await.unwrap());
+    let home = world.home(&json!({"wecom": {
+        "enabled": true, "botId": wecom::BOT_ID, "secret": wecom::SECRET, "wsUrl": fake.ws_url(),
+    }}));
+    let run = home
+        .run(&["channels", "test", "wecom", "--to", "ann"])
+        .await;
+    assert_eq!(run.code, 1, "{}", run.stdout);
+    assert_says(&run.stdout, &["when `nanobot gateway` connects"]);
+    assert_says(&run.stderr, &["Start `nanobot gateway` and try again"]);
+}
+
+/// Ids of some platforms look like keys, and are what an operator needs for `allowFrom`.
+#[tokio::test]
+async fn log_shows_the_id_of_a_person_without_access() {
+    let (world, fake) = (World::new().await, QqFake::start().await.unwrap());
+    let ann = qq::Person::new("ann", "Ann");
+    fake.add_person(&ann);
+    let home = world.home(&json!({"qq": {
+        "enabled": true, "appId": qq::APP_ID, "secret": qq::CLIENT_SECRET,
+        "apiBase": fake.base_url(), "tokenUrl": fake.token_url(), "allowFrom": ["someone"],
+    }}));
+    let gateway = Running::start(&home).await;
+    fake.wait_for_ready(1).await.unwrap();
+    fake.push(qq::Incoming::direct(&ann, "hello"));
+    let line = format!("denied access channel=qq sender={}", ann.openid);
+    until("the log names the person", async || {
+        let logs = std::fs::read_dir(home.path().join("logs")).into_iter();
+        logs.flatten()
+            .flatten()
+            .any(|file| std::fs::read_to_string(file.path()).is_ok_and(|text| text.contains(&line)))
+    })
+    .await;
+    gateway.signal(Signal::SIGTERM);
+    assert_eq!(gateway.end().await.1, Some(0));
 }

@@ -102,12 +102,20 @@ async fn login_by_password_writes_the_section() {
     home.configure(&config);
     let before = home.read("config.json");
     let login = ["channels", "login", "matrix"];
-    let given = |password: &str| format!("{}\n{}\n{password}\n", fake.url(), matrix::BOT_ID);
+    // The third line leaves the access token out.
+    let given = |password: &str| format!("{}\n{}\n\n{password}\n", fake.url(), matrix::BOT_ID);
     let wrong = home
         .run_with_input(&login, given("wr0ng-pass").as_bytes())
         .await;
     assert_eq!(wrong.code, 1, "{}", wrong.stdout);
-    assert_says(&wrong.stderr, &["Nothing was written", "refuses"]);
+    assert_says(
+        &wrong.stderr,
+        &[
+            "accessToken: the access token of a session of a client (optional; leave empty to log",
+            "Nothing was written",
+            "refuses",
+        ],
+    );
     assert!(!(wrong.stdout + &wrong.stderr).contains("wr0ng-pass"));
     assert_eq!(home.read("config.json"), before);
 
@@ -144,6 +152,80 @@ async fn login_by_password_writes_the_section() {
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
     assert_eq!(fake.complaints(), Vec::<String>::new());
+}
+
+/// With an access token, the login does not ask for the password. `-` removes the token again.
+#[tokio::test]
+async fn login_by_access_token_asks_for_no_password() {
+    let (model, fake) = (model().await, MatrixFake::start().await.unwrap());
+    let home = home(&model, &fake);
+    let mut config: Value = serde_json::from_str(&home.read("config.json")).unwrap();
+    config["channels"] = json!({});
+    home.configure(&config);
+    let login = ["channels", "login", "matrix"];
+    let given = |token: &str| format!("{}\n{}\n{token}\n", fake.url(), matrix::BOT_ID);
+    let wrong = home
+        .run_with_input(&login, given("wr0ng-token").as_bytes())
+        .await;
+    assert_eq!(wrong.code, 1, "{}", wrong.stdout);
+    assert_says(&wrong.stderr, &["Nothing was written", "check accessToken"]);
+    let right = home
+        .run_with_input(&login, given(matrix::BOT_TOKEN).as_bytes())
+        .await;
+    assert_eq!(right.code, 0, "{}", right.stderr);
+    assert!(!right.stderr.contains("password:"), "{}", right.stderr);
+    let shown = right.stdout + &right.stderr + &wrong.stdout + &wrong.stderr;
+    assert!(!shown.contains(matrix::BOT_TOKEN), "{shown}");
+    assert!(!shown.contains("wr0ng-token"), "{shown}");
+    let section = json!({
+        "enabled": true, "homeserver": fake.url(), "userId": matrix::BOT_ID,
+        "accessToken": matrix::BOT_TOKEN,
+    });
+    let written: Value = serde_json::from_str(&home.read("config.json")).unwrap();
+    assert_eq!(written["channels"]["matrix"], section);
+
+    let kept = home.run_with_input(&login, b"\n\n\n").await;
+    assert_eq!(kept.code, 0, "{}", kept.stderr);
+    let answers = format!("\n\n-\n{}\n", matrix::BOT_PASSWORD);
+    let removed = home.run_with_input(&login, answers.as_bytes()).await;
+    assert_eq!(removed.code, 0, "{}", removed.stderr);
+    assert_says(
+        &removed.stderr,
+        &["(Enter keeps what is set, - removes it)"],
+    );
+    let written: Value = serde_json::from_str(&home.read("config.json")).unwrap();
+    assert_eq!(written["channels"]["matrix"]["accessToken"], "");
+    assert_eq!(
+        written["channels"]["matrix"]["password"],
+        matrix::BOT_PASSWORD
+    );
+    assert_eq!(fake.complaints(), Vec::<String>::new());
+}
+
+/// Neither a token nor a password was given.
+#[tokio::test]
+async fn login_without_a_secret_names_what_is_missing() {
+    let (model, fake) = (model().await, MatrixFake::start().await.unwrap());
+    let home = home(&model, &fake);
+    let mut config: Value = serde_json::from_str(&home.read("config.json")).unwrap();
+    config["channels"] = json!({});
+    home.configure(&config);
+    let before = home.read("config.json");
+    let answers = format!("{}\n{}\n\n\n", fake.url(), matrix::BOT_ID);
+    let login = ["channels", "login", "matrix"];
+    let run = home.run_with_input(&login, answers.as_bytes()).await;
+    assert_eq!(run.code, 2, "{}", run.stdout);
+    assert_says(
+        &run.stderr,
+        &[
+            "channels.matrix.password is needed, and nothing was given",
+            "Give a line of input for each",
+        ],
+    );
+    // Each question begins a line, also without a terminal.
+    let questions = run.stderr.lines().filter(|line| *line == "> ");
+    assert_eq!(questions.count(), 4, "{}", run.stderr);
+    assert_eq!(home.read("config.json"), before);
 }
 
 /// The gateway is killed before it learns the id of the message that shows a growing reply.

@@ -131,6 +131,7 @@ async fn login_installs_the_bridge_and_shows_its_code() {
     wait_for_end(ended, &fake).await;
     assert_eq!(computer.read("bridge-end"), "closed\n");
     assert!(!text.contains(&computer.read("token")), "{text}");
+    assert!(!text.contains("no credentials"), "{text}");
     assert_says(&computer.read("npm-arguments"), &["--omit=peer"]);
     let config: Value = serde_json::from_str(&computer.home.read("config.json")).unwrap();
     assert_eq!(config["channels"]["whatsapp"]["enabled"], true);

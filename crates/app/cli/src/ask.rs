@@ -18,7 +18,7 @@ use crate::output;
 /// Returns an error if the input cannot be read.
 pub(crate) async fn line(question: &str) -> io::Result<Option<String>> {
     output::note_piece(question);
-    read().await
+    answer(question).await
 }
 
 /// Asks for a line without echoing it; `None` at the end of the input.
@@ -29,7 +29,7 @@ pub(crate) async fn secret(question: &str) -> io::Result<Option<String>> {
     // Turn echo off before the question is shown, so that a quick answer is not echoed.
     let _silence = EchoOff::begin();
     output::note_piece(question);
-    read().await
+    answer(question).await
 }
 
 /// Reads a line on a thread of its own: only a line or the end of the process ends that wait.
@@ -40,6 +40,16 @@ async fn read() -> io::Result<Option<String>> {
         drop(sender.send(read_line()));
     });
     line.await.unwrap_or(Ok(None))
+}
+
+/// Reads the answer to a question that was shown, and ends its line.
+async fn answer(question: &str) -> io::Result<Option<String>> {
+    let answer = read().await;
+    // A terminal shows the newline of the answer; a pipe does not.
+    if !can_ask() && !question.is_empty() && !question.ends_with('\n') {
+        output::note("");
+    }
+    answer
 }
 
 fn read_line() -> io::Result<Option<String>> {

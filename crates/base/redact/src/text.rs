@@ -4,7 +4,9 @@
 //! `Authorization: Bearer …`), because of a prefix of issued keys, or because it looks
 //! machine-generated: long, with mixed letters and digits. Digests of usual lengths, public keys,
 //! certificates and inline media are kept unless a name marks them: they are frequent in logs, and a
-//! report without them is useless. Redaction is idempotent.
+//! report without them is useless. In the lines of a log, the ids of a `sender` and a `chat` are
+//! kept, too, although they look machine-generated on many platforms: an operator copies them into
+//! the rules of access. Redaction is idempotent.
 
 use crate::HIDDEN;
 
@@ -48,6 +50,9 @@ const KEY_PREFIXES: [&str; 24] = [
     "ya29.",
     "eyJ",
 ];
+
+/// Names of the fields of a log that contain ids of a platform.
+const ID_FIELDS: [&str; 2] = ["sender", "chat"];
 
 /// Name of a provider that begins like a key of its vendor, alone or before the name of a model.
 const PROVIDER: &str = "xai-grok";
@@ -106,7 +111,8 @@ pub fn without_secrets(text: &str) -> String {
 
 /// Replaces secrets of a known form by [`HIDDEN`]: issued keys, passwords in URLs, private keys,
 /// tokens after `Bearer`, machine-generated words. Names decide nothing, so that the fields of a log
-/// line stay as they are. Idempotent.
+/// line stay as they are; those of a person and a chat are kept unless they begin like an issued
+/// key. Idempotent.
 #[must_use]
 pub fn without_issued_keys(text: &str) -> String {
     repeated(text, Names::Ignore)
@@ -230,6 +236,10 @@ enum Expectation {
     Value,
     /// After `Bearer`, in prose or before a secret: the next word decides.
     Scheme,
+    /// After the name of a field with an id.
+    IdName,
+    /// In the value of such a field, up to the next space.
+    Id,
 }
 
 /// Progress within the head of a data URI, `image/png;base64,`.
@@ -263,6 +273,10 @@ impl<'a> TextRedactor<'a> {
             self.rest = self.rest.get(block.len()..).unwrap_or_default();
             return Some(block.to_owned());
         }
+        if let Some(colour) = colour_sequence(self.rest) {
+            self.rest = self.rest.get(colour.len()..).unwrap_or_default();
+            return Some(colour.to_owned());
+        }
         if is_word(first) {
             let word = self.take_while(is_word);
             let is_data = self.media == Media::Data;
@@ -289,6 +303,10 @@ impl<'a> TextRedactor<'a> {
         self.rest = end.as_str();
         self.named = match (self.named, first) {
             (Expectation::No, _) => Expectation::No,
+            (Expectation::IdName, ':' | '=') => Expectation::Id,
+            (Expectation::IdName, '"' | '\\') => Expectation::IdName,
+            (Expectation::Id, ':' | '=' | '"' | '\\') => Expectation::Id,
+            (Expectation::IdName | Expectation::Id, _) => Expectation::No,
             (_, ':' | '=') => Expectation::Value,
             (named, ' ' | '"' | '\'' | '\\') => named,
             _ => Expectation::No,
@@ -325,8 +343,15 @@ impl<'a> TextRedactor<'a> {
             {
                 HIDDEN.to_owned()
             }
-            Expectation::Scheme | Expectation::Name | Expectation::No => {
-                if is_scheme {
+            Expectation::Id => {
+                self.named = Expectation::Id;
+                let shown = if is_issued_key(word) { HIDDEN } else { word };
+                shown.to_owned()
+            }
+            Expectation::Scheme | Expectation::Name | Expectation::IdName | Expectation::No => {
+                if self.names == Names::Ignore && ID_FIELDS.contains(&word) {
+                    self.named = Expectation::IdName;
+                } else if is_scheme {
                     self.named = Expectation::Scheme;
                 } else if self.names == Names::Decide && is_secret_name(word) && !looks_secret(word)
                 {
@@ -399,6 +424,18 @@ fn public_block(text: &str) -> Option<&str> {
         .flatten()
 }
 
+/// Returns the sequence at the beginning of a text that sets the colour of a terminal. It is no
+/// part of the words around it.
+fn colour_sequence(text: &str) -> Option<&str> {
+    let (numbers, after) = text.strip_prefix("\u{1b}[")?.split_once('m')?;
+    let is_number = |c: char| c.is_ascii_digit() || c == ';';
+    numbers
+        .chars()
+        .all(is_number)
+        .then(|| text.strip_suffix(after))
+        .flatten()
+}
+
 /// Returns `true` for a digest in lower-case hexadecimal.
 fn is_digest(word: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -411,12 +448,17 @@ fn is_uuid(word: &str) -> bool {
     word.split('-').map(str::len).eq([8, 4, 4, 4, 12]) && word.split('-').all(is_hex)
 }
 
-fn looks_secret(word: &str) -> bool {
+/// Returns `true` for a word with the prefix of issued keys, and as long as one.
+fn is_issued_key(word: &str) -> bool {
     let is_issued = |prefix: &str| {
         word.strip_prefix(prefix)
             .is_some_and(|rest| rest.chars().count() >= KEY_LENGTH)
     };
-    if KEY_PREFIXES.into_iter().any(is_issued) {
+    KEY_PREFIXES.into_iter().any(is_issued)
+}
+
+fn looks_secret(word: &str) -> bool {
+    if is_issued_key(word) {
         return true;
     }
     let has = |wanted: fn(&char) -> bool| word.chars().any(|c| wanted(&c));

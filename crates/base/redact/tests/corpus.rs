@@ -5,7 +5,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
-use nanobot_redact::{Secrets, without_secrets};
+use nanobot_redact::{Secrets, without_issued_keys, without_secrets};
 use nanobot_testkit::{
     corpus::{CorpusRow, rows},
     summarize,
@@ -77,4 +77,42 @@ fn a_model_of_grok_is_no_key_of_xai() {
     ] {
         assert_eq!(without_secrets(&text), expected.unwrap_or(&text), "{text}");
     }
+}
+
+/// Ids of QQ, DingTalk, Feishu and WeCom look like keys; an operator copies them out of the log.
+#[test]
+fn log_shows_the_ids_of_people_and_chats() {
+    let qq = "6A8B11E0C8F94D5C9E0F4B7A1D2C3E4F";
+    let dingtalk = "$:LWCP_v1:$aB3dE5gH7jK9mN1pQ3sT5vX7zB9dF1hJ";
+    let group = "group:cidAb3De5Gh7Jk9Mn1Pq3St5Vx7==";
+    let text = |sender: &str, chat: &str| {
+        format!("INFO access: denied access channel=x sender={sender} chat={chat}\n")
+    };
+    let coloured = |sender: &str| {
+        format!("denied \u{1b}[3msender\u{1b}[0m\u{1b}[2m=\u{1b}[0m{sender} \u{1b}[3mkey\u{1b}[0m")
+    };
+    let json = |sender: &str| {
+        format!("{{\"fields\":{{\"message\":\"denied\",\"sender\":\"{sender}\",\"n\":1}}}}")
+    };
+    for line in [
+        text(qq, qq),
+        text(dingtalk, group),
+        text(
+            "ou_84aad35d084aa403a838cf73ee18467a",
+            "wrOgQhDgAAMYQiS5ol9G7gK9JVAAAAcA",
+        ),
+        coloured(qq),
+        json(qq),
+        json(dingtalk),
+    ] {
+        assert_eq!(without_issued_keys(&line), line);
+    }
+    let key = format!("sk-{}", "q7Xz09".repeat(6));
+    for line in [text(&key, "x"), coloured(&key), json(&key)] {
+        let shown = without_issued_keys(&line);
+        assert!(!shown.contains("q7Xz09"), "{shown}");
+    }
+    // Other words are hidden as before, also after a colour and after such a field.
+    let shown = without_issued_keys(&format!("sender=ann {qq} \u{1b}[0m{qq} other={qq}"));
+    assert_eq!(shown, "sender=ann *** \u{1b}[0m*** other=***");
 }

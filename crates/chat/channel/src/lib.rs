@@ -184,7 +184,8 @@ impl std::fmt::Debug for RawConfig {
     }
 }
 
-/// A value that a person gets from a platform and writes into the channel's section.
+/// A value that a person gets from a platform and writes into the channel's section. It is required
+/// unless it is [optional](Self::optional), or another one [replaces](Self::unless) it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credential {
     /// The key of the section (`token`).
@@ -196,50 +197,79 @@ pub struct Credential {
     /// `true` if the value is part of the receiver's identity. Only one program at a time may
     /// receive with the same values of all such credentials.
     pub is_identity: bool,
+    /// The consequence of leaving it empty, in a few words (`to log in with the password`). `None`
+    /// if the value is required.
+    pub when_empty: Option<&'static str>,
+    /// The key of an earlier credential that replaces this one: if that one is set, this one is
+    /// neither asked for nor required.
+    pub replaced_by: Option<&'static str>,
 }
 
 impl Credential {
-    /// Creates a secret that identifies the receiver, such as a bot's token.
-    #[must_use]
-    pub const fn token(key: &'static str, about: &'static str) -> Self {
+    const fn new(
+        key: &'static str,
+        about: &'static str,
+        is_secret: bool,
+        is_identity: bool,
+    ) -> Self {
         Self {
             key,
             about,
-            is_secret: true,
-            is_identity: true,
+            is_secret,
+            is_identity,
+            when_empty: None,
+            replaced_by: None,
         }
+    }
+
+    /// Creates a secret that identifies the receiver, such as a bot's token.
+    #[must_use]
+    pub const fn token(key: &'static str, about: &'static str) -> Self {
+        Self::new(key, about, true, true)
     }
 
     /// Creates a secret that does not identify the receiver.
     #[must_use]
     pub const fn secret(key: &'static str, about: &'static str) -> Self {
-        Self {
-            key,
-            about,
-            is_secret: true,
-            is_identity: false,
-        }
+        Self::new(key, about, true, false)
     }
 
     /// Creates a public name that identifies the receiver, such as a mailbox.
     #[must_use]
     pub const fn account(key: &'static str, about: &'static str) -> Self {
+        Self::new(key, about, false, true)
+    }
+
+    /// Creates another value, such as the name of a server.
+    #[must_use]
+    pub const fn detail(key: &'static str, about: &'static str) -> Self {
+        Self::new(key, about, false, false)
+    }
+
+    /// Makes it optional. `when_empty` completes "leave empty …".
+    ///
+    /// ```
+    /// use nanobot_channel::Credential;
+    ///
+    /// let token = Credential::secret("accessToken", "the token of a session")
+    ///     .optional("to log in with the password");
+    /// let password = Credential::secret("password", "the password").unless("accessToken");
+    /// assert!(token.when_empty.is_some() && password.when_empty.is_none());
+    /// ```
+    #[must_use]
+    pub const fn optional(self, when_empty: &'static str) -> Self {
         Self {
-            key,
-            about,
-            is_secret: false,
-            is_identity: true,
+            when_empty: Some(when_empty),
+            ..self
         }
     }
 
-    /// Creates another required value, such as the name of a server.
+    /// Leaves it out if the credential `key`, which is asked for earlier, is set.
     #[must_use]
-    pub const fn detail(key: &'static str, about: &'static str) -> Self {
+    pub const fn unless(self, key: &'static str) -> Self {
         Self {
-            key,
-            about,
-            is_secret: false,
-            is_identity: false,
+            replaced_by: Some(key),
+            ..self
         }
     }
 }
@@ -269,8 +299,8 @@ pub trait ChannelFactory: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// Returns the values that `nanobot channels login` asks for, in this order; empty if none are
-    /// needed. Two channels with the same [identity](Credential::is_identity) never run at the same
+    /// Returns the values that `nanobot channels login` asks for, in this order; empty if there are
+    /// none. Two channels with the same [identity](Credential::is_identity) never run at the same
     /// time.
     fn credentials(&self) -> &'static [Credential] {
         &[]

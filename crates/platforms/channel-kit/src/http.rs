@@ -108,8 +108,8 @@ pub fn client(proxy: &ProxyMode) -> ClientBuilder {
 /// A request without an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The error with its causes and without the address, which may hold a token. To be
-    /// scrubbed all the same.
+    /// The causes of the error, without the layers of the client that every failure passes, and
+    /// without the address, which may hold a token. To be scrubbed all the same.
     pub text: String,
     /// The server may have got the request.
     pub may_have_arrived: bool,
@@ -119,10 +119,29 @@ impl From<reqwest::Error> for Failure {
     fn from(error: reqwest::Error) -> Self {
         let error = error.without_url();
         Self {
-            text: chain(&error),
+            text: causes(&error),
             may_have_arrived: !error.is_connect() && !error.is_builder(),
         }
     }
+}
+
+/// Words of the HTTP client for its own layers. They tell a person nothing: the cause follows them.
+const LAYERS: [&str; 4] = [
+    "error sending request",
+    "client error (Connect)",
+    "client error (SendRequest)",
+    "tcp connect error",
+];
+
+/// Formats an error and its causes, without the [`LAYERS`] unless one is the last.
+fn causes(error: &reqwest::Error) -> String {
+    let mut error: &dyn std::error::Error = error;
+    while let Some(source) = error.source()
+        && LAYERS.contains(&error.to_string().as_str())
+    {
+        error = source;
+    }
+    chain(error)
 }
 
 /// Reads the body of a JSON answer, at most [`json::BODY_LIMIT`] bytes of it.
@@ -180,6 +199,19 @@ mod tests {
                 "apiBase: is no address; write one like https://x.test"
             );
         }
+    }
+
+    #[tokio::test]
+    async fn refused_connection_is_named_by_its_cause() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/", listener.local_addr().unwrap());
+        drop(listener);
+        let client = client(&ProxyMode::Direct).build().unwrap();
+        let failure = Failure::from(client.get(address).send().await.unwrap_err());
+        assert!(!failure.may_have_arrived);
+        let is_layer = |text: &&str| failure.text.contains(*text);
+        assert_eq!(LAYERS.iter().find(|text| is_layer(text)), None);
+        assert!(failure.text.contains("os error"), "{}", failure.text);
     }
 
     #[test]

@@ -223,7 +223,8 @@ impl<T: Setting> Setting for Option<T> {
 /// The documentation of a field is its help text. `expects` is the advice for a value that cannot
 /// be read, unless it is that of the field's [`Setting`] type; `within` is the range of a value,
 /// and the message for one outside of it; `credential` is the kind of a [`Credential`] and its
-/// prompt. With `validate` after the struct, checks of several keys follow, and the struct gets
+/// prompt, with `optional` the consequence of leaving it empty, with `unless` the key that replaces
+/// it. With `validate` after the struct, checks of several keys follow, and the struct gets
 /// `from_section` and implements [`ConfigSection`].
 ///
 /// ```
@@ -254,7 +255,8 @@ macro_rules! settings {
             $field:ident: $type:ty = $default:expr
             $(, expects $expected:literal)?
             $(, within $range:expr => $wrong:literal)?
-            $(, credential $kind:ident $prompt:literal)?;
+            $(, credential $kind:ident $prompt:literal
+                $(optional $when_empty:literal)? $(unless $other:literal)?)?;
         )+}
         $(validate $validate:path;)?
     ) => {
@@ -326,10 +328,14 @@ macro_rules! settings {
             )?
         }
 
-        $crate::settings!(@section $name, [$($validate)?], [$($($kind $field $prompt,)?)+]);
+        $crate::settings!(@section $name, [$($validate)?], [$($(
+            $kind $field $prompt [$($when_empty)?] [$($other)?],
+        )?)+]);
     };
     (@section $name:ident, [], [$($credential:tt)*]) => {};
-    (@section $name:ident, [$validate:path], [$($kind:ident $field:ident $prompt:literal,)*]) => {
+    (@section $name:ident, [$validate:path], [$(
+        $kind:ident $field:ident $prompt:literal [$($when_empty:literal)?] [$($other:literal)?],
+    )*]) => {
         impl $crate::settings::ConfigSection for $name {
             fn keys() -> Vec<$crate::settings::Key> {
                 Self::keys()
@@ -342,7 +348,7 @@ macro_rules! settings {
                             nanobot_channel::Credential::$kind,
                             stringify!($field),
                             $prompt,
-                        )),*]
+                        )$(.optional($when_empty))?$(.unless($other))?),*]
                     });
                 &CREDENTIALS
             }

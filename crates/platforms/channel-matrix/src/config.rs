@@ -2,9 +2,6 @@
 //!
 //! Rules of access (`allowFrom`, `groupPolicy`, `groupAllowFrom`, `dm`) are not here: the
 //! supervisor reads them, and answers through [`nanobot_channel::Access`].
-//!
-//! The login asks for the password and not for a token, because it requires every value that it
-//! asks for; a token is written into the section by hand.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,11 +30,13 @@ settings! {
         user_id: String = String::new(),
             credential account "the account of the assistant, such as @bot:matrix.org";
         /// The access token of a session. Without it, `password` is needed.
-        access_token: Secret = Secret::default();
+        access_token: Secret = Secret::default(),
+            credential secret "the access token of a session of a client"
+            optional "to log in with the password";
         /// The password of the account. Used without `accessToken`, to log in again if the
         /// homeserver ends the session, and to publish the cross-signing identity.
         password: Secret = Secret::default(),
-            credential secret "the password of the account";
+            credential secret "the password of the account" unless "accessToken";
         /// The device of the session. Without the key, the homeserver is asked.
         device_id: String = String::new();
         /// Takes part in encrypted rooms.

@@ -6,6 +6,7 @@
 //! its first start, before there is such a room. A program that ended is started again with the
 //! next call; its store has all that it answered for.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::Mutex as SyncMutex;
@@ -33,13 +34,15 @@ const MAX_ENCRYPT_ATTEMPTS: usize = 4;
 const MAX_IDENTITY_ROUNDS: usize = 8;
 /// Longest session of an interactive authentication, in bytes.
 const MAX_AUTH_SESSION: usize = 1024;
+/// The path of the request that uploads the keys of the device.
+const KEYS_UPLOAD: &str = "/keys/upload";
 /// The path of the request that publishes the identity.
 const IDENTITY_UPLOAD: &str = "/keys/device_signing/upload";
 /// The stage of an authentication by password.
 const PASSWORD_STAGE: &str = "m.login.password";
 /// Most rounds of requests after a sync.
 const MAX_ROUNDS: usize = 16;
-const NO_PROGRAM: &str = "encrypted rooms need the program nanobot-matrix-crypto, which was not \
+const NO_PROGRAM: &str = "the program nanobot-matrix-crypto, which encrypted rooms need, was not \
                           found: install it beside nanobot, or set cryptoProgram";
 const DISABLED: &str = "the room is encrypted, and e2eeEnabled is false";
 const NO_FOLDER: &str = "encrypted rooms need a data folder for their keys";
@@ -270,22 +273,42 @@ impl Encryption {
         Err(EncryptionError::Program(CryptoError::Program(why)))
     }
 
-    /// Sends the requests of the program until it has none. After the first time, publishes the
-    /// identity of the account.
+    /// Sends the requests of the program until it has none. A refused request is repeated with the
+    /// next sync only, because the same request would be refused again. After the first time,
+    /// publishes the identity of the account.
     pub(crate) async fn pump(&self) -> Result<(), EncryptionError> {
         if !self.is_running().await {
             return Ok(());
         }
         let _pump = self.pump.lock().await;
         let process = self.process().await?;
+        // The program gives a repeated request another id.
+        let mut refused: HashSet<(String, String)> = HashSet::new();
         for _ in 0..MAX_ROUNDS {
             let requests = self.checked(process.outgoing().await).await?;
-            if requests.is_empty() {
+            let target = |request: &HomeserverRequest| {
+                let HomeserverRequest { method, path, .. } = request;
+                (method.clone(), path.clone())
+            };
+            if requests
+                .iter()
+                .all(|request| refused.contains(&target(request)))
+            {
                 break;
             }
+            // Several requests of one round may have the same target, each with its own body.
+            let mut refused_now = Vec::new();
             for request in requests {
-                self.send(&process, &request).await?;
+                let target = target(&request);
+                if !refused.contains(&target) && !is_success(self.send(&process, &request).await?) {
+                    refused_now.push(target);
+                }
             }
+            refused.extend(refused_now);
+        }
+        if refused.iter().any(|(_, path)| path.ends_with(KEYS_UPLOAD)) {
+            // An identity signs the keys of the device, which the homeserver does not have.
+            return Ok(());
         }
         if !self.is_identity_settled.load(Ordering::Relaxed) {
             self.publish_identity(&process).await?;

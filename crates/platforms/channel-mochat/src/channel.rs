@@ -102,6 +102,10 @@ impl Platform for Mochat {
     async fn account(&self) -> Result<String, ChannelError> {
         let listed = self.api.directory(false).await;
         listed.map_err(required_call_error)?;
-        Ok(self.config.agent_user_id.clone())
+        // No call tells the agent of a token.
+        let agent = &self.config.agent_user_id;
+        Ok(format!(
+            "{agent} (the token is accepted; Mochat cannot confirm agentUserId)"
+        ))
     }
 }

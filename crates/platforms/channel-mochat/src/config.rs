@@ -34,9 +34,13 @@ settings! {
         agent_user_id: String = String::new(),
             credential detail "the agent's user id, from the same registration";
         /// The sessions to receive, by id; `"*"` is every session that Mochat lists.
-        sessions: Vec<String> = Vec::new(), expects "write a list of texts, such as [\"*\"]";
+        sessions: Vec<String> = Vec::new(), expects "write a list of texts, such as [\"*\"]",
+            credential detail "the sessions to receive, by id, separated by commas; * for all"
+            optional "for none";
         /// The panels to receive, by id; `"*"` is every text panel of the agent's groups.
-        panels: Vec<String> = Vec::new(), expects "write a list of texts, such as [\"*\"]";
+        panels: Vec<String> = Vec::new(), expects "write a list of texts, such as [\"*\"]",
+            credential detail "the panels of groups to receive, in the same way"
+            optional "for none";
         /// Requires a mention in all groups: `{"requireInGroups": true}`.
         mention: MentionRule = MentionRule::default();
         /// Rules of single groups, by the id of the group or the panel, or `"*"`:
@@ -122,6 +126,19 @@ impl MochatConfig {
         }
         self.socket_address()?;
         Ok(self)
+    }
+
+    /// Checks that there is something to receive. Without it, the agent can only send.
+    ///
+    /// # Errors
+    /// [`ChannelError::Config`] naming the key.
+    pub(crate) fn check_targets(&self) -> Result<(), ChannelError> {
+        if self.sessions.is_empty() && self.panels.is_empty() {
+            let why = "is empty, and so is panels: nothing is received; write [\"*\"] into both to \
+                       receive everything";
+            return Err(wrong("sessions", why));
+        }
+        Ok(())
     }
 
     /// Returns the address of the socket. The path is that of the host: a path of the URL is left

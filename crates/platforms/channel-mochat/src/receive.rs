@@ -24,6 +24,7 @@ impl PushPlatform for Mochat {
         self: &Arc<Self>,
         context: &ChannelContext,
     ) -> Result<Connection, ChannelError> {
+        self.config.check_targets()?;
         let has_panels = self.config.discovers_panels();
         let listed = self.api.directory(has_panels).await;
         let directory = listed.map_err(required_call_error)?;

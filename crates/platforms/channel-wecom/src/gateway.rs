@@ -126,7 +126,9 @@ impl Gateway {
         let socket = self.handshake().await;
         socket.map_err(CallError::repeatable)?.close(NORMAL).await;
         let bot_id = &self.bot_id;
-        Ok(format!("{bot_id} (the running gateway checks the secret)"))
+        Ok(format!(
+            "{bot_id} (the secret is checked when `nanobot gateway` connects)"
+        ))
     }
 
     /// Makes a call and returns the body of its answer.

@@ -1,7 +1,8 @@
 //! The account, for the operator.
 //!
 //! Decision: a bridge serves one client, so a probe asks the running channel, or the bridge while
-//! no gateway has it. That a gateway has it is a good sign, not a failure.
+//! no gateway has it. That a gateway has it is a good sign, not a failure. A probe installs
+//! nothing.
 
 use nanobot_channel::ChannelError;
 use nanobot_channel_kit::websocket::Incoming;
@@ -13,12 +14,16 @@ use crate::error::NOT_LINKED;
 use crate::frame::{Frame, Version};
 use crate::handshake::{self, HandshakeError, OpenBridge};
 use crate::own_bridge::start_error;
+use crate::receive::connection_error;
 use crate::state::{Link, State};
 
 /// The account of a bridge that the running gateway uses.
 const IN_USE: &str = "a linked device (the running gateway uses the bridge)";
 /// The account of a bridge that does not tell.
 const UNKNOWN: &str = "a linked device (the bridge does not tell the account)";
+/// The advice if only another version of the bridge is installed.
+const OUTDATED: &str = "the installed bridge belongs to another version of nanobot: `nanobot \
+                        gateway` and `nanobot channels login whatsapp` install the right one";
 /// Normal closure (RFC 6455).
 const NORMAL: u16 = 1000;
 
@@ -34,17 +39,23 @@ impl WhatsApp {
                 None => Ok(UNKNOWN.to_owned()),
             };
         }
+        if let Some(own) = &self.own
+            && own.bridge.is_outdated().await
+        {
+            return Err(ChannelError::Unavailable(OUTDATED.to_owned()));
+        }
         let bridge = match self.start_bridge().await {
             Ok(bridge) => bridge,
             Err(BridgeError::InUse) => return self.noted_account().await,
             Err(error) => return Err(start_error(error)),
         };
+        let is_missing = self.own.is_some() && bridge.is_none();
         let address = self.address(bridge.as_ref());
         let account =
             match handshake::open(&self.client.rest, &address, self.client.timeout()).await {
                 Ok(open) => self.ask(open).await,
                 Err(HandshakeError::InUse) => Ok(IN_USE.to_owned()),
-                Err(error) => Err(error.into()),
+                Err(error) => Err(connection_error(error, is_missing)),
             };
         if let Some(bridge) = bridge {
             bridge.stop().await;

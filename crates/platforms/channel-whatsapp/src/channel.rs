@@ -159,15 +159,20 @@ impl WhatsApp {
         }
     }
 
-    /// Starts the bridge, if it is installed and nanobot has to start it. If only another version
-    /// is installed, as after an update of nanobot, it is replaced first.
+    /// Replaces an installed bridge of another version, as after an update of nanobot. For the
+    /// receive loop: the login installs by itself, and a probe installs nothing.
+    pub(crate) async fn update_bridge(&self) -> Result<(), BridgeError> {
+        match &self.own {
+            Some(own) if own.bridge.is_outdated().await => own.update(&self.base.name).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts the bridge, if this version of it is installed and nanobot has to start it.
     pub(crate) async fn start_bridge(&self) -> Result<Option<StartedBridge>, BridgeError> {
         let Some(own) = &self.own else {
             return Ok(None);
         };
-        if own.bridge.is_outdated().await {
-            own.update(&self.base.name).await?;
-        }
         if own.bridge.is_installed().await {
             own.start().await.map(Some)
         } else {

@@ -20,7 +20,7 @@ use nanobot_whatsapp_bridge::Bridge;
 
 use crate::WhatsAppConfig;
 use crate::channel::WhatsApp;
-use crate::own_bridge::OwnBridge;
+use crate::own_bridge::{OwnBridge, start_error};
 
 /// Writes its token, waits for its first line, and ends with its input or with the file `end`.
 const PROGRAM: &str = r#"
@@ -253,15 +253,27 @@ async fn ended_bridge_is_started_again() {
 }
 
 #[tokio::test]
-async fn outdated_bridge_is_replaced_before_it_is_started() {
+async fn outdated_bridge_is_replaced_before_the_channel_receives() {
     let (stage, log) = (Stage::new(), Log::capture().unwrap());
     let platform = stage.outdated_platform("mkdir node_modules");
-    let (started, _fake) = tokio::join!(platform.start_bridge(), stage.fake());
-    let started = started.unwrap().expect("a bridge that runs");
+    let assistant = Arc::new(Assistant::new("49666"));
+    let context = context(&assistant);
+    let scene = async {
+        let fake = stage.fake().await;
+        let ann = Person::new("4915111111111", "Ann");
+        fake.push(Incoming::direct(&ann, "hello"));
+        assistant.message(1).await.unwrap();
+    };
+    tokio::select! {
+        ended = receive_pushed(&platform, &context) => unreachable!("{ended:?}"),
+        () = scene => {}
+    }
+    context.cancel.cancel();
+    context.tasks.close();
+    context.tasks.wait().await;
     assert!(!stage.path(OLD_VERSION).exists());
     let own = platform.own.as_ref().unwrap();
     assert!(own.bridge.is_installed().await);
-    started.stop().await;
     let text = log.text();
     assert!(text.contains("bridge is outdated"), "{text}");
     assert!(text.contains("npm fetches its packages"), "{text}");
@@ -271,7 +283,8 @@ async fn outdated_bridge_is_replaced_before_it_is_started() {
 async fn failed_update_of_the_bridge_is_tried_again() {
     let stage = Stage::new();
     let platform = stage.outdated_platform("echo no network >&2; exit 1");
-    let error = platform.find_account().await.unwrap_err();
+    let failed = platform.update_bridge().await.unwrap_err();
+    let error = start_error(failed);
     assert!(!error.is_permanent(), "{error}");
     assert!(
         error.to_string().contains("no network"),
@@ -279,6 +292,19 @@ async fn failed_update_of_the_bridge_is_tried_again() {
     );
     assert!(stage.path(OLD_VERSION).exists());
     std::fs::write(stage.path("npm.sh"), "mkdir node_modules").unwrap();
+    platform.update_bridge().await.unwrap();
     let (account, _fake) = tokio::join!(platform.find_account(), stage.fake());
     assert_eq!(account.unwrap(), "+4915000000001 (nanobot)");
+}
+
+#[tokio::test]
+async fn probe_installs_nothing() {
+    let stage = Stage::new();
+    let platform = stage.outdated_platform("mkdir node_modules");
+    let error = platform.find_account().await.unwrap_err();
+    assert!(!error.is_permanent(), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("another version of nanobot"), "{text}");
+    assert!(!stage.path("npm-arguments").exists(), "npm was called");
+    assert!(stage.path(OLD_VERSION).exists());
 }

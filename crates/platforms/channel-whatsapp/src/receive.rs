@@ -15,7 +15,8 @@ use crate::own_bridge::start_error;
 use crate::wire::text;
 
 /// The advice if there is neither an installed bridge nor another one.
-const NOT_INSTALLED: &str = "`nanobot channels login whatsapp` installs one";
+const NOT_INSTALLED: &str = "no bridge is installed, and none is running at bridgeUrl: `nanobot \
+                             channels login whatsapp` installs one";
 
 impl PushPlatform for WhatsApp {
     const NAME: &'static str = "the WhatsApp bridge";
@@ -25,6 +26,7 @@ impl PushPlatform for WhatsApp {
         self: &Arc<Self>,
         context: &ChannelContext,
     ) -> Result<BridgeConnection, ChannelError> {
+        self.update_bridge().await.map_err(start_error)?;
         let bridge = self.start_bridge().await.map_err(start_error)?;
         let address = self.address(bridge.as_ref());
         let opened = handshake::open(&self.client.rest, &address, self.client.timeout()).await;
@@ -43,12 +45,7 @@ impl PushPlatform for WhatsApp {
                 if let Some(bridge) = bridge {
                     bridge.stop().await;
                 }
-                Err(match error {
-                    HandshakeError::Unreachable(why) if is_missing => {
-                        ChannelError::Unavailable(format!("{why}; {NOT_INSTALLED}"))
-                    }
-                    error => error.into(),
-                })
+                Err(connection_error(error, is_missing))
             }
         }
     }
@@ -64,6 +61,17 @@ impl PushPlatform for WhatsApp {
 
     fn rejection(&self) -> &Rejection {
         &self.rejection
+    }
+}
+
+/// Returns the failure of a connection. `is_missing` is `true` if nanobot would start a bridge, and
+/// none is installed.
+pub(crate) fn connection_error(error: HandshakeError, is_missing: bool) -> ChannelError {
+    match error {
+        HandshakeError::Unreachable(_) if is_missing => {
+            ChannelError::Unavailable(NOT_INSTALLED.to_owned())
+        }
+        error => error.into(),
     }
 }
 
@@ -86,5 +94,22 @@ impl WhatsApp {
             return Next::Confirm;
         };
         self.handle_candidate(candidate, handling, context).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_bridge_is_named_with_its_remedy() {
+        let refused = || HandshakeError::Unreachable("connection refused".to_owned());
+        let missing = connection_error(refused(), true).to_string();
+        assert!(
+            missing.contains("`nanobot channels login whatsapp` installs one"),
+            "{missing}"
+        );
+        let stopped = connection_error(refused(), false).to_string();
+        assert!(stopped.contains("connection refused"), "{stopped}");
     }
 }

@@ -65,6 +65,7 @@ async fn link_device(
     prompt: &dyn SignInPrompt,
 ) -> Result<State, ChannelError> {
     let mut has_code = false;
+    let mut is_connecting = false;
     // The reason that was shown last: the bridge reports it at each attempt.
     let mut failure = String::new();
     let mut frame = open.first.take();
@@ -74,7 +75,12 @@ async fn link_device(
                 Link::Connected => return Ok(state),
                 // A code follows.
                 Link::Unlinked => {}
-                Link::Waiting(_) if has_code => prompt.show("WhatsApp is connecting..."),
+                Link::Waiting(_) if has_code => {
+                    if !is_connecting {
+                        prompt.show("WhatsApp is connecting...");
+                    }
+                    is_connecting = true;
+                }
                 Link::Waiting(why) if why != NOT_YET && *why != failure => {
                     prompt.show(&format!(
                         "WhatsApp is not connected: {why}. The bridge tries again."
@@ -90,7 +96,7 @@ async fn link_device(
                 if open.version == Version::One || !has_code {
                     prompt.show(SCAN);
                 }
-                has_code = true;
+                (has_code, is_connecting) = (true, false);
                 prompt.show_code(&code);
             }
             _ => {}

@@ -6,11 +6,12 @@ use std::time::Duration;
 use clap::Subcommand;
 use nanobot_runtime::bus::{EntryState, LedgerEntry};
 use nanobot_runtime::{
-    ChannelLogin, ChannelTest, Runtime, RuntimeBuilder, TestOutcome, channels_status, install_tls,
+    ChannelLogin, ChannelTest, Credential, Runtime, RuntimeBuilder, TestOutcome, channels_status,
+    install_tls,
 };
 
 use super::{block_on, prepare_write, report_schema};
-use crate::failure::{CommandFailure, FAILED, USAGE};
+use crate::failure::{CommandFailure, FAILED};
 use crate::output::{self, sanitize};
 use crate::sign_in::TerminalPrompt;
 use crate::signals::Signals;
@@ -20,10 +21,22 @@ use crate::{ask, serve};
 /// Maximum time to wait for an action that the user takes elsewhere.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_mins(15);
 
+/// The remedy for a test message that was refused.
+const NO_SUCH_CHAT: &str = "Is it the id of a chat that the assistant can write to? `nanobot \
+                            sessions list` names chats as CHANNEL:CHAT.";
+
+/// The remedy for a test message that could not be sent without a gateway.
+const START_GATEWAY: &str = "Start `nanobot gateway` and try again: some platforms are reached \
+                             only by a gateway that runs.";
+
+/// The answer that removes an optional credential.
+const REMOVE: &str = "-";
+
 /// Subcommands of `nanobot channels`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ChannelsCommand {
     /// Show the state of every configured channel
+    #[command(visible_alias = "list")]
     Status {
         /// Check each channel with its platform; exit code 1 if one has a problem
         #[arg(long)]
@@ -123,17 +136,17 @@ fn test(runtime: &Runtime, name: &str, to: Option<&str>) -> Result<ExitCode, Com
             )?;
             return Ok(ExitCode::SUCCESS);
         };
-        let refused = |why: &str| {
-            let other = "Is it the id of a chat that the assistant can write to? `nanobot sessions list` names chats as \
-                         CHANNEL:CHAT.";
+        let unsent = |why: &str, remedy: &str| {
             CommandFailure::new(
                 format!("the message to {chat} was not sent: {}", sanitize(why)),
-                other,
+                remedy,
             )
         };
+        let refused = |why: &str| unsent(why, NO_SUCH_CHAT);
         match test.send(chat).await? {
             TestOutcome::Sent => output::line(&format!("Sent to {chat}."))?,
             TestOutcome::Refused(why) => return Err(refused(&why)),
+            TestOutcome::Unavailable(why) => return Err(unsent(&why, START_GATEWAY)),
             TestOutcome::ByGateway(entry) => {
                 report_test(&entry, chat).map_err(|why| refused(&why))?;
             }
@@ -284,45 +297,55 @@ async fn discover_key(
     Ok(())
 }
 
-/// Asks for each credential; Enter keeps the configured one.
+/// Asks for each credential that is not replaced by another one; Enter keeps the configured one.
 async fn ask_for_credentials(name: &str, login: &mut ChannelLogin) -> Result<(), CommandFailure> {
-    if login.credentials().is_empty() {
+    if login.credentials().is_empty() && !login.has_sign_in() {
         output::note("This platform asks for no credentials.");
     }
     for credential in login.credentials() {
+        if login.is_replaced(credential) {
+            continue;
+        }
         let has_one = login.has_credential(credential);
-        let keep = if has_one {
-            " (Enter keeps what is set)"
-        } else {
-            ""
-        };
-        let question = format!("{}: {}{keep}\n> ", credential.key, credential.about);
-        let question = fitted_to_terminal(&question);
+        let question = fitted_to_terminal(&question_for(credential, has_one));
         let answer = if credential.is_secret {
             ask::secret(&question).await?
         } else {
             ask::line(&question).await?
         };
         match answer.filter(|answer| !answer.is_empty()) {
-            Some(answer) => login.set_credential(credential, &answer),
-            None if has_one => {}
-            None => {
-                let what = format!(
-                    "channels.{name}.{} is needed, and nothing was given",
-                    credential.key
-                );
-                let remedy = if ask::can_ask() {
-                    "Ask again when you have it."
-                } else {
-                    "Give a line of input for each of them, in the order in which they are asked for."
-                };
-                return Err(CommandFailure::Said {
-                    what,
-                    remedy: Some(remedy.to_owned()),
-                    code: USAGE,
-                });
+            Some(answer) if answer == REMOVE && has_one && credential.when_empty.is_some() => {
+                login.clear_credential(credential);
             }
+            Some(answer) => login.set_credential(credential, &answer),
+            None if has_one || credential.when_empty.is_some() => {}
+            None => return Err(missing_credential(name, credential)),
         }
     }
     Ok(())
+}
+
+/// Returns the question for a credential.
+fn question_for(credential: &Credential, has_one: bool) -> String {
+    let advice = match (has_one, credential.when_empty) {
+        (false, None) => String::new(),
+        (true, None) => " (Enter keeps what is set)".to_owned(),
+        (false, Some(when_empty)) => format!(" (optional; leave empty {when_empty})"),
+        (true, Some(_)) => format!(" (Enter keeps what is set, {REMOVE} removes it)"),
+    };
+    format!("{}: {}{advice}\n> ", credential.key, credential.about)
+}
+
+fn missing_credential(name: &str, credential: &Credential) -> CommandFailure {
+    let remedy = if ask::can_ask() {
+        "Run the command again when you have it."
+    } else {
+        "Give a line of input for each of them, in the order in which they are asked for; an empty \
+         line keeps a value, or leaves out an optional one."
+    };
+    let key = credential.key;
+    CommandFailure::usage(
+        format!("channels.{name}.{key} is needed, and nothing was given"),
+        remedy,
+    )
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nanobot_channel::{Channel, ChannelError, Credential, SetupTask, SignInPrompt};
+use nanobot_channels::ChannelsError;
 use nanobot_config::{ConfigDraft, SavedConfig};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -107,14 +108,35 @@ impl ChannelLogin {
         match self.configured.raw.section.get(credential.key) {
             None | Some(Value::Null | Value::Bool(false)) => false,
             Some(Value::String(text)) => !text.trim().is_empty(),
+            Some(Value::Array(items)) => !items.is_empty(),
             Some(_) => true,
         }
     }
 
-    /// Records a credential. For a boolean one, everything but a yes is a no.
+    /// `true` if another credential replaces this one, so that it is not asked for.
+    #[must_use]
+    pub fn is_replaced(&self, credential: &Credential) -> bool {
+        let other = |key| self.credentials.iter().find(|other| other.key == key);
+        let other = credential.replaced_by.and_then(other);
+        other.is_some_and(|other| self.has_credential(other))
+    }
+
+    /// `true` if the login has steps of its own on the platform, such as the scan of a code.
+    #[must_use]
+    pub fn has_sign_in(&self) -> bool {
+        self.trial_channel()
+            .is_ok_and(|channel| channel.sign_in().is_some())
+    }
+
+    /// Records a credential. For a boolean one, everything but a yes is a no; the items of a list
+    /// are separated by commas.
     pub fn set_credential(&mut self, credential: &Credential, text: &str) {
         let text = text.trim();
         let value = match self.defaults.get(credential.key) {
+            Some(Value::Array(_)) => {
+                let items = text.split(',').map(str::trim);
+                items.filter(|item| !item.is_empty()).collect()
+            }
             Some(Value::Bool(_)) => Value::from(matches!(
                 text.to_lowercase().as_str(),
                 "yes" | "y" | "true" | "1"
@@ -128,6 +150,11 @@ impl ChannelLogin {
             section.insert(credential.key.to_owned(), value);
             self.changed_keys.push(credential.key);
         }
+    }
+
+    /// Removes a credential that is not required.
+    pub fn clear_credential(&mut self, credential: &Credential) {
+        self.set_credential(credential, "");
     }
 
     /// Checks the credentials at the platform. Returns the account that the platform reports;
@@ -161,7 +188,11 @@ impl ChannelLogin {
         if let Some(section) = trial.raw.section.as_object_mut() {
             section.insert("enabled".to_owned(), Value::from(true));
         }
-        trial.channel().map_err(|error| chain(&error))
+        trial.channel().map_err(|error| match error {
+            // The caller names the channel.
+            ChannelsError::Create { source, .. } => source.to_string(),
+            error => chain(&error),
+        })
     }
 
     /// Returns the steps by which the program learns a key that the user would not know.

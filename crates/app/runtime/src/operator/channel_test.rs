@@ -25,6 +25,9 @@ pub enum TestOutcome {
     ByGateway(Box<LedgerEntry>),
     /// The platform refused it, for this reason.
     Refused(String),
+    /// No gateway runs the channel, and without one the platform could not be reached, for this
+    /// reason.
+    Unavailable(String),
 }
 
 /// A channel to test.
@@ -79,6 +82,9 @@ impl ChannelTest {
         }
         Ok(match send(&*self.channel, &chat).await {
             Ok(()) => TestOutcome::Sent,
+            Err(error @ ChannelError::Unavailable(_)) => {
+                TestOutcome::Unavailable(error.to_string())
+            }
             Err(error) => TestOutcome::Refused(error.to_string()),
         })
     }

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use nanobot_channel::{ChannelError, SignInPrompt, async_trait};
-use nanobot_channel_matrix_fake::{BOT_PASSWORD, Incoming};
+use nanobot_channel_matrix_fake::{BOT_PASSWORD, Fault, Incoming};
 use serde_json::{Value, json};
 
 use crate::friend::program;
@@ -126,6 +126,23 @@ async fn login_uploads_keys_and_offers_a_verification() {
 }
 
 #[tokio::test]
+async fn refused_upload_of_keys_is_not_repeated_at_once() {
+    let (folder, fake) = (tempfile::tempdir().unwrap(), fake().await);
+    let keys = json!({"cryptoProgram": program()});
+    let channel = channel_in(&fake, &keys, Some(folder.path()));
+    for _ in 0..20 {
+        fake.fail_next("keys.upload", Fault::Error("M_BAD_JSON"));
+    }
+    let (sign_in, prompt) = (channel.sign_in().unwrap(), Refusing::default());
+    sign_in.sign_in(&prompt).await.unwrap();
+    assert_eq!(fake.calls_of("keys.upload").len(), 1);
+    assert!(
+        !fake.calls_of("keys.query").is_empty(),
+        "other requests go on"
+    );
+}
+
+#[tokio::test]
 async fn login_without_the_program_says_so() {
     let (folder, fake) = (tempfile::tempdir().unwrap(), fake().await);
     let keys = json!({"cryptoProgram": "/nonexistent/nanobot-matrix-crypto"});
@@ -134,7 +151,7 @@ async fn login_without_the_program_says_so() {
     sign_in.sign_in(&prompt).await.unwrap();
     let lines = prompt.lines();
     assert!(
-        lines[1].contains("nanobot-matrix-crypto, which was not found"),
+        lines[1].contains("nanobot-matrix-crypto, which encrypted rooms need, was not found"),
         "{lines:?}"
     );
 }
