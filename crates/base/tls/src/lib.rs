@@ -29,7 +29,6 @@ pub fn install_provider() {
 ///
 /// If the roots of trust cannot be loaded, the client loads them itself, and [`ClientBuilder::build`]
 /// returns the reason.
-#[must_use]
 pub fn shared(client: ClientBuilder, versions: HttpVersions) -> ClientBuilder {
     match config(versions) {
         Ok(config) => client.tls_backend_preconfigured(config),
