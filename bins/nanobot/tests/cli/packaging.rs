@@ -184,7 +184,7 @@ async fn agent_for_packages_fits_every_user() {
 }
 
 #[tokio::test]
-async fn package_installs_one_program() {
+async fn package_installs_the_program_and_its_reader() {
     let folder = env!("CARGO_MANIFEST_DIR");
     let mut command = std::process::Command::new(env!("CARGO"));
     command
@@ -205,13 +205,15 @@ async fn package_installs_one_program() {
     let package = packages
         .find(|package| package["manifest_path"] == manifest.as_str())
         .expect("the workspace contains the package");
-    // `cargo install` needs a program that is built by the default features.
+    // `cargo install` needs programs that are built by the default features.
     let targets = package["targets"].as_array().unwrap().iter();
     let programs: Vec<Value> = targets
         .filter(|target| target["kind"] == json!(["bin"]))
         .map(|target| json!([target["name"], target["required-features"]]))
         .collect();
-    assert_eq!(programs, [json!(["nanobot", null])]);
+    let expected = ["nanobot", "nanobot-documents"].map(|program| json!([program, null]));
+    assert_eq!(programs, expected);
+    assert_eq!(package["default_run"], "nanobot");
     let page = include_str!("../../../../README.md");
     assert_says(page, &["cargo install --locked --path bins/nanobot "]);
 }
