@@ -27,8 +27,8 @@ pub fn install_provider() {
 
 /// Returns a client that checks certificates with the verifier of the process.
 ///
-/// If the roots of trust cannot be loaded, the client loads them itself, and [`ClientBuilder::build`]
-/// returns the reason.
+/// If the roots of trust cannot be loaded, the client loads them itself, and
+/// [`ClientBuilder::build`] returns the reason.
 pub fn shared(client: ClientBuilder, versions: HttpVersions) -> ClientBuilder {
     match config(versions) {
         Ok(config) => client.tls_backend_preconfigured(config),
