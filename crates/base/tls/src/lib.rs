@@ -1,15 +1,19 @@
 //! TLS for HTTP clients: one cryptography provider and one set of roots of trust for a process.
 //!
-//! Decision: the roots of trust of the system are some 140 certificates, about 0.4 MB. An HTTP
-//! client loads its own copy when it is built, and a gateway has a client for each platform,
-//! provider and MCP server. With [`shared`], all of them check certificates with one verifier.
-//! The roots are loaded with the first client; a change of the system's roots needs a restart.
+//! Decision: the roots of trust of the system are some 140 certificates, about 0.4 MB, and take
+//! milliseconds to read. A gateway has an HTTP client for each platform, provider and MCP server,
+//! so all of them check certificates with one verifier. It reads the roots at the first handshake,
+//! because many programs speak only with servers on the same machine; a change of the system's
+//! roots needs a restart.
 
-use std::sync::{Arc, OnceLock};
+mod verifier;
+
+use std::sync::Arc;
 
 use reqwest::ClientBuilder;
 use rustls::{ClientConfig, crypto::CryptoProvider};
-use rustls_platform_verifier::Verifier;
+
+use crate::verifier::SharedVerifier;
 
 /// The versions of HTTP that a client offers to servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,13 +31,13 @@ pub fn install_provider() {
 
 /// Returns a client that checks certificates with the verifier of the process.
 ///
-/// If the roots of trust cannot be loaded, the client loads them itself, and
-/// [`ClientBuilder::build`] returns the reason.
+/// If the roots of trust cannot be read, the first request over TLS fails with the reason, and the
+/// next one tries again.
 pub fn shared(client: ClientBuilder, versions: HttpVersions) -> ClientBuilder {
     match config(versions) {
         Ok(config) => client.tls_backend_preconfigured(config),
         Err(error) => {
-            tracing::debug!(%error, "the roots of trust cannot be shared");
+            tracing::debug!(%error, "the client has a verifier of its own");
             client
         }
     }
@@ -44,7 +48,7 @@ fn config(versions: HttpVersions) -> Result<ClientConfig, rustls::Error> {
     let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(verifier(provider)?)
+        .with_custom_certificate_verifier(Arc::new(SharedVerifier::new(provider)))
         .with_no_client_auth();
     // Names of RFC 7301; the preferred one is first.
     config.alpn_protocols = match versions {
@@ -65,24 +69,13 @@ fn provider() -> Arc<CryptoProvider> {
     CryptoProvider::get_default().map_or_else(|| Arc::new(ring), Arc::clone)
 }
 
-/// Returns the verifier of the process, which trusts the roots of the system.
-fn verifier(provider: Arc<CryptoProvider>) -> Result<Arc<Verifier>, rustls::Error> {
-    static VERIFIER: OnceLock<Arc<Verifier>> = OnceLock::new();
-    if let Some(verifier) = VERIFIER.get() {
-        return Ok(Arc::clone(verifier));
-    }
-    let verifier = Arc::new(Verifier::new(provider)?);
-    Ok(Arc::clone(VERIFIER.get_or_init(|| verifier)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn all_clients_have_one_verifier() {
-        let (first, second) = (verifier(provider()), verifier(provider()));
-        assert!(Arc::ptr_eq(&first.unwrap(), &second.unwrap()));
+    fn provider_is_installed() {
+        install_provider();
         assert!(CryptoProvider::get_default().is_some());
     }
 
