@@ -4,6 +4,10 @@
 //! for every message of its conversation. Changes to one message are made in order, so that a
 //! reaction that is set late never stays. The record is bounded and in memory only: after a
 //! restart, the message that the turn answers is the only one known.
+//!
+//! Reactions of receipt are added one at a time, because platforms allow few a second, and a flood
+//! of messages has to be received first. One that waits until its turn has ended, or until many
+//! later messages have come, is not added at all.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,7 +22,7 @@ use nanobot_channel::{
 use crate::BackgroundWork;
 use crate::call::{CallError, Refusal};
 
-/// Most messages with reactions; the oldest is forgotten first.
+/// Most messages with reactions; those of the oldest are removed first.
 const REMEMBERED: usize = 256;
 /// Most calls for one change: a rate limit is waited for once.
 const TRIES: usize = 2;
@@ -71,6 +75,8 @@ struct SharedReactions<R: Reactor> {
     reactor: R,
     emoji: ReactionEmoji,
     marked: Mutex<VecDeque<Arc<Marked<R::Message>>>>,
+    /// Held while a reaction of receipt is added.
+    adding: tokio::sync::Mutex<()>,
 }
 
 /// A message that carries reactions.
@@ -105,6 +111,7 @@ impl<R: Reactor> Reactions<R> {
             reactor,
             emoji,
             marked: Mutex::default(),
+            adding: tokio::sync::Mutex::default(),
         }))
     }
 
@@ -133,12 +140,15 @@ impl<R: Reactor> Reactions<R> {
             ended: CancellationToken::new(),
             shown: tokio::sync::Mutex::default(),
         });
-        {
+        let forgotten = {
             let mut all = self.0.marked();
-            if all.len() >= REMEMBERED {
-                all.pop_front();
-            }
             all.push_back(Arc::clone(&marked));
+            let is_full = all.len() > REMEMBERED;
+            all.pop_front_if(|_| is_full)
+        };
+        if let Some(forgotten) = forgotten {
+            let shared = Arc::clone(&self.0);
+            background.spawn(async move { shared.clear(&forgotten).await });
         }
         let shared = Arc::clone(&self.0);
         background.spawn(async move { shared.show(&marked).await });
@@ -210,12 +220,20 @@ impl<R: Reactor> SharedReactions<R> {
     }
 
     async fn add(&self, marked: &Marked<R::Message>, emoji: &str) {
+        let _adding = self.adding.lock().await;
         let mut shown = marked.shown.lock().await;
         if !marked.ended.is_cancelled() {
             // Removed at the end even if it was refused: the refusal may be of an earlier one.
             shown.push(emoji.to_owned());
             self.change(&marked.message, emoji, true).await;
         }
+    }
+
+    /// Removes what is shown at a message that is forgotten before its turn ends.
+    async fn clear(&self, marked: &Marked<R::Message>) {
+        marked.ended.cancel();
+        let shown = std::mem::take(&mut *marked.shown.lock().await);
+        self.remove_all(&marked.message, shown).await;
     }
 
     async fn finish(&self, marked: &Marked<R::Message>) {
@@ -228,10 +246,14 @@ impl<R: Reactor> SharedReactions<R> {
     }
 
     async fn replace(&self, message: &R::Message, shown: Vec<String>) {
+        self.remove_all(message, shown).await;
+        self.change(message, &self.emoji.done, true).await;
+    }
+
+    async fn remove_all(&self, message: &R::Message, shown: Vec<String>) {
         for emoji in shown {
             self.change(message, &emoji, false).await;
         }
-        self.change(message, &self.emoji.done, true).await;
     }
 
     /// Adds or removes a reaction. A message without it is no failure of the channel.
@@ -402,6 +424,41 @@ mod tests {
             assert_eq!(calls.taken(), ended);
             seconds(60).await;
             assert!(calls.taken().is_empty());
+        })
+        .await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn flood_is_marked_one_by_one_and_leaves_no_reaction() {
+        let (calls, background, chat) = (
+            Calls::default(),
+            BackgroundWork::default(),
+            ChatId::from("C1"),
+        );
+        let only_received = ReactionEmoji {
+            received: "eyes".to_owned(),
+            ..ReactionEmoji::default()
+        };
+        let reactions = Reactions::new(calls.clone(), only_received);
+        *calls.limited.lock().unwrap() = Some(Duration::from_secs(9));
+        running(&background, async {
+            reactions.begin(&chat, &delivery(None), 0, &background);
+            seconds(1).await;
+            for _ in 0..REMEMBERED + 9 {
+                reactions.begin(&chat, &delivery(Some("t")), 1, &background);
+            }
+            seconds(1).await;
+            assert_eq!(calls.taken(), ["add 0 eyes"], "the others wait");
+            seconds(60).await;
+            let made = calls.taken();
+            assert_eq!(
+                made[..2],
+                ["add 0 eyes", "remove 0 eyes"],
+                "it was forgotten"
+            );
+            assert_eq!(made[2..], vec!["add 1 eyes"; REMEMBERED]);
+            assert!(reactions.end(&chat, &delivery(Some("t"))).await);
+            assert_eq!(calls.taken(), vec!["remove 1 eyes"; REMEMBERED]);
         })
         .await;
     }
