@@ -25,6 +25,7 @@ use crate::markup::MatrixHtml;
 use crate::mention::OwnNames;
 use crate::outgoing::Outgoing;
 use crate::reaction::{MatrixReactor, emoji};
+use crate::receipt::Receipts;
 use crate::rooms::Rooms;
 use crate::target::SendTarget;
 use crate::wire::{cut, text};
@@ -64,6 +65,7 @@ pub struct Matrix {
     pub(crate) encryption: Arc<Encryption>,
     pub(crate) outgoing: Outgoing,
     pub(crate) reactions: Reactions<MatrixReactor>,
+    pub(crate) receipts: Receipts,
     /// Number of files of a part that were sent.
     pub(crate) attempts: Attempts<usize>,
     pub(crate) rejection: Rejection,
@@ -112,6 +114,7 @@ impl Platform for Matrix {
             rooms,
             encryption,
             outgoing,
+            receipts: Receipts::default(),
             attempts: Attempts::default(),
             rejection: Rejection::default(),
             names: Mutex::default(),
@@ -128,6 +131,7 @@ impl Platform for Matrix {
 
     async fn open(self: &Arc<Self>, context: &ChannelContext) {
         self.rejection.clear();
+        self.receipts.open();
         self.outgoing.open(&context.notes).await;
     }
 

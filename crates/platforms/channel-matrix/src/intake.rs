@@ -5,7 +5,6 @@ use nanobot_channel_kit::attachment::Attachment;
 use nanobot_channel_kit::attribute_text;
 use nanobot_channel_kit::intake::IntakeSource;
 use reqwest::Method;
-use serde_json::json;
 
 use crate::api::Path;
 use crate::attachment::{self, FetchError};
@@ -81,18 +80,9 @@ impl IntakeSource for Matrix {
             message.clone(),
             &self.base.background,
         );
-        let api = std::sync::Arc::clone(&self.api);
-        self.base.background.spawn(async move {
-            let (room, event) = (message.0.as_str(), message.1.as_str());
-            let path = [
-                "_matrix", "client", "v3", "rooms", room, "receipt", "m.read", event,
-            ];
-            let body = json!({});
-            let sent = api.call(Method::POST, Path::new(&path), Some(&body)).await;
-            if let Err(error) = sent {
-                tracing::debug!(%error, "a receipt could not be sent");
-            }
-        });
+        let (room, event) = message;
+        self.receipts
+            .send(room, event, &self.api, &self.base.background);
     }
 }
 

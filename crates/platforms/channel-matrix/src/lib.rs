@@ -36,6 +36,7 @@ mod outbound;
 mod outgoing;
 mod position;
 mod reaction;
+mod receipt;
 mod receive;
 mod relation;
 mod rooms;

@@ -1,0 +1,75 @@
+//! Read receipts.
+//!
+//! Decision: a receipt means every message up to its own, so each room needs that of its newest
+//! message only. They are sent one after another; a message that arrives meanwhile replaces an
+//! earlier one of its room.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use nanobot_channel_kit::BackgroundWork;
+use reqwest::Method;
+use serde_json::json;
+
+use crate::api::{Api, Path};
+
+/// The receipts that are still to be sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Receipts(Arc<Mutex<WaitingReceipts>>);
+
+#[derive(Debug, Default)]
+struct WaitingReceipts {
+    /// The newest message of each room.
+    rooms: BTreeMap<String, String>,
+    is_sending: bool,
+}
+
+impl Receipts {
+    /// Begins a run: what an earlier one has not sent is left out.
+    pub(crate) fn open(&self) {
+        *self.waiting() = WaitingReceipts::default();
+    }
+
+    /// Shows that a message was received. Returns at once; does nothing while the channel does not
+    /// run.
+    pub(crate) fn send(
+        &self,
+        room: String,
+        event: String,
+        api: &Arc<Api>,
+        background: &BackgroundWork,
+    ) {
+        {
+            let mut waiting = self.waiting();
+            waiting.rooms.insert(room, event);
+            if std::mem::replace(&mut waiting.is_sending, true) {
+                return;
+            }
+        }
+        let (receipts, api) = (self.clone(), Arc::clone(api));
+        background.spawn(async move {
+            while let Some((room, event)) = receipts.next() {
+                let path = [
+                    "_matrix", "client", "v3", "rooms", &room, "receipt", "m.read", &event,
+                ];
+                let body = json!({});
+                let sent = api.call(Method::POST, Path::new(&path), Some(&body));
+                if let Err(error) = sent.await {
+                    tracing::debug!(%error, "a receipt could not be sent");
+                }
+            }
+        });
+    }
+
+    /// Takes the next receipt. After `None` nobody sends.
+    fn next(&self) -> Option<(String, String)> {
+        let mut waiting = self.waiting();
+        let next = waiting.rooms.pop_first();
+        waiting.is_sending = next.is_some();
+        next
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, WaitingReceipts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
