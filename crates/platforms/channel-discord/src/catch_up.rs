@@ -9,7 +9,8 @@
 //! other. Rounds fetch the channels that lag one after the other. A channel with an event is
 //! fetched before its turn, at most eight of these at a time, because requests beyond Discord's
 //! limits hold up replies, too. After a failed request, the channel is left to the next round, and
-//! its events do not wait for that.
+//! its events do not wait for that; the same applies to all waiting channels if the failure does
+//! not concern the channel alone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +71,7 @@ pub(crate) struct Fetch {
     round: u64,
     /// Held until the answer is there. `None` before the turn of the channel.
     turn: Option<OwnedSemaphorePermit>,
+    /// Closed when the round has failed for all channels.
     urgent: Arc<Semaphore>,
 }
 
@@ -81,7 +83,7 @@ impl Fetch {
 }
 
 /// The outcome of a fetch.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FetchReport {
     round: u64,
     /// Number of fetched messages.
@@ -110,12 +112,10 @@ pub(crate) struct CatchUp<'a> {
     next_round: Option<Instant>,
     /// Number of rounds in a row with a failed request.
     failures: u32,
-    turn: Arc<Semaphore>,
-    urgent: Arc<Semaphore>,
 }
 
 /// A round.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Round {
     /// Channels still to be fetched, the next one last.
     pending: Vec<ChannelId>,
@@ -127,6 +127,10 @@ struct Round {
     /// Number of fetched messages, and of channels that had too many.
     messages: usize,
     cut: usize,
+    /// The turn of a channel, one at a time.
+    turn: Arc<Semaphore>,
+    /// Fetches before the turn.
+    urgent: Arc<Semaphore>,
 }
 
 impl<'a> CatchUp<'a> {
@@ -147,8 +151,6 @@ impl<'a> CatchUp<'a> {
             round: Round::of(channel),
             next_round: None,
             failures: 0,
-            turn: Arc::new(Semaphore::new(1)),
-            urgent: Arc::new(Semaphore::new(MAX_URGENT)),
         }
     }
 
@@ -164,7 +166,7 @@ impl<'a> CatchUp<'a> {
             if self.round.pending.is_empty() {
                 return std::future::pending().await;
             }
-            let turn = Arc::clone(&self.turn).acquire_owned().await.ok();
+            let turn = Arc::clone(&self.round.turn).acquire_owned().await.ok();
             if let Some(place) = self.round.pending.pop() {
                 return self.fetch(place, turn);
             }
@@ -186,7 +188,7 @@ impl<'a> CatchUp<'a> {
             place,
             round: self.number,
             turn,
-            urgent: Arc::clone(&self.urgent),
+            urgent: Arc::clone(&self.round.urgent),
         }
     }
 
@@ -237,7 +239,13 @@ impl Round {
         let lags = channel.marks.lags().into_iter().rev();
         Self {
             pending: lags.map(|lag| lag.place).collect(),
-            ..Self::default()
+            under_way: 0,
+            has_failed: false,
+            pause: Duration::ZERO,
+            messages: 0,
+            cut: 0,
+            turn: Arc::new(Semaphore::new(1)),
+            urgent: Arc::new(Semaphore::new(MAX_URGENT)),
         }
     }
 }
@@ -249,32 +257,37 @@ impl Discord {
         fetch: Fetch,
         context: &ChannelContext,
     ) -> (Next, FetchReport) {
+        let Fetch {
+            place,
+            round,
+            turn,
+            urgent,
+        } = fetch;
         let mut report = FetchReport {
-            round: fetch.round,
+            round,
             ..FetchReport::default()
         };
-        let turn = match fetch.turn {
-            Some(turn) => Some(turn),
-            None => fetch.urgent.acquire_owned().await.ok(),
+        let turn = match turn {
+            Some(turn) => Ok(turn),
+            None => Arc::clone(&urgent).acquire_owned().await,
         };
-        let Some(lag) = self.marks.lag(&fetch.place) else {
+        let (Ok(turn), Some(lag)) = (turn, self.marks.lag(&place)) else {
             return (Next::Confirm, report);
         };
-        let fetched = self.fetch_missed(lag).await;
-        drop(turn);
-        let next = match fetched {
-            Ok(MissedInChannel { messages, is_cut }) => {
-                (report.messages, report.is_cut) = (messages.messages.len(), is_cut);
-                let take =
-                    async |_, _, message: RawMessage| self.handle_message(&message, context).await;
-                self.marks.deliver(messages, take).await
-            }
+        let MissedInChannel { messages, is_cut } = match self.fetch_missed(lag).await {
+            Ok(missed) => missed,
             Err(error) => {
-                report.failure = self.handle_failed_fetch(fetch.place, &error);
-                Next::Confirm
+                report.failure = self.handle_failed_fetch(place, &error);
+                if report.failure.is_some_and(|failure| failure.is_general) {
+                    urgent.close();
+                }
+                return (Next::Confirm, report);
             }
         };
-        (next, report)
+        drop(turn);
+        (report.messages, report.is_cut) = (messages.messages.len(), is_cut);
+        let take = async |_, _, message: RawMessage| self.handle_message(&message, context).await;
+        (self.marks.deliver(messages, take).await, report)
     }
 
     /// Removes the mark of a channel that is gone. Returns the failure of other ones.

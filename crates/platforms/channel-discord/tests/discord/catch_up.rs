@@ -1,7 +1,7 @@
 //! Catch-up: messages that were posted while there was no session.
 
 use nanobot_channel::{Admission, Notes as _};
-use nanobot_channel_discord_fake::{CHANNELS, Fault, Incoming, Order};
+use nanobot_channel_discord_fake::{CHANNELS, DiscordFake, Fault, Incoming, Order, Person};
 use serde_json::json;
 
 use crate::support::{Program, Running, ann, in_server, mallory};
@@ -217,6 +217,40 @@ async fn gone_channel_is_dropped_and_failed_fetch_is_retried() {
     program
         .expect_texts(direct, &["direct", "kept", "kept, too"])
         .await;
+    program.stop().await;
+}
+
+#[tokio::test]
+async fn general_failure_ends_the_wait_of_live_events() {
+    const PEOPLE: u64 = 12;
+    // One channel has its turn, and eight with an event are fetched before theirs.
+    const REQUESTS: usize = 9;
+    let keys = json!({"requestTimeout": 600});
+    let people = (100..100 + PEOPLE).map(|id| Person::new(id, "someone"));
+    let people: Vec<_> = people.collect();
+    let everyone_says = |fake: &DiscordFake, text: &str| {
+        for person in &people {
+            fake.push(Incoming::direct(person, text));
+        }
+    };
+    let program = Program::first(&keys).await;
+    everyone_says(&program.fake, "hello");
+    program.assistant.message(people.len()).await.unwrap();
+    let (fake, assistant) = program.stop().await;
+    for _ in 1..REQUESTS {
+        fake.fail_next("getMessages", Fault::Hang);
+    }
+    fake.fail_next("getMessages", Fault::retry_after(3600.0));
+    let program = Program::start(fake, assistant, &keys).await;
+    program.fake.wait_for_calls("getMessages", 1).await.unwrap();
+    everyone_says(&program.fake, "live");
+    let answered = people.len() - (REQUESTS - 1);
+    program
+        .assistant
+        .message(people.len() + answered)
+        .await
+        .unwrap();
+    assert_eq!(program.fake.calls_of("getMessages").len(), REQUESTS);
     program.stop().await;
 }
 
