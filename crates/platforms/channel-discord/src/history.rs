@@ -6,9 +6,9 @@ use nanobot_channel_kit::catch_up::{Missed, read_pages};
 use serde_json::value::RawValue;
 
 use crate::api::Body;
-use crate::catch_up::{ChannelLag, SeenNote};
 use crate::channel::Discord;
 use crate::error::CallError;
+use crate::marks::{ChannelLag, SeenNote};
 use crate::route::Route;
 use crate::wire::RawMessage;
 

@@ -32,6 +32,7 @@ mod intake;
 mod interaction;
 mod lanes;
 mod limits;
+mod marks;
 mod markup;
 mod outbound;
 mod reaction;
