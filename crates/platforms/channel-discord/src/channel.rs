@@ -17,10 +17,10 @@ use serenity::model::id::{ChannelId, MessageId as DiscordMessage};
 
 use crate::DiscordConfig;
 use crate::api::{Api, Body};
-use crate::catch_up::DiscordMarks;
 use crate::cursor::EventCursor;
 use crate::draft::DiscordDraft;
 use crate::error::CallError;
+use crate::marks::DiscordMarks;
 use crate::markup::DiscordMarkdown;
 use crate::reaction::{DiscordReactor, emoji};
 use crate::route::Route;

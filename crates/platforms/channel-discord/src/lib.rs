@@ -3,9 +3,10 @@
 //! Decision: messages, interactions and request bodies have serenity's types, but neither its
 //! client nor its shards are used. Its dispatcher starts a task per event, so that two messages of
 //! one person may change places; it identifies anew where it could resume, and what was said in
-//! between is lost; its REST client forgets how long the server asked to wait. Here the gateway is
-//! read in order, and neither a heartbeat nor a resumption names an event that
-//! [`nanobot_channel::Intake::deliver`] has not acknowledged.
+//! between is lost; its REST client forgets how long the server asked to wait. Here the events of a
+//! channel are handled in order, those of different channels at once, and neither a heartbeat nor a
+//! resumption names an event that [`nanobot_channel::Intake::deliver`] has not acknowledged, or
+//! one after it.
 //!
 //! REST and gateway share one HTTP client, so a proxy and a base address hold for both.
 //!
@@ -26,9 +27,12 @@ mod draft;
 mod error;
 #[doc(hidden)]
 pub mod fuzz;
+mod history;
 mod intake;
 mod interaction;
+mod lanes;
 mod limits;
+mod marks;
 mod markup;
 mod outbound;
 mod reaction;

@@ -1,23 +1,20 @@
-//! Receives: keeps a connection to the gateway, and handles events in order.
+//! Receives: keeps a connection to the gateway, and resumes its session.
 //!
-//! Reading and handling are concurrent, with a bounded queue between them: heartbeats continue
-//! while a file is fetched or a message waits to be stored. A full queue pauses the reading.
+//! Reading and [handling](crate::lanes) are concurrent, with a bounded queue between them:
+//! heartbeats continue while a file is fetched or a message waits to be stored. A full queue pauses
+//! the reading.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{ChannelContext, ChannelError};
-use nanobot_channel_kit::intake::{self, Next};
-use nanobot_channel_kit::{Handling, Reconnect, chance, jittered_backoff};
+use nanobot_channel_kit::{Reconnect, chance, jittered_backoff};
 use tokio::sync::mpsc;
 
-use crate::catch_up::CatchUp;
 use crate::channel::Discord;
-use crate::interaction::channel_of;
-use crate::socket::{ConnectionEnd, EventContent, GatewayEvent, Socket};
-use crate::wire::RawMessage;
+use crate::socket::{ConnectionEnd, Received, Socket};
 
-/// Capacity of the queue of events.
+/// Capacity of the queue of events that were read and have no lane yet.
 const QUEUE_CAPACITY: usize = 256;
 /// Failed connections in a row after which the channel counts as down.
 const MAX_FAILURES: u32 = 5;
@@ -42,7 +39,7 @@ impl Discord {
     async fn keep_connected(
         self: &Arc<Self>,
         context: &ChannelContext,
-        queue: &mpsc::Sender<GatewayEvent>,
+        queue: &mpsc::Sender<Received>,
     ) -> ChannelError {
         let first = Duration::from_secs_f64(self.config.reconnect_pause);
         let mut reconnect = Reconnect::new("Discord", first, MAX_FAILURES);
@@ -90,7 +87,7 @@ impl Discord {
     async fn connect(
         self: &Arc<Self>,
         context: &ChannelContext,
-        queue: &mpsc::Sender<GatewayEvent>,
+        queue: &mpsc::Sender<Received>,
     ) -> (ConnectionEnd, u64) {
         let mut connection = match Socket::open(self, context).await {
             Ok(connection) => connection,
@@ -100,113 +97,5 @@ impl Discord {
         let progress = connection.progress;
         connection.close().await;
         (end, progress)
-    }
-
-    /// Handles events in order, after the missed ones of their channels. Returns if the run ends.
-    async fn handle_events(
-        &self,
-        mut events: mpsc::Receiver<GatewayEvent>,
-        context: &ChannelContext,
-    ) {
-        let mut catch_up = CatchUp::new(self, context);
-        loop {
-            let next = tokio::select! {
-                biased;
-                answer = catch_up.next() => catch_up.handle_fetched(answer).await,
-                event = events.recv() => match event {
-                    Some(event) => self.handle_event(event, &mut catch_up, context).await,
-                    None => return,
-                },
-            };
-            if next == Next::Stop {
-                return;
-            }
-        }
-    }
-
-    async fn handle_event(
-        &self,
-        event: GatewayEvent,
-        catch_up: &mut CatchUp<'_>,
-        context: &ChannelContext,
-    ) -> Next {
-        let GatewayEvent {
-            epoch,
-            number,
-            content,
-        } = event;
-        let place = match &content {
-            Some(EventContent::Message(message)) => message.channel,
-            Some(EventContent::Interaction(interaction)) => channel_of(interaction),
-            Some(EventContent::SessionStart) | None => None,
-        };
-        if let Some(place) = place
-            && catch_up.ensure_caught_up(place).await == Next::Stop
-        {
-            return Next::Stop;
-        }
-        let next = match content {
-            Some(EventContent::Message(message)) => self.handle_message(&message, context).await,
-            Some(EventContent::Interaction(interaction)) => {
-                match self.interaction_candidate(&interaction).await {
-                    Some(candidate) => intake::accept(self, &candidate, None, context).await,
-                    None => Next::Confirm,
-                }
-            }
-            Some(EventContent::SessionStart) => {
-                catch_up.restart();
-                Next::Confirm
-            }
-            None => Next::Confirm,
-        };
-        if next == Next::Confirm {
-            self.with_cursor(|cursor| cursor.mark_handled(epoch, number));
-        }
-        next
-    }
-
-    /// Handles a message, unless it is known from the gateway or from fetching. Its attempt is
-    /// noted before it is parsed.
-    pub(crate) async fn handle_message(&self, raw: &RawMessage, context: &ChannelContext) -> Next {
-        if self.recent().contains(&raw.id) {
-            return Next::Confirm;
-        }
-        let key = raw.id.to_string();
-        let admitted = self
-            .base
-            .quarantine
-            .admit(&key, raw.text.as_bytes(), context.progress.as_ref())
-            .await;
-        let next = match admitted {
-            Some(handling) => self.parse_and_accept(raw, handling, context).await,
-            None => Next::Confirm,
-        };
-        if let (Next::Confirm, Some(channel)) = (next, raw.channel) {
-            self.recent().insert(raw.id);
-            self.marks.mark_handled(&channel, &raw.id.get());
-        }
-        next
-    }
-
-    async fn parse_and_accept(
-        &self,
-        raw: &RawMessage,
-        handling: Handling<'_>,
-        context: &ChannelContext,
-    ) -> Next {
-        let candidate = match raw.parse() {
-            Ok(message) => self.message_candidate(&message, context).await,
-            Err(error) => {
-                tracing::warn!(channel = %self.base.name, %error, "a message could not be read and was skipped");
-                None
-            }
-        };
-        match candidate {
-            Some(candidate) => intake::accept(self, &candidate, Some(handling), context).await,
-            None => {
-                handling.end().await;
-                Next::Confirm
-            }
-        }
     }
 }

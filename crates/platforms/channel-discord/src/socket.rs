@@ -10,12 +10,14 @@ use nanobot_channel_kit::{chance, wrong};
 use reqwest::Url;
 use serde::Deserialize;
 use serenity::model::application::Interaction;
+use serenity::model::id::ChannelId;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::api::Body;
 use crate::channel::Discord;
 use crate::error::CallError;
+use crate::interaction::channel_of;
 use crate::route::Route;
 use crate::wire::{self, Hello, RawMessage, Ready, SocketFrame, op};
 
@@ -40,23 +42,38 @@ pub(crate) enum ConnectionEnd {
     Down(ChannelError),
 }
 
+/// What the gateway brought, in its order.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// A session began without earlier events.
+    SessionStart,
+    Event(GatewayEvent),
+}
+
+/// An event that has to be handled, with its number.
+#[derive(Debug)]
+pub(crate) struct GatewayEvent {
+    pub(crate) epoch: u64,
+    pub(crate) number: u64,
+    pub(crate) content: EventContent,
+}
+
 /// Content of an event.
 #[derive(Debug)]
 pub(crate) enum EventContent {
-    /// A session began without earlier events.
-    SessionStart,
     /// It is parsed when it is handled, after its attempt was noted.
     Message(RawMessage),
     Interaction(Box<Interaction>),
 }
 
-/// An event with its number.
-#[derive(Debug)]
-pub(crate) struct GatewayEvent {
-    pub(crate) epoch: u64,
-    pub(crate) number: u64,
-    /// `None` when there is nothing to do.
-    pub(crate) content: Option<EventContent>,
+impl EventContent {
+    /// Returns the channel of the event, if it names one.
+    pub(crate) fn channel(&self) -> Option<ChannelId> {
+        match self {
+            Self::Message(message) => message.channel,
+            Self::Interaction(interaction) => channel_of(interaction),
+        }
+    }
 }
 
 /// A connection that was greeted.
@@ -121,7 +138,7 @@ impl<'a> Socket<'a> {
     }
 
     /// Reads until the connection ends; a full queue pauses it.
-    pub(crate) async fn read(&mut self, queue: &mpsc::Sender<GatewayEvent>) -> ConnectionEnd {
+    pub(crate) async fn read(&mut self, queue: &mpsc::Sender<Received>) -> ConnectionEnd {
         loop {
             let permit = tokio::select! {
                 permit = queue.reserve() => permit,
@@ -176,7 +193,7 @@ impl<'a> Socket<'a> {
     async fn handle_incoming(
         &mut self,
         incoming: Result<Incoming, String>,
-    ) -> Result<Option<GatewayEvent>, ConnectionEnd> {
+    ) -> Result<Option<Received>, ConnectionEnd> {
         let text = match incoming {
             Ok(Incoming::Text(text)) => text,
             Ok(Incoming::Binary(_) | Incoming::Control) => return Ok(None),
@@ -212,8 +229,8 @@ impl<'a> Socket<'a> {
         }
     }
 
-    /// Records an event and reads its content.
-    fn handle_dispatch(&mut self, frame: &SocketFrame<'_>) -> Option<GatewayEvent> {
+    /// Records an event and reads its content. `None` if there is nothing to do.
+    fn handle_dispatch(&mut self, frame: &SocketFrame<'_>) -> Option<Received> {
         let name = frame.t.as_deref().unwrap_or_default();
         // An absurd number would make all later events look old.
         let number = frame.s.filter(|number| {
@@ -230,20 +247,30 @@ impl<'a> Socket<'a> {
         if !is_new {
             return None;
         }
+        let content = match name {
+            "READY" => None,
+            _ => self.read_content(name, frame),
+        };
+        let Some(content) = content else {
+            // For READY, too: its repetition during a long catch-up would begin another session.
+            self.channel
+                .with_cursor(|cursor| cursor.mark_handled(epoch, number));
+            return Some(Received::SessionStart).filter(|_| name == "READY");
+        };
+        self.progress += 1;
+        Some(Received::Event(GatewayEvent {
+            epoch,
+            number,
+            content,
+        }))
+    }
+
+    /// Reads the content of an event. `None` if there is nothing to do.
+    fn read_content(&self, name: &str, frame: &SocketFrame<'_>) -> Option<EventContent> {
         let unreadable = |error: serde_json::Error| {
             tracing::warn!(channel = %self.channel.base.name, %error, event = name, "an event could not be read and was skipped");
         };
-        let content = match name {
-            // A repetition during a long catch-up would begin another session.
-            "READY" => {
-                self.channel
-                    .with_cursor(|cursor| cursor.mark_handled(epoch, number));
-                return Some(GatewayEvent {
-                    epoch,
-                    number,
-                    content: Some(EventContent::SessionStart),
-                });
-            }
+        match name {
             "MESSAGE_CREATE" => frame
                 .message()
                 .map_err(unreadable)
@@ -261,13 +288,7 @@ impl<'a> Socket<'a> {
                 None
             }
             _ => None,
-        };
-        self.progress += u64::from(content.is_some());
-        Some(GatewayEvent {
-            epoch,
-            number,
-            content,
-        })
+        }
     }
 
     fn begin_session(&self, frame: &SocketFrame<'_>) {

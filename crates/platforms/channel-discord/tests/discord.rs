@@ -16,6 +16,8 @@ mod drafts;
 mod inbound;
 #[path = "discord/interactions.rs"]
 mod interactions;
+#[path = "discord/lanes.rs"]
+mod lanes;
 #[path = "discord/markup.rs"]
 mod markup;
 #[path = "discord/outbound.rs"]

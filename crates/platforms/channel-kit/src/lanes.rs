@@ -64,6 +64,12 @@ where
         self.count.saturating_sub(self.running.len())
     }
 
+    /// `true` if a lane has work.
+    #[must_use]
+    pub fn contains(&self, lane: &K) -> bool {
+        self.waiting.contains_key(lane)
+    }
+
     /// Adds work after all other work of its lane.
     pub fn add(&mut self, lane: K, work: impl Future<Output = T> + Send + 'a) {
         self.count += 1;
@@ -125,6 +131,7 @@ mod tests {
             (lanes.len(), lanes.waiting(), lanes.next().await),
             (3, 1, 3)
         );
+        assert_eq!(["a", "b"].map(|lane| lanes.contains(&lane)), [true, false]);
         gate.notify_one();
         assert_eq!(
             (lanes.next().await, lanes.next().await, lanes.is_empty()),

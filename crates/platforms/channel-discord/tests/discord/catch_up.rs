@@ -1,71 +1,10 @@
 //! Catch-up: messages that were posted while there was no session.
 
-use std::sync::Arc;
+use nanobot_channel::{Admission, Notes as _};
+use nanobot_channel_discord_fake::{CHANNELS, DiscordFake, Fault, Incoming, Order, Person};
+use serde_json::json;
 
-use nanobot_channel::{Admission, Channel, Notes as _};
-use nanobot_channel_discord_fake::{CHANNELS, DiscordFake, Fault, Incoming, Order};
-use nanobot_testkit::{Assistant, ChannelRun};
-use serde_json::{Value, json};
-
-use crate::support::{Running, ann, channel, in_server, mallory};
-
-/// Returns the texts that arrived.
-fn texts(assistant: &Assistant) -> Vec<String> {
-    assistant
-        .seen()
-        .arrived
-        .into_iter()
-        .map(|(message, _)| message.content)
-        .collect()
-}
-
-/// Returns the texts that arrived from a channel.
-fn arrived(assistant: &Assistant, chat: &str) -> Vec<String> {
-    let arrived = assistant
-        .seen()
-        .arrived
-        .into_iter()
-        .filter(|(message, _)| message.chat_id.as_str() == chat);
-    arrived.map(|(message, _)| message.content).collect()
-}
-
-/// Another program with the notes of the last one, which waits until it has a session.
-struct Program {
-    fake: DiscordFake,
-    assistant: Arc<Assistant>,
-    run: ChannelRun,
-}
-
-impl Program {
-    /// The first start ever.
-    async fn first(keys: &Value) -> Self {
-        let fake = DiscordFake::start().await.unwrap();
-        Self::start(fake, Arc::new(Assistant::new("66")), keys).await
-    }
-
-    async fn start(fake: DiscordFake, assistant: Arc<Assistant>, keys: &Value) -> Self {
-        let sessions = fake.identifies();
-        let channel: Arc<dyn Channel> = channel(&fake, keys);
-        let run = ChannelRun::start(channel, &assistant, &[]);
-        fake.wait_for_identifies(sessions + 1).await.unwrap();
-        Self {
-            fake,
-            assistant,
-            run,
-        }
-    }
-
-    async fn stop(self) -> (DiscordFake, Arc<Assistant>) {
-        self.run.stop().await.unwrap();
-        (self.fake, self.assistant)
-    }
-
-    /// So many messages were handed over, and these are their texts.
-    async fn expect_texts(&self, expected: &[&str]) {
-        self.assistant.message(expected.len()).await.unwrap();
-        assert_eq!(texts(&self.assistant), expected);
-    }
-}
+use crate::support::{Program, Running, ann, in_server, mallory};
 
 #[tokio::test]
 async fn messages_between_runs_are_fetched_in_order_and_once() {
@@ -80,9 +19,7 @@ async fn messages_between_runs_are_fetched_in_order_and_once() {
     for incoming in before {
         program.fake.push(incoming);
     }
-    program
-        .expect_texts(&["direct", "in the room", "in the thread"])
-        .await;
+    program.assistant.message(3).await.unwrap();
     assert_eq!(
         program.fake.calls_of("getMessages"),
         [],
@@ -105,19 +42,13 @@ async fn messages_between_runs_are_fetched_in_order_and_once() {
     program.fake.push(Incoming::direct(&ann(), "live"));
     program.assistant.message(8).await.unwrap();
     let seen = program.assistant.seen();
-    let direct = seen.arrived[0].0.chat_id.to_string();
-    assert_eq!(
-        arrived(&program.assistant, &direct),
-        ["direct", "1\n[attachment: /media/cat.png]", "4", "live"]
-    );
-    assert_eq!(
-        arrived(&program.assistant, &thread.to_string()),
-        ["in the thread", "3"]
-    );
-    assert_eq!(
-        arrived(&program.assistant, &room.to_string()),
-        ["in the room", "2"]
-    );
+    let direct = program.fake.direct_channel(&ann());
+    let cat = "1\n[attachment: /media/cat.png]";
+    program
+        .expect_texts(direct, &["direct", cat, "4", "live"])
+        .await;
+    program.expect_texts(thread, &["in the thread", "3"]).await;
+    program.expect_texts(room, &["in the room", "2"]).await;
     let of = |text: &str| {
         seen.arrived
             .iter()
@@ -140,8 +71,8 @@ async fn messages_between_runs_are_fetched_in_order_and_once() {
     program
         .fake
         .push(Incoming::direct(&ann(), "nothing was missed"));
-    program.assistant.message(9).await.unwrap();
-    assert_eq!(texts(&program.assistant)[8..], ["nothing was missed"]);
+    let last = program.assistant.message(9).await.unwrap();
+    assert_eq!(last.content, "nothing was missed");
     program.stop().await;
 }
 
@@ -153,7 +84,7 @@ async fn live_event_waits_only_for_its_own_channel() {
     program
         .fake
         .push(Incoming::in_channel(room, &ann(), "room"));
-    program.expect_texts(&["direct", "room"]).await;
+    program.assistant.message(2).await.unwrap();
     let (fake, assistant) = program.stop().await;
     fake.push(Incoming::direct(&ann(), "missed"));
     fake.push(Incoming::in_channel(room, &ann(), "missed too"));
@@ -167,15 +98,14 @@ async fn live_event_waits_only_for_its_own_channel() {
         "where nobody talked before",
     ));
     program.fake.push(Incoming::direct(&ann(), "live"));
+    let direct = program.fake.direct_channel(&ann());
     program
-        .expect_texts(&[
-            "direct",
-            "room",
-            "where nobody talked before",
-            "missed",
-            "live",
-        ])
+        .expect_texts(direct, &["direct", "missed", "live"])
         .await;
+    program
+        .expect_texts(CHANNELS[1], &["where nobody talked before"])
+        .await;
+    program.expect_texts(room, &["room"]).await;
     program.stop().await;
 }
 
@@ -189,7 +119,10 @@ async fn messages_between_sessions_are_fetched() {
         running.fake.wait_for_identifies(2).await.unwrap();
         running.fake.push(Incoming::direct(&ann(), "again"));
         running.assistant.message(3).await.unwrap();
-        assert_eq!(texts(&running.assistant), ["hello", "in between", "again"]);
+        let direct = running.fake.direct_channel(&ann());
+        running
+            .expect_texts(direct, &["hello", "in between", "again"])
+            .await;
         running.stop().await;
     }
 }
@@ -201,13 +134,15 @@ async fn unstored_message_is_fetched_at_the_next_start() {
     program
         .fake
         .push(Incoming::direct(&ann(), "do not lose this"));
-    program.expect_texts(&["do not lose this"]).await;
+    program.assistant.message(1).await.unwrap();
     let (fake, assistant) = program.stop().await;
     let program = Program::start(fake, assistant, &json!({})).await;
-    program
-        .expect_texts(&["do not lose this", "do not lose this"])
-        .await;
+    program.assistant.message(2).await.unwrap();
     let seen = program.assistant.seen();
+    assert_eq!(
+        [0, 1].map(|index: usize| seen.arrived[index].0.content.as_str()),
+        ["do not lose this"; 2]
+    );
     assert_eq!(seen.arrived[0].0.id, seen.arrived[1].0.id);
     program.stop().await;
 }
@@ -216,13 +151,14 @@ async fn unstored_message_is_fetched_at_the_next_start() {
 async fn long_absence_fetches_the_newest_of_the_last_day() {
     let program = Program::first(&json!({})).await;
     program.fake.push(Incoming::direct(&ann(), "hello"));
-    program.expect_texts(&["hello"]).await;
+    program.assistant.message(1).await.unwrap();
+    let direct = program.fake.direct_channel(&ann());
     let (fake, assistant) = program.stop().await;
     let old = json!("2020-01-01T00:00:00.000000+00:00");
     fake.push(Incoming::direct(&ann(), "long ago").with_field("timestamp", old));
     fake.push(Incoming::direct(&ann(), "today"));
     let program = Program::start(fake, assistant, &json!({})).await;
-    program.expect_texts(&["hello", "today"]).await;
+    program.expect_texts(direct, &["hello", "today"]).await;
     let (fake, assistant) = program.stop().await;
     for number in 0..350 {
         fake.push(Incoming::direct(&ann(), &number.to_string()));
@@ -232,13 +168,14 @@ async fn long_absence_fetches_the_newest_of_the_last_day() {
     program.fake.push(Incoming::direct(&ann(), "end"));
     program.assistant.message(303).await.unwrap();
     let numbers = (50..350).map(|number| number.to_string());
-    let expected: Vec<String> = ["hello", "today"]
+    let expected: Vec<_> = ["hello", "today"]
         .map(str::to_owned)
         .into_iter()
         .chain(numbers)
         .chain(["end".to_owned()])
         .collect();
-    assert_eq!(texts(&program.assistant), expected);
+    let expected: Vec<_> = expected.iter().map(String::as_str).collect();
+    program.expect_texts(direct, &expected).await;
     program.stop().await;
 }
 
@@ -249,7 +186,8 @@ async fn gone_channel_is_dropped_and_failed_fetch_is_retried() {
         .fake
         .push(Incoming::in_channel(CHANNELS[0], &ann(), "room"));
     program.fake.push(Incoming::direct(&ann(), "direct"));
-    program.expect_texts(&["room", "direct"]).await;
+    program.assistant.message(2).await.unwrap();
+    let direct = program.fake.direct_channel(&ann());
     let (fake, assistant) = program.stop().await;
     fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "gone"));
     fake.push(Incoming::direct(&ann(), "kept"));
@@ -261,29 +199,58 @@ async fn gone_channel_is_dropped_and_failed_fetch_is_retried() {
         Fault::Status(403, 50_001, "Missing Access".to_owned()),
     );
     let program = Program::start(fake, assistant, &json!({"reconnectPause": 0.01})).await;
-    program.expect_texts(&["room", "direct", "kept"]).await;
+    program.expect_texts(direct, &["direct", "kept"]).await;
     // What comes live waits until it is known what was missed there.
     program
         .fake
         .push(Incoming::in_channel(CHANNELS[0], &ann(), "here again"));
     program
-        .expect_texts(&["room", "direct", "kept", "here again"])
+        .expect_texts(CHANNELS[0], &["room", "here again"])
         .await;
     let (fake, assistant) = program.stop().await;
     fake.push(Incoming::in_channel(CHANNELS[0], &ann(), "still there"));
     fake.push(Incoming::direct(&ann(), "kept, too"));
     let program = Program::start(fake, assistant, &json!({})).await;
-    // The room is first now.
     program
-        .expect_texts(&[
-            "room",
-            "direct",
-            "kept",
-            "here again",
-            "still there",
-            "kept, too",
-        ])
+        .expect_texts(CHANNELS[0], &["room", "here again", "still there"])
         .await;
+    program
+        .expect_texts(direct, &["direct", "kept", "kept, too"])
+        .await;
+    program.stop().await;
+}
+
+#[tokio::test]
+async fn general_failure_ends_the_wait_of_live_events() {
+    const PEOPLE: u64 = 12;
+    // One channel has its turn, and eight with an event are fetched before theirs.
+    const REQUESTS: usize = 9;
+    let keys = json!({"requestTimeout": 600});
+    let people = (100..100 + PEOPLE).map(|id| Person::new(id, "someone"));
+    let people: Vec<_> = people.collect();
+    let everyone_says = |fake: &DiscordFake, text: &str| {
+        for person in &people {
+            fake.push(Incoming::direct(person, text));
+        }
+    };
+    let program = Program::first(&keys).await;
+    everyone_says(&program.fake, "hello");
+    program.assistant.message(people.len()).await.unwrap();
+    let (fake, assistant) = program.stop().await;
+    for _ in 1..REQUESTS {
+        fake.fail_next("getMessages", Fault::Hang);
+    }
+    fake.fail_next("getMessages", Fault::retry_after(3600.0));
+    let program = Program::start(fake, assistant, &keys).await;
+    program.fake.wait_for_calls("getMessages", 1).await.unwrap();
+    everyone_says(&program.fake, "live");
+    let answered = people.len() - (REQUESTS - 1);
+    program
+        .assistant
+        .message(people.len() + answered)
+        .await
+        .unwrap();
+    assert_eq!(program.fake.calls_of("getMessages").len(), REQUESTS);
     program.stop().await;
 }
 
@@ -291,15 +258,11 @@ async fn gone_channel_is_dropped_and_failed_fetch_is_retried() {
 async fn kill_loses_no_messages_of_noted_channels() {
     let program = Program::first(&json!({})).await;
     program.fake.push(Incoming::direct(&ann(), "hello"));
-    program.expect_texts(&["hello"]).await;
-    let Program {
-        fake,
-        assistant,
-        run,
-    } = program;
+    program.assistant.message(1).await.unwrap();
     // Nothing is handed over from where the note does not know of.
-    let as_noted = assistant.notes().read("seen").await.unwrap().unwrap();
-    run.stop().await.unwrap();
+    let notes = program.assistant.notes();
+    let as_noted = notes.read("seen").await.unwrap().unwrap();
+    let (fake, assistant) = program.stop().await;
     assistant.notes().write("seen", &as_noted).await.unwrap();
     fake.push(Incoming::direct(&ann(), "away"));
     let program = Program::start(fake, assistant, &json!({})).await;

@@ -159,14 +159,10 @@ async fn only_allowed_channels_and_their_threads_are_received() {
     }
     running.fake.push(Incoming::direct(&ann(), "three"));
     running.assistant.message(3).await.unwrap();
-    let texts: Vec<_> = running
-        .assistant
-        .seen()
-        .arrived
-        .into_iter()
-        .map(|(message, _)| message.content)
-        .collect();
-    assert_eq!(texts, ["one", "two", "three"]);
+    let direct = running.fake.direct_channel(&ann());
+    for (chat, text) in [(CHANNELS[0], "one"), (thread, "two"), (direct, "three")] {
+        running.expect_texts(chat, &[text]).await;
+    }
     assert_eq!(
         running.assistant.seen().asked.len(),
         3,

@@ -68,6 +68,60 @@ pub(crate) fn channel(fake: &DiscordFake, keys: &Value) -> Arc<dyn Channel> {
         .unwrap()
 }
 
+/// Waits until so many messages arrived from a chat as are expected, and compares their texts.
+async fn expect_texts(assistant: &Assistant, chat: u64, expected: &[&str]) {
+    let chat = ChatId::from(chat.to_string());
+    assistant
+        .wait_until(&format!("{expected:?}"), |seen| {
+            let arrived = seen.arrived.iter();
+            let from_chat = arrived.filter(|(message, _)| message.chat_id == chat);
+            from_chat.count() >= expected.len()
+        })
+        .await
+        .unwrap();
+    let arrived = assistant.seen().arrived.into_iter();
+    let from_chat = arrived.filter(|(message, _)| message.chat_id == chat);
+    let texts: Vec<_> = from_chat.map(|(message, _)| message.content).collect();
+    assert_eq!(texts, expected);
+}
+
+/// Another program with the notes of the last one, which waits until it has a session.
+pub(crate) struct Program {
+    pub(crate) fake: DiscordFake,
+    pub(crate) assistant: Arc<Assistant>,
+    run: ChannelRun,
+}
+
+impl Program {
+    /// The first start ever.
+    pub(crate) async fn first(keys: &Value) -> Self {
+        let fake = DiscordFake::start().await.unwrap();
+        Self::start(fake, Arc::new(Assistant::new("66")), keys).await
+    }
+
+    pub(crate) async fn start(fake: DiscordFake, assistant: Arc<Assistant>, keys: &Value) -> Self {
+        let sessions = fake.identifies();
+        let channel: Arc<dyn Channel> = channel(&fake, keys);
+        let run = ChannelRun::start(channel, &assistant, &[]);
+        fake.wait_for_identifies(sessions + 1).await.unwrap();
+        Self {
+            fake,
+            assistant,
+            run,
+        }
+    }
+
+    pub(crate) async fn stop(self) -> (DiscordFake, Arc<Assistant>) {
+        self.run.stop().await.unwrap();
+        (self.fake, self.assistant)
+    }
+
+    /// So many messages arrived from a chat, and these are their texts.
+    pub(crate) async fn expect_texts(&self, chat: u64, expected: &[&str]) {
+        expect_texts(&self.assistant, chat, expected).await;
+    }
+}
+
 /// A channel that runs.
 pub(crate) struct Running {
     pub(crate) fake: DiscordFake,
@@ -119,6 +173,11 @@ impl Running {
             format!("{sessions} sessions, resumed {resumed} times, {complaints:?}")
         });
         (fake, ended.unwrap())
+    }
+
+    /// So many messages arrived from a chat, and these are their texts.
+    pub(crate) async fn expect_texts(&self, chat: u64, expected: &[&str]) {
+        expect_texts(&self.assistant, chat, expected).await;
     }
 
     /// Begins a conversation, so that the fake knows the chat; returns what arrived.
