@@ -51,3 +51,72 @@ pub(crate) fn groups(mails: Vec<AllowedMail>) -> VecDeque<Vec<AllowedMail>> {
     }
     groups
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::authentication::Authenticity;
+    use crate::thread::MessageIds;
+
+    fn mail(uid: u32) -> MailUid {
+        MailUid { validity: 1, uid }
+    }
+
+    fn sizes<'a>(batches: impl IntoIterator<Item = &'a Vec<MailUid>>) -> Vec<usize> {
+        batches.into_iter().map(Vec::len).collect()
+    }
+
+    #[test]
+    fn batches_are_bounded_and_suspects_are_alone() {
+        let mails: Vec<_> = (1..=150).map(mail).collect();
+        let table: [(&[u32], &[usize]); 4] = [
+            (&[], &[64, 64, 22]),
+            (&[1], &[1, 64, 64, 21]),
+            (&[10, 11, 150], &[9, 1, 1, 64, 64, 10, 1]),
+            (&[200], &[64, 64, 22]),
+        ];
+        for (suspects, expected) in table {
+            let suspects = suspects.iter().copied().map(mail).collect();
+            let batches = batches(&mails, &suspects);
+            assert_eq!(sizes(&batches), expected, "{suspects:?}");
+            assert_eq!(batches.into_iter().flatten().collect::<Vec<_>>(), mails);
+        }
+        assert!(batches(&[], &BTreeSet::new()).is_empty());
+    }
+
+    #[test]
+    fn groups_are_bounded_and_cut_mails_are_alone() {
+        const MIB: u32 = 1 << 20;
+        let allowed = |(uid, (fetched_size, is_cut)): (u32, (u32, bool))| AllowedMail {
+            uid: mail(uid),
+            envelope: Envelope {
+                sender: "ann@x.test".to_owned(),
+                shown_sender: String::new(),
+                subject: String::new(),
+                date: String::new(),
+                ids: MessageIds::default(),
+                authenticity: Authenticity::default(),
+            },
+            fetched_size,
+            is_cut,
+        };
+        let (whole, cut) = (|size| (size, false), (1, true));
+        let table = [
+            (vec![], vec![]),
+            (vec![whole(4 * MIB), whole(4 * MIB), whole(1)], vec![2, 1]),
+            (vec![whole(1), whole(20 * MIB), whole(1)], vec![1, 1, 1]),
+            (
+                vec![whole(1), cut, cut, whole(1), whole(1)],
+                vec![1, 1, 1, 2],
+            ),
+            (vec![whole(u32::MAX), whole(u32::MAX)], vec![1, 1]),
+        ];
+        for (mails, expected) in table {
+            let groups = groups((1..).zip(mails.iter().copied()).map(allowed).collect());
+            let lengths: Vec<_> = groups.iter().map(Vec::len).collect();
+            assert_eq!(lengths, expected, "{mails:?}");
+            let uids = groups.iter().flatten().map(|mail| mail.uid.uid);
+            assert!(uids.eq((1..).take(mails.len())), "{mails:?}");
+        }
+    }
+}

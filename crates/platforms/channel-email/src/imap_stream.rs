@@ -170,7 +170,7 @@ impl LiteralWatch {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncReadExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
 
@@ -196,6 +196,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn pieces_of_a_command_are_sent_together() {
+        let (near, mut far) = tokio::io::duplex(64);
+        let mut wire = LimitedStream::new(near);
+        for piece in ["A1", " ", "NOOP", "\r\n"] {
+            wire.write_all(piece.as_bytes()).await.unwrap();
+        }
+        wire.flush().await.unwrap();
+        let mut bytes = [0; 64];
+        let length = far.read(&mut bytes).await.unwrap();
+        assert_eq!(&bytes[..length], b"A1 NOOP\r\n");
+    }
+
+    #[tokio::test]
     async fn reading_beyond_the_grant_fails() {
         for (text, granted, fits) in [
             ("* OK {5}\r\n", 10, true),
@@ -204,9 +217,7 @@ mod tests {
             ("12345678901", 10, false),
         ] {
             let (near, mut far) = tokio::io::duplex(64);
-            tokio::io::AsyncWriteExt::write_all(&mut far, text.as_bytes())
-                .await
-                .unwrap();
+            far.write_all(text.as_bytes()).await.unwrap();
             let mut wire = LimitedStream::new(near);
             wire.grant(granted);
             assert_eq!(wire.read(&mut [0; 64]).await.is_ok(), fits, "{text}");
