@@ -1,7 +1,7 @@
 //! Division of waiting mails into batches, and of a batch into groups that are held in memory
 //! together.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::envelope::Envelope;
 use crate::imap::MailUid;
@@ -52,6 +52,21 @@ pub(crate) fn groups(mails: Vec<AllowedMail>) -> VecDeque<Vec<AllowedMail>> {
     groups
 }
 
+/// Pairs mails with what was fetched of them, up to the first of which nothing was. Returns the
+/// pairs, and the mails from that one on: later ones of the same sender are not to overtake it.
+pub(crate) fn split_at_missing<M, T>(
+    mut mails: Vec<M>,
+    mut fetched: BTreeMap<MailUid, T>,
+    uid: impl Fn(&M) -> MailUid,
+) -> (Vec<(M, T)>, Vec<M>) {
+    let missing = mails
+        .iter()
+        .position(|mail| !fetched.contains_key(&uid(mail)));
+    let rest = mails.split_off(missing.unwrap_or(mails.len()));
+    let pair = |mail: M| fetched.remove(&uid(&mail)).map(|value| (mail, value));
+    (mails.into_iter().filter_map(pair).collect(), rest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,6 +97,20 @@ mod tests {
             assert_eq!(batches.into_iter().flatten().collect::<Vec<_>>(), mails);
         }
         assert!(batches(&[], &BTreeSet::new()).is_empty());
+    }
+
+    #[test]
+    fn no_mail_overtakes_one_that_is_missing() {
+        let mails: Vec<_> = (1..=4).map(mail).collect();
+        let table: [(&[u32], usize); 4] =
+            [(&[1, 2, 3, 4], 4), (&[1, 2, 4], 2), (&[2], 0), (&[], 0)];
+        for (fetched, found) in table {
+            let fetched = fetched.iter().map(|uid| (mail(*uid), *uid)).collect();
+            let (pairs, rest) = split_at_missing(mails.clone(), fetched, |mail| *mail);
+            assert!(pairs.iter().all(|(mail, fetched)| mail.uid == *fetched));
+            let both: Vec<_> = pairs.iter().map(|(mail, _)| *mail).chain(rest).collect();
+            assert_eq!((pairs.len(), &both), (found, &mails));
+        }
     }
 
     #[test]

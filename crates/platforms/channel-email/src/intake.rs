@@ -11,7 +11,7 @@
 //! Until the delivery, a shutdown drops the work under way. Then what was delivered is still
 //! marked, within a time limit.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use nanobot_channel::{Admission, Arrival, ChannelContext, InboundMessage};
@@ -20,7 +20,7 @@ use nanobot_channel_kit::intake::{Next, deliver, has_access};
 use nanobot_extract::{ExtractError, MailHeader};
 
 use crate::EmailChannel;
-use crate::batch::{AllowedMail, groups};
+use crate::batch::{AllowedMail, groups, split_at_missing};
 use crate::candidate::{MailCandidate, ParsedMail};
 use crate::envelope::{Envelope, Skip};
 use crate::error::MailError;
@@ -82,8 +82,16 @@ impl EmailChannel {
         context: &ChannelContext,
     ) -> Result<BatchEnd, MailError> {
         let cancel = &context.cancel;
-        self.memory.with(|memory| memory.attempts.extend(batch));
+        let under_way = batch.iter().copied().collect();
+        self.memory.with(|memory| memory.attempts = under_way);
         let attempts = quarantine::begin_attempts(notes, batch).await?;
+        if let ([mail], true) = (batch, attempts > MAX_ATTEMPTS) {
+            self.report_exceeded(*mail);
+            let handled = [(*mail, MailOutcome::Odd)];
+            self.finish(mailbox, &handled, context).await?;
+            self.end_attempts(BTreeSet::new(), notes).await?;
+            return Ok(BatchEnd::Done);
+        }
         let judging = Box::pin(self.judge(mailbox, batch, attempts, notes, context));
         let Some(judged) = cancel.run_until_cancelled(judging).await else {
             return Ok(BatchEnd::Stop);
@@ -118,7 +126,6 @@ impl EmailChannel {
             if next == Next::Stop || cancel.is_cancelled() {
                 return Ok(BatchEnd::Stop);
             }
-            context.progress.alive();
             if groups.is_empty() {
                 break;
             }
@@ -140,17 +147,6 @@ impl EmailChannel {
         context: &ChannelContext,
     ) -> Result<JudgedBatch, MailError> {
         let mut judged = JudgedBatch::default();
-        if let ([mail], true) = (batch, attempts > MAX_ATTEMPTS) {
-            tracing::error!(
-                channel = %self.name, uid = mail.uid,
-                "a mail cannot be read, or ended the program each time it was; it is flagged and skipped"
-            );
-            self.report_trouble(
-                "a mail could not be read in several tries: it is flagged in the mailbox",
-            );
-            judged.handled.push((*mail, MailOutcome::Odd));
-            return Ok(judged);
-        }
         let on_progress = || context.progress.alive();
         let headers = mailbox.fetch_headers(batch, on_progress).await?;
         let (found, rest) = split_at_missing(batch.to_vec(), headers, |mail| *mail);
@@ -178,6 +174,16 @@ impl EmailChannel {
         }
         judged.groups = groups(allowed);
         Ok(judged)
+    }
+
+    fn report_exceeded(&self, mail: MailUid) {
+        tracing::error!(
+            channel = %self.name, uid = mail.uid,
+            "a mail cannot be read, or ended the program each time it was; it is flagged and skipped"
+        );
+        self.report_trouble(
+            "a mail could not be read in several tries: it is flagged in the mailbox",
+        );
     }
 
     /// Decides by its header if the content of a mail is read.
@@ -378,19 +384,4 @@ impl EmailChannel {
         let (sender, chat) = (sender.into(), sender.into());
         has_access(context, &sender, &chat, &Arrival::direct(), notify).await
     }
-}
-
-/// Pairs mails with what was fetched of them, up to the first of which nothing was. Returns the
-/// pairs, and the mails from that one on: later ones of the same sender are not to overtake it.
-fn split_at_missing<M, T>(
-    mut mails: Vec<M>,
-    mut fetched: BTreeMap<MailUid, T>,
-    uid: impl Fn(&M) -> MailUid,
-) -> (Vec<(M, T)>, Vec<M>) {
-    let missing = mails
-        .iter()
-        .position(|mail| !fetched.contains_key(&uid(mail)));
-    let rest = mails.split_off(missing.unwrap_or(mails.len()));
-    let pair = |mail: M| fetched.remove(&uid(&mail)).map(|value| (mail, value));
-    (mails.into_iter().filter_map(pair).collect(), rest)
 }

@@ -170,6 +170,7 @@ impl EmailChannel {
             {
                 notes.set_last_mail(*last).await?;
             }
+            context.progress.alive();
             unhandled = later;
             match end {
                 BatchEnd::Done => {}
