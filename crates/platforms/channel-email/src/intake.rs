@@ -5,8 +5,8 @@
 //! delivered at once, so that they share a sync of the ledger, and those of one sender in their
 //! order. A mail gets its flag only after the assistant has it. A mail that cannot be stored now
 //! keeps its place before later ones; one that cannot be parsed is flagged and skipped, so that it
-//! blocks no other. The kit's intake is not used: a mail is fetched in two steps, and its files come
-//! with it.
+//! blocks no other. The kit's intake is not used: a mail is fetched in two steps, and its files
+//! come with it.
 //!
 //! Until the delivery, a shutdown drops the work under way. Then what was delivered is still
 //! marked, within a time limit.

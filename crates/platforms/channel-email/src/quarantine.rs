@@ -2,10 +2,10 @@
 //!
 //! Decision: an attempt is on disk before anything of its mail is fetched or parsed, and removed
 //! when the mail was read. A mail that ends the process is skipped after a few starts instead of
-//! ending every one of them. The attempts at a batch are noted in one write; what is left of them in
-//! the next process makes suspects, which are handled one at a time. If the note cannot be written,
-//! the mails keep their places. The kit's quarantine is not used: its note is not synced, and a mail
-//! needs no copy aside because it stays in the mailbox.
+//! ending every one of them. The attempts at a batch are noted in one write; what is left of them
+//! in the next process makes suspects, which are handled one at a time. If the note cannot be
+//! written, the mails keep their places. The kit's quarantine is not used: its note is not synced,
+//! and a mail needs no copy aside because it stays in the mailbox.
 
 use std::collections::BTreeSet;
 
