@@ -220,38 +220,17 @@ impl ImapConnection {
         ))
     }
 
-    /// Carries out a command on one mail.
+    /// Carries out a command on the mails of a set. Mails that are gone are left out.
     fn touch(&mut self, tag: &str, name: &str, rest: &str) -> Next {
-        let (uid, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-        let Ok(uid) = uid.parse::<u32>() else {
-            return self.refuse(tag, name, uid);
+        let (set, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+        let uids: Result<Vec<u32>, _> = set.split(',').map(str::parse).collect();
+        let Ok(uids) = uids else {
+            return self.refuse(tag, name, set);
         };
-        let said = self.state.change(|state| {
-            let Some(place) = state.mails.iter().position(|mail| mail.uid == uid) else {
-                return Some(String::new());
-            };
-            if name == "UID EXPUNGE" {
-                if state.has_flag(uid, r"\Deleted") {
-                    state.mails.remove(place);
-                    return Some(format!("* {} EXPUNGE\r\n", place + 1));
-                }
-                return Some(String::new());
-            }
-            let mail = state.mails.get_mut(place)?;
-            match name {
-                "UID FETCH" => {
-                    fetched(mail, rest).map(|items| format!("* {} FETCH ({items})\r\n", place + 1))
-                }
-                "UID STORE" => {
-                    let flags = rest.strip_prefix("+FLAGS.SILENT (")?.strip_suffix(')')?;
-                    mail.flags.extend(flags.split(' ').map(str::to_owned));
-                    Some(String::new())
-                }
-                _ => {
-                    mail.copies.push(rest.trim_matches('"').to_owned());
-                    Some(String::new())
-                }
-            }
+        // A server answers in any order; this one begins with the last mail.
+        let said: Option<String> = self.state.change(|state| {
+            let uids = uids.iter().rev();
+            uids.map(|uid| touch_one(state, name, *uid, rest)).collect()
         });
         let Some(said) = said else {
             return self.refuse(tag, name, rest);
@@ -296,6 +275,35 @@ impl ImapConnection {
                 }
                 _ = changed.changed() => {}
             }
+        }
+    }
+}
+
+/// Carries out a command on one mail. Returns the response, or `None` if the command is unknown.
+fn touch_one(state: &mut MailState, name: &str, uid: u32, rest: &str) -> Option<String> {
+    let Some(place) = state.mails.iter().position(|mail| mail.uid == uid) else {
+        return Some(String::new());
+    };
+    if name == "UID EXPUNGE" {
+        if state.has_flag(uid, r"\Deleted") {
+            state.mails.remove(place);
+            return Some(format!("* {} EXPUNGE\r\n", place + 1));
+        }
+        return Some(String::new());
+    }
+    let mail = state.mails.get_mut(place)?;
+    match name {
+        "UID FETCH" => {
+            fetched(mail, rest).map(|items| format!("* {} FETCH ({items})\r\n", place + 1))
+        }
+        "UID STORE" => {
+            let flags = rest.strip_prefix("+FLAGS.SILENT (")?.strip_suffix(')')?;
+            mail.flags.extend(flags.split(' ').map(str::to_owned));
+            Some(String::new())
+        }
+        _ => {
+            mail.copies.push(rest.trim_matches('"').to_owned());
+            Some(String::new())
         }
     }
 }

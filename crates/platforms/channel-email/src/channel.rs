@@ -12,8 +12,9 @@ use nanobot_extract::Extract;
 use crate::EmailConfig;
 use crate::error::MailError;
 use crate::imap::ImapMailbox;
-use crate::intake::Memory;
+
 use crate::markup::MailHtml;
+use crate::memory::Memory;
 use crate::servers::Servers;
 use crate::smtp;
 
@@ -81,14 +82,10 @@ impl Channel for EmailChannel {
     }
 
     async fn run(&self, context: ChannelContext) -> Result<(), ChannelError> {
-        let outcome = context
-            .cancel
-            .run_until_cancelled(Box::pin(self.receive(&context)))
-            .await;
-        match outcome {
-            Some(Err(error)) if !context.cancel.is_cancelled() => Err(error),
+        match Box::pin(self.receive(&context)).await {
+            Err(error) if !context.cancel.is_cancelled() => Err(error),
             _ => {
-                self.withdraw_attempt(&context).await;
+                self.withdraw_attempts(&context).await;
                 Ok(())
             }
         }

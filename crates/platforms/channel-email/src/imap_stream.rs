@@ -5,6 +5,9 @@
 //! command grants what it may bring, and an announced literal or a flood beyond it ends the
 //! connection. The end of the connection is an error here, too, because async-imap takes it for the
 //! end of an answer, and a mail that was cut off would count as complete.
+//!
+//! Writes are buffered until they are flushed: async-imap writes a command in four pieces, and each
+//! would be a packet and a TLS record.
 
 use std::fmt;
 use std::io;
@@ -13,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, BufWriter, ReadBuf};
 
 /// Bytes that a command may bring besides the mail it asks for.
 pub(crate) const SMALL_TALK: u64 = 16 << 20;
@@ -25,7 +28,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> ByteStream for T {}
 
 /// A stream that returns no more bytes than were granted.
 pub(crate) struct LimitedStream {
-    inner: Box<dyn ByteStream>,
+    inner: BufWriter<Box<dyn ByteStream>>,
     granted: u64,
     received: Arc<AtomicU64>,
     literals: LiteralWatch,
@@ -33,11 +36,11 @@ pub(crate) struct LimitedStream {
 
 impl LimitedStream {
     pub(crate) fn new(inner: impl ByteStream + 'static) -> Self {
-        let (inner, received) = (Box::new(inner), Arc::default());
+        let inner: Box<dyn ByteStream> = Box::new(inner);
         Self {
-            inner,
+            inner: BufWriter::new(inner),
             granted: SMALL_TALK,
-            received,
+            received: Arc::default(),
             literals: LiteralWatch::default(),
         }
     }
@@ -54,7 +57,7 @@ impl LimitedStream {
 
     /// Returns the underlying stream.
     pub(crate) fn into_inner(self) -> Box<dyn ByteStream> {
-        self.inner
+        self.inner.into_inner()
     }
 }
 
@@ -167,7 +170,7 @@ impl LiteralWatch {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncReadExt as _;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
 
@@ -193,6 +196,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn pieces_of_a_command_are_sent_together() {
+        let (near, mut far) = tokio::io::duplex(64);
+        let mut wire = LimitedStream::new(near);
+        for piece in ["A1", " ", "NOOP", "\r\n"] {
+            wire.write_all(piece.as_bytes()).await.unwrap();
+        }
+        wire.flush().await.unwrap();
+        let mut bytes = [0; 64];
+        let length = far.read(&mut bytes).await.unwrap();
+        assert_eq!(&bytes[..length], b"A1 NOOP\r\n");
+    }
+
+    #[tokio::test]
     async fn reading_beyond_the_grant_fails() {
         for (text, granted, fits) in [
             ("* OK {5}\r\n", 10, true),
@@ -201,9 +217,7 @@ mod tests {
             ("12345678901", 10, false),
         ] {
             let (near, mut far) = tokio::io::duplex(64);
-            tokio::io::AsyncWriteExt::write_all(&mut far, text.as_bytes())
-                .await
-                .unwrap();
+            far.write_all(text.as_bytes()).await.unwrap();
             let mut wire = LimitedStream::new(near);
             wire.grant(granted);
             assert_eq!(wire.read(&mut [0; 64]).await.is_ok(), fits, "{text}");

@@ -59,10 +59,11 @@ impl EmailChannel {
                 if !known.insert(*mail) {
                     continue;
                 }
-                let Some((header, _)) = mailbox.fetch_header(*mail, || {}).await? else {
+                let mut fetched = mailbox.fetch_headers(&[*mail], || {}).await?;
+                let Some(header) = fetched.remove(mail) else {
                     continue;
                 };
-                let header = match self.extractor.mail_header(header).await {
+                let header = match self.extractor.mail_header(header.bytes).await {
                     Ok(header) => header,
                     Err(error) if error.blames_input() => continue,
                     Err(error) => return Err(MailError::Reader(error)),

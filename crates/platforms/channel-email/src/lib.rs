@@ -11,6 +11,7 @@
 
 mod attachment;
 mod authentication;
+mod batch;
 mod candidate;
 mod channel;
 mod config;
@@ -22,7 +23,9 @@ mod imap_stream;
 mod intake;
 mod key_discovery;
 mod login;
+mod marking;
 mod markup;
+mod memory;
 mod notes;
 mod oauth;
 mod outbound;

@@ -2,9 +2,12 @@
 //!
 //! Decision: an attempt is on disk before anything of its mail is fetched or parsed, and removed
 //! when the mail was read. A mail that ends the process is skipped after a few starts instead of
-//! ending every one of them. If the note cannot be written, the mail keeps its place. The kit's
-//! quarantine is not used: its note is not synced, and a mail needs no copy aside because it stays
-//! in the mailbox.
+//! ending every one of them. The attempts at a batch are noted in one write; what is left of them
+//! in the next process makes suspects, which are handled one at a time. If the note cannot be
+//! written, the mails keep their places. The kit's quarantine is not used: its note is not synced,
+//! and a mail needs no copy aside because it stays in the mailbox.
+
+use std::collections::BTreeSet;
 
 use crate::error::MailError;
 use crate::imap::MailUid;
@@ -12,31 +15,47 @@ use crate::notes::MailboxNotes;
 
 /// The name of the note.
 const NOTE: &str = "tries";
-/// Maximum number of mails in the note; the oldest are dropped first.
+/// Maximum number of mails in the note, of which a batch is a small part; the oldest are dropped
+/// first.
 const MAX_ENTRIES: usize = 256;
 
-/// Notes an attempt, and returns the number of attempts at this mail so far.
-pub(crate) async fn begin_attempt(
-    notes: &MailboxNotes<'_>,
-    mail: MailUid,
-) -> Result<u32, MailError> {
-    let mut counts = read(notes).await?;
-    let before = counts
-        .iter()
-        .position(|(known, _)| *known == mail)
-        .map(|index| counts.remove(index));
-    let count = before.map_or(1, |(_, count)| count.saturating_add(1));
-    counts.push((mail, count));
-    let surplus = counts.len().saturating_sub(MAX_ENTRIES);
-    write(notes, counts.get(surplus..).unwrap_or_default()).await?;
-    Ok(count)
+/// Returns the mails with attempts that did not end. Each is handled alone, so that it is not
+/// blamed for another.
+pub(crate) async fn suspects(notes: &MailboxNotes<'_>) -> Result<BTreeSet<MailUid>, MailError> {
+    let counts = read(notes).await?;
+    Ok(counts.into_iter().map(|(mail, _)| mail).collect())
 }
 
-/// Forgets the attempts at a mail that was read, with any outcome.
-pub(crate) async fn end_attempt(notes: &MailboxNotes<'_>, mail: MailUid) -> Result<(), MailError> {
+/// Notes an attempt at each mail of a batch in one write. Returns the number of attempts so far at
+/// the mail with the most.
+pub(crate) async fn begin_attempts(
+    notes: &MailboxNotes<'_>,
+    mails: &[MailUid],
+) -> Result<u32, MailError> {
+    let mut counts = read(notes).await?;
+    let mut most = 0;
+    for mail in mails {
+        let before = counts
+            .iter()
+            .position(|(known, _)| known == mail)
+            .map(|index| counts.remove(index));
+        let count = before.map_or(1, |(_, count)| count.saturating_add(1));
+        counts.push((*mail, count));
+        most = most.max(count);
+    }
+    let surplus = counts.len().saturating_sub(MAX_ENTRIES);
+    write(notes, counts.get(surplus..).unwrap_or_default()).await?;
+    Ok(most)
+}
+
+/// Forgets the attempts at mails that were read, with any outcome.
+pub(crate) async fn end_attempts(
+    notes: &MailboxNotes<'_>,
+    mails: &BTreeSet<MailUid>,
+) -> Result<(), MailError> {
     let mut counts = read(notes).await?;
     let before = counts.len();
-    counts.retain(|(known, _)| *known != mail);
+    counts.retain(|(known, _)| !mails.contains(known));
     if counts.len() == before {
         Ok(())
     } else {

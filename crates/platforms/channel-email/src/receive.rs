@@ -1,16 +1,20 @@
-//! Receives: searches the mailbox, takes mails in one by one, and waits for more.
+//! Receives: searches the mailbox, takes mails in batches, and waits for more.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use chrono::NaiveDate;
 use nanobot_channel::{ChannelContext, ChannelError};
 use nanobot_channel_kit::intake::Next;
 use tokio::time::Instant;
 
 use crate::EmailChannel;
+use crate::batch::batches;
 use crate::error::MailError;
 use crate::imap::{ImapMailbox, MailUid};
+use crate::intake::BatchEnd;
 use crate::notes::MailboxNotes;
+use crate::quarantine;
 use crate::unproven::UnprovenMails;
 
 /// Duration after which the end of a connection counts as normal.
@@ -76,32 +80,26 @@ impl EmailChannel {
         }
     }
 
-    /// Serves one connection.
+    /// Serves one connection, until it breaks or the assistant shuts down.
     async fn serve_connection(&self, context: &ChannelContext) -> Result<(), MailError> {
-        let config = self.config();
-        let notes = self.notes(context);
-        if let Some(tokens) = &self.servers.tokens {
-            tokens.set_notes(&context.notes).await?;
-        }
-        let since = notes.first_day(config.first_look_days).await?;
-        let mut mailbox = ImapMailbox::open(&self.servers, false).await?;
-        if !mailbox.records_handled() {
-            let last = notes.last_mail().await?;
-            self.memory.with(|memory| memory.last = last);
-        }
-        let unproven = UnprovenMails::read(config, &notes).await?;
-        self.memory
-            .with(|memory| (memory.refused_logins, memory.unproven) = (0, unproven));
+        let (cancel, notes) = (&context.cancel, self.notes(context));
+        let opening = Box::pin(self.open_mailbox(&notes, context));
+        let Some(opened) = cancel.run_until_cancelled(opening).await else {
+            return Ok(());
+        };
+        let (mut mailbox, since) = opened?;
         let mut is_first_search = true;
-        tracing::info!(channel = %self.name, mailbox = config.imap_mailbox, "receiving mail");
-        context.progress.alive();
         loop {
             // A search may miss what was announced meanwhile, so there is another one; but only
             // one, because some servers announce the same again and again.
             let mut searches_left = MAX_SEARCHES;
             while searches_left > 0 {
                 searches_left -= 1;
-                let waiting = mailbox.search_unhandled(since).await?;
+                let searching = mailbox.search_unhandled(since);
+                let Some(waiting) = cancel.run_until_cancelled(searching).await else {
+                    return Ok(());
+                };
+                let waiting = waiting?;
                 if std::mem::take(&mut is_first_search) {
                     self.refresh_unproven(&waiting, &notes).await?;
                 }
@@ -110,28 +108,91 @@ impl EmailChannel {
                     .into_iter()
                     .filter(|mail| !self.memory.is_handled(*mail))
                     .collect();
-                for mail in &fresh {
-                    if self
-                        .handle_mail(&mut mailbox, *mail, &notes, context)
-                        .await?
-                        == Next::Stop
-                    {
+                if !fresh.is_empty() {
+                    let next = self.handle_all(&mut mailbox, &fresh, &notes, context);
+                    if Box::pin(next).await? == Next::Stop {
                         return Ok(());
-                    }
-                    context.progress.alive();
-                }
-                if let Some(last) = fresh.last() {
-                    if !mailbox.records_handled() {
-                        notes.set_last_mail(*last).await?;
                     }
                     searches_left = MAX_SEARCHES;
                 } else if !mailbox.has_new_mail() {
                     break;
                 }
             }
-            mailbox = mailbox.wait(|| context.progress.alive()).await?;
+            let waiting = mailbox.wait(|| context.progress.alive());
+            let Some(news) = cancel.run_until_cancelled(waiting).await else {
+                return Ok(());
+            };
+            mailbox = news?;
             context.progress.alive();
         }
+    }
+
+    /// Opens the mailbox, and reads the notes about it. Returns the first day whose mails are
+    /// looked at, too.
+    async fn open_mailbox(
+        &self,
+        notes: &MailboxNotes<'_>,
+        context: &ChannelContext,
+    ) -> Result<(ImapMailbox, NaiveDate), MailError> {
+        let config = self.config();
+        if let Some(tokens) = &self.servers.tokens {
+            tokens.set_notes(&context.notes).await?;
+        }
+        let since = notes.first_day(config.first_look_days).await?;
+        let mailbox = ImapMailbox::open(&self.servers, false).await?;
+        if !mailbox.records_handled() {
+            let last = notes.last_mail().await?;
+            self.memory.with(|memory| memory.last = last);
+        }
+        let unproven = UnprovenMails::read(config, notes).await?;
+        self.memory
+            .with(|memory| (memory.refused_logins, memory.unproven) = (0, unproven));
+        tracing::info!(channel = %self.name, mailbox = config.imap_mailbox, "receiving mail");
+        context.progress.alive();
+        Ok((mailbox, since))
+    }
+
+    /// Handles mails in batches, oldest first.
+    async fn handle_all(
+        &self,
+        mailbox: &mut ImapMailbox,
+        mails: &[MailUid],
+        notes: &MailboxNotes<'_>,
+        context: &ChannelContext,
+    ) -> Result<Next, MailError> {
+        let mut batches = batches(mails, &quarantine::suspects(notes).await?);
+        let mut unhandled = mails;
+        while let Some(batch) = batches.pop_front() {
+            let end = self.handle_batch(mailbox, &batch, notes, context).await?;
+            let later = self.after_handled(unhandled);
+            if !mailbox.records_handled()
+                && let Some(last) = unhandled.strip_suffix(later).and_then(<[_]>::last)
+            {
+                notes.set_last_mail(*last).await?;
+            }
+            context.progress.alive();
+            unhandled = later;
+            match end {
+                BatchEnd::Done => {}
+                BatchEnd::Rest(mut rest) => {
+                    let others = rest.split_off(rest.len().min(1));
+                    if !others.is_empty() {
+                        batches.push_front(others);
+                    }
+                    batches.push_front(rest);
+                }
+                BatchEnd::Stop => return Ok(Next::Stop),
+            }
+        }
+        Ok(Next::Confirm)
+    }
+
+    /// Returns the mails from the first one on that was not handled.
+    fn after_handled<'a>(&self, mails: &'a [MailUid]) -> &'a [MailUid] {
+        let first = mails.iter().position(|mail| !self.memory.is_handled(*mail));
+        mails
+            .get(first.unwrap_or(mails.len())..)
+            .unwrap_or_default()
     }
 
     /// Reports that unproven mails are still unread, and forgets those that are not.

@@ -90,8 +90,15 @@ impl UnprovenMails {
         mail.validity == self.validity && (mail.uid <= self.floor || self.uids.contains(&mail.uid))
     }
 
-    /// Adds a mail, and returns the text of the note.
-    pub(crate) fn insert(&mut self, mail: MailUid) -> String {
+    /// Adds mails, and returns the text of the note.
+    pub(crate) fn insert(&mut self, mails: &[MailUid]) -> String {
+        for mail in mails {
+            self.insert_one(*mail);
+        }
+        self.text()
+    }
+
+    fn insert_one(&mut self, mail: MailUid) {
         if mail.validity != self.validity {
             *self = Self {
                 trust: std::mem::take(&mut self.trust),
@@ -105,7 +112,6 @@ impl UnprovenMails {
         {
             self.floor = self.floor.max(first);
         }
-        self.text()
     }
 
     /// Removes the mails that are not `unread` any more. Returns the text of the note if there were
@@ -155,7 +161,7 @@ mod tests {
         let first = u32::MAX - 10_000;
         let mut text = String::new();
         for uid in (first..).take(9000) {
-            text = unproven.insert(mail(uid));
+            text = unproven.insert(&[mail(uid)]);
         }
         assert!(text.len() + 64 < MAX_NOTE_BYTES, "{}", text.len());
         let read = UnprovenMails::parse(&text).unwrap();
@@ -176,9 +182,7 @@ mod tests {
     #[test]
     fn retain_drops_read_mails_and_new_validity_resets() {
         let mut unproven = UnprovenMails::default();
-        for uid in [1, 2, 3] {
-            unproven.insert(mail(uid));
-        }
+        unproven.insert(&[1, 2, 3].map(mail));
         assert_eq!(unproven.retain(&[1, 2, 3].map(mail).into()), None);
         assert_eq!(
             unproven.retain(&[mail(2)].into()).as_deref(),
@@ -189,10 +193,10 @@ mod tests {
             [false, true]
         );
         assert_eq!(
-            unproven.insert(MailUid {
+            unproven.insert(&[MailUid {
                 validity: 8,
                 uid: 1
-            }),
+            }]),
             " 8 0 1"
         );
         assert!(!unproven.contains(mail(2)));

@@ -7,6 +7,8 @@
     reason = "tests stop at the first surprise"
 )]
 
+#[path = "email/batches.rs"]
+mod batches;
 #[path = "email/conformance.rs"]
 mod conformance;
 #[path = "email/faults.rs"]

@@ -140,7 +140,8 @@ async fn mails_that_crash_the_parser_are_flagged_and_skipped() {
     let arrived = running.assistant.seen().arrived;
     assert!(arrived[0].0.content.ends_with("after them"), "{arrived:?}");
     for uid in [content, header] {
-        assert!(fake.has_flag(uid, r"\Flagged") && fake.has_flag(uid, r"\Seen"));
+        fake.wait_for_flag(uid, r"\Flagged").await.unwrap();
+        fake.wait_for_flag(uid, r"\Seen").await.unwrap();
     }
     assert_eq!(
         fake.commands()

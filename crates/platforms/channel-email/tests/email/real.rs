@@ -253,6 +253,39 @@ async fn conversation_over_implicit_tls_moves_handled_mails() {
 }
 
 #[tokio::test]
+async fn waiting_mails_are_handled_together() {
+    let Some(servers) = servers().await else {
+        return;
+    };
+    for number in 1..=5 {
+        let text = format!("mail {number}");
+        servers.ann_writes(ANN, &number.to_string(), &text).await;
+    }
+    let keys = json!({"postAction": "move", "postActionMoveMailbox": "Done"});
+    let running = Running::of(servers.channel(&keys), played());
+    for number in 1..=5 {
+        let message = running.assistant.message(number).await.unwrap();
+        let text = format!("mail {number}");
+        assert!(message.content.ends_with(&text), "{}", message.content);
+    }
+    // The next look comes after they were moved.
+    let alive = running.assistant.seen().alive;
+    running
+        .assistant
+        .wait_until("the next look", |seen| seen.alive > alive + 1)
+        .await
+        .unwrap();
+    running.stop().await;
+    assert_eq!(servers.mails(BOT, "INBOX").await, []);
+    let moved = servers.mails(BOT, "Done").await;
+    assert_eq!(moved.len(), 5);
+    assert!(
+        moved.iter().all(|(flags, _)| *flags == ["Seen"]),
+        "{moved:?}"
+    );
+}
+
+#[tokio::test]
 async fn conversation_with_oauth_tokens() {
     let Some(servers) = servers().await else {
         return;
