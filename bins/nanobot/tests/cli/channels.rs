@@ -505,6 +505,9 @@ async fn test_message_is_sent_like_a_reply() {
         &lost.stderr,
         &["the message to -99 was not sent", "chat not found"],
     );
+    // The person has read it: nothing is left that looks like a lost reply.
+    let inbox = home.run(&["inbox", "list"]).await;
+    assert_eq!(inbox.stdout, "Nothing.\n", "{}", inbox.stderr);
     let tests = world.telegram.texts_in(ann().id);
     let tests = tests
         .iter()
