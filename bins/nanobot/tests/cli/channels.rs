@@ -274,6 +274,29 @@ async fn login_enables_a_channel_of_a_running_gateway() {
 }
 
 #[tokio::test]
+async fn login_of_an_unknown_platform_suggests_one() {
+    let home = Home::new();
+    for (name, remedy) in [
+        (
+            "telegramm",
+            "try: Did you mean `telegram`? `nanobot channels login telegram`",
+        ),
+        (
+            "Feishu",
+            "try: Did you mean `feishu`? `nanobot channels login feishu`",
+        ),
+        ("fax", "try: Name one of these."),
+    ] {
+        let run = home.run(&["channels", "login", name]).await;
+        assert_eq!(run.code, 2, "{}", run.stdout);
+        assert_says(
+            &run.stderr,
+            &["there are: dingtalk, discord, email", remedy],
+        );
+    }
+}
+
+#[tokio::test]
 async fn typed_token_is_not_echoed() {
     let world = World::new().await;
     let home =
