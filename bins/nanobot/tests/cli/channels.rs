@@ -146,6 +146,11 @@ async fn status_follows_outages_stalls_and_a_revoked_token() {
             "asking its platform failed: the platform cannot be",
         ],
     );
+    // The credentials are not at fault, so the remedy does not ask for new ones.
+    let tested = home.run(&["channels", "test", "telegram"]).await;
+    assert_eq!(tested.code, 1, "{}", tested.stdout);
+    assert_says(&tested.stderr, &["cannot be reached", "Check the network"]);
+    assert!(!tested.stderr.contains("login"), "{}", tested.stderr);
     world.telegram.server().come_back().await.unwrap();
     assert_channel_state(&home, "telegram", "running", "").await;
     world.ask("after the outage").await;
@@ -169,6 +174,12 @@ async fn status_follows_outages_stalls_and_a_revoked_token() {
         &gateway.health().await,
         &["503", "\"failed\"", "refuses the credentials"],
     );
+    assert_says(
+        &home.run(&["doctor"]).await.stdout,
+        &["✗ channels.telegram cannot run: the platform refuses the credentials"],
+    );
+    let tested = home.run(&["channels", "test", "telegram"]).await;
+    assert_says(&tested.stderr, &["`nanobot channels login telegram`"]);
     // Nothing is tried until the channel gets another token, or an hour has passed.
     world.telegram.restore_token();
     let calls = world.telegram.calls().len();
