@@ -507,6 +507,8 @@ async fn test_message_is_sent_like_a_reply() {
             "the message to -99 was not sent",
             "chat not found",
             "the id of a chat",
+            "may its app send messages",
+            "give CHAT alone",
         ],
     );
     let unknown = home.run(&["channels", "test", "fax"]).await;

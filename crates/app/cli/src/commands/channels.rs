@@ -22,8 +22,9 @@ use crate::{ask, serve};
 const DISCOVERY_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// The remedy for a test message that was refused.
-const NO_SUCH_CHAT: &str = "Is it the id of a chat that the assistant can write to? `nanobot \
-                            sessions list` names chats as CHANNEL:CHAT; give CHAT alone.";
+const NO_SUCH_CHAT: &str = "Is it the id of a chat that the assistant can write to, and may its \
+                            app send messages? `nanobot sessions list` names chats as \
+                            CHANNEL:CHAT; give CHAT alone.";
 
 /// The remedy for a test message that could not be sent without a gateway.
 const START_GATEWAY: &str = "Start `nanobot gateway` and try again: some platforms are reached \
