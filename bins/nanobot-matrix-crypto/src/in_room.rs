@@ -1,7 +1,8 @@
 //! Verifications in rooms: their messages are encrypted events.
 //!
 //! They are passed to the machine when they are decrypted, and its own wait until the key of the
-//! room is shared.
+//! room is shared. The machine ignores requests from devices that it does not know, so these are
+//! held until the keys of their sender have come.
 
 use matrix_sdk_common::ruma::{
     OwnedEventId, OwnedUserId,
@@ -26,6 +27,7 @@ struct Shape {
 #[derive(Deserialize)]
 struct Content {
     msgtype: Option<String>,
+    from_device: Option<String>,
 }
 
 impl Shape {
@@ -50,6 +52,12 @@ impl Engine {
         let Some(shape) = shape.ok().filter(Shape::is_of_verification) else {
             return Ok(());
         };
+        if let Some(device) = shape.content.from_device.as_deref()
+            && shape.is_request()
+            && self.hold_room_request(&shape.sender, device, event).await?
+        {
+            return Ok(());
+        }
         let Ok(AnyTimelineEvent::MessageLike(event)) = event.deserialize() else {
             return Ok(());
         };

@@ -7,7 +7,7 @@ use matrix_sdk_common::{
     deserialized_responses::ProcessedToDeviceEvent,
     ruma::{
         OwnedUserId, UserId,
-        events::{AnyToDeviceEvent, key::verification::VerificationMethod},
+        events::{AnyTimelineEvent, AnyToDeviceEvent, key::verification::VerificationMethod},
         serde::Raw,
     },
 };
@@ -37,6 +37,8 @@ pub(crate) struct Verifications {
     flows: Vec<Flow>,
     /// Requests from devices that were unknown when they came.
     held: Vec<Raw<AnyToDeviceEvent>>,
+    /// Such requests in rooms, with sender and device.
+    held_in_rooms: Vec<(OwnedUserId, String, Raw<AnyTimelineEvent>)>,
 }
 
 /// A verification with one person.
@@ -187,17 +189,44 @@ impl Engine {
         event: &Raw<AnyToDeviceEvent>,
         start: Start,
     ) -> Result<(), Failure> {
-        let device = start.content.from_device.as_str().into();
-        let known = self.machine.get_device(&start.sender, device, None).await;
-        if known.map_err(failed("the store cannot be read"))?.is_some() {
+        let device = &start.content.from_device;
+        if self.knows_device(&start.sender, device).await? {
             self.note_flow(start.sender, start.content.transaction_id);
         } else if self.verifications.held.len() < MAX_HELD {
             self.verifications.held.push(event.clone());
-            let users = [start.sender.as_ref()];
-            let (id, query) = self.machine.query_keys_for_users(users);
-            let query = self.requests.issue_query(&id, &query)?;
-            self.requests.keep(query);
+            self.query_keys_of(&start.sender)?;
         }
+        Ok(())
+    }
+
+    /// Holds a request in a room until the keys of its sender are known. `false` if they are.
+    pub(crate) async fn hold_room_request(
+        &mut self,
+        sender: &UserId,
+        device: &str,
+        event: &Raw<AnyTimelineEvent>,
+    ) -> Result<bool, Failure> {
+        if self.knows_device(sender, device).await? {
+            return Ok(false);
+        }
+        let held = &mut self.verifications.held_in_rooms;
+        if held.len() < MAX_HELD {
+            held.push((sender.to_owned(), device.to_owned(), event.clone()));
+            self.query_keys_of(sender)?;
+        }
+        Ok(true)
+    }
+
+    async fn knows_device(&self, user: &UserId, device: &str) -> Result<bool, Failure> {
+        let found = self.machine.get_device(user, device.into(), None).await;
+        let found = found.map_err(failed("the store cannot be read"))?;
+        Ok(found.is_some())
+    }
+
+    fn query_keys_of(&mut self, user: &UserId) -> Result<(), Failure> {
+        let (id, query) = self.machine.query_keys_for_users([user]);
+        let query = self.requests.issue_query(&id, &query)?;
+        self.requests.keep(query);
         Ok(())
     }
 
@@ -230,10 +259,16 @@ impl Engine {
             let Ok(start) = serde_json::from_str::<Start>(event.json().get()) else {
                 continue;
             };
-            let device = start.content.from_device.as_str().into();
-            let known = self.machine.get_device(&start.sender, device, None).await;
-            if known.map_err(failed("the store cannot be read"))?.is_some() {
+            if self
+                .knows_device(&start.sender, &start.content.from_device)
+                .await?
+            {
                 held.push(event);
+            }
+        }
+        for (sender, device, event) in std::mem::take(&mut self.verifications.held_in_rooms) {
+            if self.knows_device(&sender, &device).await? {
+                self.note_room_event(&event).await?;
             }
         }
         if held.is_empty() {

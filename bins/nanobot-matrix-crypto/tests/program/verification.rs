@@ -1,7 +1,7 @@
 //! Verification by emoji.
 
 use nanobot_matrix_crypto::{CryptoError, Verification, VerificationState};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     homeserver::Homeserver,
@@ -13,6 +13,30 @@ async fn only(side: &Side) -> Verification {
     let verification = verifications.pop().expect("a verification");
     assert!(verifications.is_empty());
     verification
+}
+
+/// Ann asks for a verification in the room. Returns the event.
+async fn asks_in_room(server: &mut Homeserver, ann: &Side) -> Value {
+    let now = std::time::SystemTime::now();
+    let now = now
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_millis();
+    let content = json!({
+        "msgtype": "m.key.verification.request",
+        "body": "Ann asks for a verification",
+        "from_device": "ANN",
+        "methods": ["m.sas.v1"],
+        "to": "@bot:server",
+    });
+    let encrypted = ann
+        .process
+        .encrypt(ROOM, "m.room.message", &content)
+        .await
+        .unwrap();
+    let mut event = server.event(&ann.device, ROOM, &encrypted);
+    event["origin_server_ts"] = u64::try_from(now).unwrap().into();
+    event
 }
 
 /// Ann asks the bot, which accepts. Returns the id and what the bot shows.
@@ -149,31 +173,35 @@ async fn a_request_of_an_unknown_device_waits_for_its_keys() {
 }
 
 #[tokio::test]
+async fn a_request_in_a_room_waits_for_the_keys_of_its_device() {
+    let mut server = Homeserver::default();
+    let (bot, ann) = bot_and_ann(&mut server).await;
+    // Only Ann has fetched keys.
+    ann.share(&mut server, &MEMBERS).await;
+    let changes = server.sync(&bot.device);
+    bot.process.receive_sync(changes).await.unwrap();
+    let event = asks_in_room(&mut server, &ann).await;
+    bot.process.decrypt(ROOM, &event).await.unwrap();
+    assert_eq!(bot.process.verifications().await.unwrap(), []);
+    settle(&mut server, &[&bot]).await;
+    let request = only(&bot).await;
+    assert_eq!(request.state, VerificationState::Requested);
+    assert_eq!(request.id, event["event_id"].as_str().unwrap());
+    assert_eq!(request.room_id.as_deref(), Some(ROOM));
+    // Other keys that come later begin no other.
+    bot.share(&mut server, &MEMBERS).await;
+    settle(&mut server, &[&bot, &ann]).await;
+    assert_eq!(only(&bot).await, request);
+}
+
+#[tokio::test]
 async fn a_verification_in_a_room_is_answered_there() {
     let mut server = Homeserver::default();
     let (mut bot, ann) = bot_and_ann(&mut server).await;
     introduce(&mut server, &bot, &ann).await;
     ann.share(&mut server, &MEMBERS).await;
     settle(&mut server, &[&ann, &bot]).await;
-    let now = std::time::SystemTime::now();
-    let now = now
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap()
-        .as_millis();
-    let content = json!({
-        "msgtype": "m.key.verification.request",
-        "body": "Ann asks for a verification",
-        "from_device": "ANN",
-        "methods": ["m.sas.v1"],
-        "to": "@bot:server",
-    });
-    let encrypted = ann
-        .process
-        .encrypt(ROOM, "m.room.message", &content)
-        .await
-        .unwrap();
-    let mut event = server.event(&ann.device, ROOM, &encrypted);
-    event["origin_server_ts"] = u64::try_from(now).unwrap().into();
+    let event = asks_in_room(&mut server, &ann).await;
     bot.process.decrypt(ROOM, &event).await.unwrap();
     // Decrypting it again begins no other.
     bot.process.decrypt(ROOM, &event).await.unwrap();

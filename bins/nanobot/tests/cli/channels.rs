@@ -146,6 +146,11 @@ async fn status_follows_outages_stalls_and_a_revoked_token() {
             "asking its platform failed: the platform cannot be",
         ],
     );
+    // The credentials are not at fault, so the remedy does not ask for new ones.
+    let tested = home.run(&["channels", "test", "telegram"]).await;
+    assert_eq!(tested.code, 1, "{}", tested.stdout);
+    assert_says(&tested.stderr, &["cannot be reached", "Check the network"]);
+    assert!(!tested.stderr.contains("login"), "{}", tested.stderr);
     world.telegram.server().come_back().await.unwrap();
     assert_channel_state(&home, "telegram", "running", "").await;
     world.ask("after the outage").await;
@@ -169,6 +174,12 @@ async fn status_follows_outages_stalls_and_a_revoked_token() {
         &gateway.health().await,
         &["503", "\"failed\"", "refuses the credentials"],
     );
+    assert_says(
+        &home.run(&["doctor"]).await.stdout,
+        &["✗ channels.telegram cannot run: the platform refuses the credentials"],
+    );
+    let tested = home.run(&["channels", "test", "telegram"]).await;
+    assert_says(&tested.stderr, &["`nanobot channels login telegram`"]);
     // Nothing is tried until the channel gets another token, or an hour has passed.
     world.telegram.restore_token();
     let calls = world.telegram.calls().len();
@@ -271,6 +282,29 @@ async fn login_enables_a_channel_of_a_running_gateway() {
     .await;
     gateway.signal(Signal::SIGTERM);
     assert_eq!(gateway.end().await.1, Some(0));
+}
+
+#[tokio::test]
+async fn login_of_an_unknown_platform_suggests_one() {
+    let home = Home::new();
+    for (name, remedy) in [
+        (
+            "telegramm",
+            "try: Did you mean `telegram`? `nanobot channels login telegram`",
+        ),
+        (
+            "Feishu",
+            "try: Did you mean `feishu`? `nanobot channels login feishu`",
+        ),
+        ("fax", "try: Name one of these."),
+    ] {
+        let run = home.run(&["channels", "login", name]).await;
+        assert_eq!(run.code, 2, "{}", run.stdout);
+        assert_says(
+            &run.stderr,
+            &["there are: dingtalk, discord, email", remedy],
+        );
+    }
 }
 
 #[tokio::test]
@@ -473,6 +507,8 @@ async fn test_message_is_sent_like_a_reply() {
             "the message to -99 was not sent",
             "chat not found",
             "the id of a chat",
+            "may its app send messages",
+            "give CHAT alone",
         ],
     );
     let unknown = home.run(&["channels", "test", "fax"]).await;
@@ -505,6 +541,9 @@ async fn test_message_is_sent_like_a_reply() {
         &lost.stderr,
         &["the message to -99 was not sent", "chat not found"],
     );
+    // The person has read it: nothing is left that looks like a lost reply.
+    let inbox = home.run(&["inbox", "list"]).await;
+    assert_eq!(inbox.stdout, "Nothing.\n", "{}", inbox.stderr);
     let tests = world.telegram.texts_in(ann().id);
     let tests = tests
         .iter()

@@ -121,10 +121,8 @@ pub(crate) fn flat(key: &str) -> String {
 }
 
 /// Returns the candidate that was most likely meant, if any is similar enough.
-pub(crate) fn nearest<'a>(
-    written: &str,
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<String> {
+#[must_use]
+pub fn nearest<'a>(written: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
     let flat_written = flat(written);
     candidates
         // An identical candidate is no suggestion: the key is wrong for another reason.

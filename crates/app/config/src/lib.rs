@@ -93,6 +93,7 @@ pub use error::ConfigError;
 pub use explain::{Explanation, LayerValue, VariableReference};
 pub use finding::{ConfigFinding, ConfigSeverity};
 pub use import::{HomeContents, ImportReport};
+pub use key::nearest;
 pub use origin::ValueOrigin;
 pub use paths::Paths;
 pub use running::{RunningProgram, running_python_program};

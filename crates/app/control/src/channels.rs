@@ -1,11 +1,12 @@
 //! Channel states, and test messages through a channel.
 //!
 //! Decision: a test message goes through the gateway's own ledger and worker, so that it tests the
-//! path that replies take.
+//! path that replies take. The person who sends it reads the outcome at once, so a failed one is settled
+//! there: it is no lost reply that someone has to look after.
 
 use std::time::Duration;
 
-use nanobot_bus::{Bus, BusError, Ledger, LedgerEntry, LedgerFilter, Queue};
+use nanobot_bus::{Bus, BusError, EntryState, Ledger, LedgerEntry, LedgerFilter, Queue};
 use nanobot_types::{ChannelName, OutboundMessage, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -38,7 +39,8 @@ pub trait Channels: Send + Sync + std::fmt::Debug {
     fn states(&self) -> Vec<ChannelState>;
 }
 
-/// Publishes a message and returns its ledger entry once it is settled, or after 30 seconds.
+/// Publishes a message and returns its ledger entry once it is settled, or after 30 seconds. The
+/// entry of a message that was not sent is discarded after it was read.
 pub(crate) async fn publish_and_wait(
     bus: &dyn Bus,
     ledger: &dyn Ledger,
@@ -59,6 +61,11 @@ pub(crate) async fn publish_and_wait(
         };
         match newest.into_iter().find(is_sent) {
             Some(entry) if !entry.state.is_open() || Instant::now() >= deadline => {
+                if matches!(entry.state, EntryState::Failed | EntryState::Uncertain)
+                    && let Err(error) = ledger.discard(&entry.id).await
+                {
+                    tracing::warn!(%error, "a failed test message stays in the inbox");
+                }
                 return Ok(entry);
             }
             None if Instant::now() >= deadline => {

@@ -457,6 +457,15 @@ async fn channel_test_is_sent_through_the_gateway() {
         let (entry, ()) = tokio::join!(test, send);
         assert_eq!(entry.unwrap().state, state);
     }
+    // The client has read why, so it is no lost reply.
+    let entries = gateway.bus.list(Queue::Outbound, LedgerFilter::All, 10);
+    let states: Vec<_> = entries
+        .await
+        .unwrap()
+        .iter()
+        .map(|entry| entry.state)
+        .collect();
+    assert_eq!(states, [EntryState::Expired, EntryState::Sent]);
     gateway.stop().await;
 }
 

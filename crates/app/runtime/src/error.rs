@@ -8,7 +8,7 @@ use nanobot_approvals::ApprovalError;
 use nanobot_bus::BusError;
 use nanobot_channel::ChannelName;
 use nanobot_channels::{ChannelsError, PairingError};
-use nanobot_config::ConfigError;
+use nanobot_config::{ConfigError, nearest};
 use nanobot_context::ContextError;
 use nanobot_control::ControlError;
 use nanobot_provider::ProviderConfigError;
@@ -232,6 +232,16 @@ fn silent_remedy(pid: Option<u32>) -> String {
     )
 }
 
+/// Returns the remedy for the name of a platform that is not among `known`.
+fn platform_remedy(kind: &str, known: &str) -> String {
+    match nearest(kind, known.split(", ")) {
+        Some(near) => format!("Did you mean `{near}`? `nanobot channels login {near}` sets it up."),
+        None => "Name one of these. A channel with a name of your own needs its platform, too: \
+                 `nanobot channels login NAME --kind PLATFORM`."
+            .to_owned(),
+    }
+}
+
 impl RuntimeError {
     /// Returns the remedy to suggest.
     #[must_use]
@@ -262,6 +272,9 @@ impl RuntimeError {
                 "Stop it with `nanobot gateway stop` (or `kill {pid}`), or use another home: NANOBOT_HOME=/some/folder."
             )),
             Self::State(_) => Some("Check the permissions and the free space of the folder it names.".to_owned()),
+            Self::Channels(ChannelsError::UnknownKind { kind, known }) => {
+                Some(platform_remedy(kind, known))
+            }
             Self::Channels(_) => Some("`nanobot config explain channels` shows what is set and where.".to_owned()),
             Self::NoChannel { name, .. } => {
                 Some(format!("`nanobot channels login {name}` sets one up where the platform is known."))

@@ -95,7 +95,7 @@ pub use terminal::{
 pub use nanobot_agent_core::is_subagent_session;
 pub use nanobot_approvals::{ApprovalError, ApprovalStore, Grant, GrantId, OpenQuestion};
 pub use nanobot_bus as bus;
-pub use nanobot_channel::{Credential, SignInPrompt, async_trait};
+pub use nanobot_channel::{Credential, SendRecovery, SignInPrompt, async_trait};
 pub use nanobot_channels::{
     AccessNotice, AccessRules, PairingError, PairingStore, Pairings, PendingPairing, Person, Weight,
 };

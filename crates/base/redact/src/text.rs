@@ -2,11 +2,11 @@
 //!
 //! Decision: when in doubt, redact. A value is redacted because of its name (`apiKey: …`,
 //! `Authorization: Bearer …`), because of a prefix of issued keys, or because it looks
-//! machine-generated: long, with mixed letters and digits. Digests of usual lengths, public keys,
-//! certificates and inline media are kept unless a name marks them: they are frequent in logs, and a
-//! report without them is useless. In the lines of a log, the ids of a `sender` and a `chat` are
-//! kept, too, although they look machine-generated on many platforms: an operator copies them into
-//! the rules of access. Redaction is idempotent.
+//! machine-generated: long, with mixed letters and digits. UUIDs, digests of usual lengths, public
+//! keys, certificates and inline media are kept unless a name marks them: they are frequent in logs,
+//! and a report without them is useless. In the lines of a log, the ids of a `sender` and a `chat`
+//! are kept, too, although they look machine-generated on many platforms: an operator copies them
+//! into the rules of access. Redaction is idempotent.
 
 use crate::HIDDEN;
 
@@ -64,6 +64,9 @@ const KEY_LENGTH: usize = 8;
 /// letters of both cases.
 const TOKEN_LENGTH: usize = 32;
 const MIXED_TOKEN_LENGTH: usize = 24;
+
+/// Maximum length of a position after the UUID of a turn, in digits.
+const POSITION_LENGTH: usize = 10;
 
 /// Minimum length of a word after `Bearer` that is taken for a token and not for prose.
 const BEARER_LENGTH: usize = 20;
@@ -448,6 +451,15 @@ fn is_uuid(word: &str) -> bool {
     word.split('-').map(str::len).eq([8, 4, 4, 4, 12]) && word.split('-').all(is_hex)
 }
 
+/// Returns `true` for the key of a message to a chat: the UUID of its turn, a slash and a number.
+fn is_message_key(word: &str) -> bool {
+    let is_position = |text: &str| {
+        (1..=POSITION_LENGTH).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
+    };
+    word.split_once('/')
+        .is_some_and(|(turn, position)| is_uuid(turn) && is_position(position))
+}
+
 /// Returns `true` for a word with the prefix of issued keys, and as long as one.
 fn is_issued_key(word: &str) -> bool {
     let is_issued = |prefix: &str| {
@@ -462,7 +474,10 @@ fn looks_secret(word: &str) -> bool {
         return true;
     }
     let has = |wanted: fn(&char) -> bool| word.chars().any(|c| wanted(&c));
-    if !has(char::is_ascii_digit) || !word.is_ascii() || is_uuid(word) || is_digest(word) {
+    if !has(char::is_ascii_digit) || !word.is_ascii() {
+        return false;
+    }
+    if is_uuid(word) || is_message_key(word) || is_digest(word) {
         return false;
     }
     let (lower, upper) = (has(char::is_ascii_lowercase), has(char::is_ascii_uppercase));

@@ -116,3 +116,24 @@ fn log_shows_the_ids_of_people_and_chats() {
     let shown = without_issued_keys(&format!("sender=ann {qq} \u{1b}[0m{qq} other={qq}"));
     assert_eq!(shown, "sender=ann *** \u{1b}[0m*** other=***");
 }
+
+/// The key of a message is how two lines of a log about it are found.
+#[test]
+fn key_of_a_message_is_no_secret() {
+    let turn = "7847839c-a6eb-41e0-84c1-f33cc932c33d";
+    for kept in [
+        format!("ERROR a message could not be sent key=test {turn}/0"),
+        format!("key={turn}/4294967295 why=\"{turn}\""),
+    ] {
+        assert_eq!(without_issued_keys(&kept), kept);
+        assert_eq!(without_secrets(&kept), kept);
+    }
+    for (text, expected) in [
+        (format!("token={turn}/0"), "token=***"),
+        (format!("{turn}/42949672950"), "***"),
+        (format!("{turn}/abc"), "***"),
+        (format!("{turn}0/0"), "***"),
+    ] {
+        assert_eq!(without_secrets(&text), expected, "{text}");
+    }
+}

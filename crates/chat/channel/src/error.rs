@@ -7,9 +7,9 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
     /// The configuration is invalid.
-    #[error("{key}: {message}")]
+    #[error("{key}{}{message}", if .key.is_empty() { "" } else { ": " })]
     Config {
-        /// The key within the channel's section.
+        /// The key within the channel's section; empty if no single key is at fault.
         key: String,
         /// The problem, and what to write instead.
         message: String,

@@ -1,7 +1,7 @@
 //! The WebSocket of Stream mode.
 //!
 //! DingTalk confirms pings of the WebSocket and sends some of its own. Any frame is a sign of life,
-//! an open socket is not.
+//! and so is the handshake, in which DingTalk accepts the ticket; a socket that stays open is none.
 
 use std::time::Duration;
 
@@ -30,7 +30,11 @@ pub struct ReceivedMessage {
 
 /// An open connection. Dropping it closes it.
 #[derive(Debug)]
-pub struct Socket(WebSocket);
+pub struct Socket {
+    frames: WebSocket,
+    /// `true` until the handshake was reported as a sign of life.
+    is_new: bool,
+}
 
 impl Socket {
     /// Opens a new connection, with a ticket of its own: a ticket is valid once, for a short time.
@@ -40,7 +44,10 @@ impl Socket {
         let unusable = || CallError::Unreachable("DingTalk gave no usable address".to_owned());
         let address = address.ok_or_else(unusable)?;
         let socket = WebSocket::open(&api.rest, address.as_str(), HANDSHAKE_TIMEOUT).await?;
-        Ok(Self(socket.with_pings(PING_INTERVAL, LONGEST_SILENCE)))
+        Ok(Self {
+            frames: socket.with_pings(PING_INTERVAL, LONGEST_SILENCE),
+            is_new: true,
+        })
     }
 
     async fn read(&mut self, text: &str) -> Result<Pushed<ReceivedMessage>, String> {
@@ -60,16 +67,16 @@ impl Socket {
                 }))
             }
             FrameKind::System if frame.topic == "disconnect" => {
-                self.0.send(frame.echo()).await?;
+                self.frames.send(frame.echo()).await?;
                 Err("DingTalk asked for a new connection".to_owned())
             }
             FrameKind::System => {
-                self.0.send(frame.echo()).await?;
+                self.frames.send(frame.echo()).await?;
                 Ok(Pushed::Activity)
             }
             FrameKind::Callback | FrameKind::Other => {
                 if !frame.id.is_empty() {
-                    self.0.send(frame.echo()).await?;
+                    self.frames.send(frame.echo()).await?;
                 }
                 Ok(Pushed::Nothing)
             }
@@ -83,7 +90,10 @@ impl PushConnection for Socket {
     type Receipt = String;
 
     async fn next(&mut self) -> Result<Pushed<ReceivedMessage>, PushEnd> {
-        match self.0.next().await? {
+        if std::mem::take(&mut self.is_new) {
+            return Ok(Pushed::Activity);
+        }
+        match self.frames.next().await? {
             Incoming::Text(text) => Ok(self.read(&text).await?),
             Incoming::Control => Ok(Pushed::Activity),
             Incoming::Binary(_) => Ok(Pushed::Nothing),
@@ -92,6 +102,6 @@ impl PushConnection for Socket {
     }
 
     async fn confirm(&mut self, id: String) -> Result<(), PushEnd> {
-        Ok(self.0.send(acknowledgement(&id)).await?)
+        Ok(self.frames.send(acknowledgement(&id)).await?)
     }
 }

@@ -133,7 +133,13 @@ const LAYERS: [&str; 4] = [
     "tcp connect error",
 ];
 
-/// Formats an error and its causes, without the [`LAYERS`] unless one is the last.
+/// Words of the HTTP client for a host without an address.
+const UNRESOLVED: &str = "dns error";
+/// Words of the standard library before those of the operating system about such a host.
+const LOOKUP: &str = "failed to lookup address information: ";
+
+/// Formats an error and its causes, without the [`LAYERS`] unless one is the last. The failure to
+/// resolve a host is one clause.
 fn causes(error: &reqwest::Error) -> String {
     let mut error: &dyn std::error::Error = error;
     while let Some(source) = error.source()
@@ -141,7 +147,15 @@ fn causes(error: &reqwest::Error) -> String {
     {
         error = source;
     }
-    chain(error)
+    if error.to_string() != UNRESOLVED {
+        return chain(error);
+    }
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    let why = error.to_string();
+    let why = why.strip_prefix(LOOKUP).unwrap_or(&why);
+    format!("the name of the host cannot be resolved ({why})")
 }
 
 /// Reads the body of a JSON answer, at most [`json::BODY_LIMIT`] bytes of it.
@@ -212,6 +226,25 @@ mod tests {
         let is_layer = |text: &&str| failure.text.contains(*text);
         assert_eq!(LAYERS.iter().find(|text| is_layer(text)), None);
         assert!(failure.text.contains("os error"), "{}", failure.text);
+    }
+
+    /// Knows no host.
+    struct NoHosts;
+
+    impl reqwest::dns::Resolve for NoHosts {
+        fn resolve(&self, _: reqwest::dns::Name) -> reqwest::dns::Resolving {
+            let error = std::io::Error::other(format!("{LOOKUP}Name or service not known"));
+            Box::pin(std::future::ready(Err(error.into())))
+        }
+    }
+
+    #[tokio::test]
+    async fn unresolved_host_is_one_clause() {
+        let client = client(&ProxyMode::Direct).dns_resolver(std::sync::Arc::new(NoHosts));
+        let client = client.build().unwrap();
+        let sent = client.get("http://host.invalid/").send().await;
+        let expected = "the name of the host cannot be resolved (Name or service not known)";
+        assert_eq!(Failure::from(sent.unwrap_err()).text, expected);
     }
 
     #[test]

@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn unreadable_key_is_reported_as_written_without_value() {
         let table = [
-            (json!([]), ": has to be an object"),
+            (json!([]), "has to be an object"),
             (
                 json!({"api_base": "x", "is_open": "s3cret"}),
                 "is_open: holds a text that cannot be used here; write true or false",

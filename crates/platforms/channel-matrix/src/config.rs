@@ -25,7 +25,7 @@ settings! {
         enabled: bool = false;
         /// The URL of the homeserver.
         homeserver: String = HOMESERVER.to_owned(),
-            credential detail "the URL of the homeserver, such as https://matrix.org";
+            credential detail "the URL of the homeserver" optional "for https://matrix.org";
         /// The account, `@bot:server`.
         user_id: String = String::new(),
             credential account "the account of the assistant, such as @bot:matrix.org";
@@ -144,6 +144,16 @@ mod tests {
         for section in [camel, snake] {
             assert_eq!(MatrixConfig::from_section(&section).unwrap(), expected);
         }
+    }
+
+    #[test]
+    fn login_does_not_require_what_has_a_default() {
+        let asked = crate::MatrixFactory::new().credentials();
+        let required = asked.iter().filter(|one| one.when_empty.is_none());
+        let required: Vec<_> = required.map(|credential| credential.key).collect();
+        assert_eq!(required, ["userId", "password"]);
+        let section = json!({"homeserver": "", "userId": "@bot:x.test", "accessToken": "s3cret"});
+        assert_eq!(MatrixConfig::from_section(&section).unwrap(), credentials());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nanobot_channel::{ChannelError, Value};
+use nanobot_channel_kit::Refusal as _;
 use nanobot_channel_kit::push::{PushConnection, PushEnd, Pushed};
 
 use crate::attempt::{
@@ -142,11 +143,14 @@ impl Connection {
             }
             Err(error) => error,
         };
-        let error = match ChannelError::from(error.unambiguous()) {
-            ChannelError::Auth(why) => return Err(PushEnd::Final(ChannelError::Auth(why))),
-            error => error,
-        };
+        let error = error.unambiguous();
+        if let CallError::Refused(refusal) = &error
+            && let auth @ ChannelError::Auth(_) = refusal.to_channel_error()
+        {
+            return Err(PushEnd::Final(auth));
+        }
         tracing::debug!(channel = %platform.base.name, %error, "the socket cannot be opened");
+        // The reason of the call alone: the platform itself can be reached, as polls show.
         let why = format!("messages are polled, because the socket cannot be opened: {error}");
         platform.trouble.set(Some(why));
         let failures = match &self.mode {

@@ -105,7 +105,7 @@ pub(crate) fn from_connect_error(data: &Value) -> CallError {
         return from_code(401, &text, None);
     }
     let text: String = text.chars().take(TEXT_LIMIT).collect();
-    CallError::Unreachable(format!("the socket refused the connection: {text}"))
+    CallError::Unreachable(format!("Mochat refused it ({text})"))
 }
 
 /// Returns the meaning of a failure for a call that the channel cannot run without: any refusal of

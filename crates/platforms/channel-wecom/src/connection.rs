@@ -65,6 +65,8 @@ impl Connection {
             .unwrap_or_else(|_| Err(silent()))
             .map_err(|error| subscription_error(gateway.scrubbed(error)))?;
         task.number = gateway.connected(commands);
+        // WeCom has answered, and may send nothing for long.
+        show_activity(&events);
         let cancel = context.cancel.clone();
         context.tasks.spawn(async move {
             tokio::select! {

@@ -113,8 +113,9 @@ pub(crate) async fn ended(bridge: Option<&mut StartedBridge>) -> String {
 /// Returns the error of a bridge that cannot be used.
 pub(crate) fn start_error(error: BridgeError) -> ChannelError {
     match error {
+        // Something is missing on the computer, and no key is at fault.
         BridgeError::Install(why) => ChannelError::Config {
-            key: "startBridge".to_owned(),
+            key: String::new(),
             message: why,
         },
         BridgeError::InUse => {
@@ -132,7 +133,7 @@ mod tests {
     #[test]
     fn failures_have_the_right_meaning() {
         let config = start_error(BridgeError::Install("install Node.js".to_owned()));
-        assert_eq!(config.to_string(), "startBridge: install Node.js");
+        assert_eq!(config.to_string(), "install Node.js");
         let rival = start_error(BridgeError::InUse);
         assert!(matches!(rival, ChannelError::Conflict(_)), "{rival}");
         let ended = start_error(BridgeError::Process("ended".to_owned()));

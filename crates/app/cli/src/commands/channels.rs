@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Subcommand;
 use nanobot_runtime::bus::{EntryState, LedgerEntry};
 use nanobot_runtime::{
-    ChannelLogin, ChannelTest, Credential, Runtime, RuntimeBuilder, TestOutcome, channels_status,
-    install_tls,
+    ChannelLogin, ChannelTest, Credential, Runtime, RuntimeBuilder, SendRecovery, TestOutcome,
+    channels_status, install_tls,
 };
 
 use super::{block_on, prepare_write, report_schema};
@@ -22,8 +22,9 @@ use crate::{ask, serve};
 const DISCOVERY_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// The remedy for a test message that was refused.
-const NO_SUCH_CHAT: &str = "Is it the id of a chat that the assistant can write to? `nanobot \
-                            sessions list` names chats as CHANNEL:CHAT.";
+const NO_SUCH_CHAT: &str = "Is it the id of a chat that the assistant can write to, and may its \
+                            app send messages? `nanobot sessions list` names chats as \
+                            CHANNEL:CHAT; give CHAT alone.";
 
 /// The remedy for a test message that could not be sent without a gateway.
 const START_GATEWAY: &str = "Start `nanobot gateway` and try again: some platforms are reached \
@@ -126,7 +127,7 @@ fn test(runtime: &Runtime, name: &str, to: Option<&str>) -> Result<ExitCode, Com
             Err(error) => {
                 return Err(CommandFailure::new(
                     format!("{name} cannot be used: {error}"),
-                    remedy(name),
+                    probe_remedy(name, error.recovery()),
                 ));
             }
         }
@@ -173,11 +174,18 @@ fn report_test(entry: &LedgerEntry, chat: &str) -> Result<(), String> {
     }
 }
 
-fn remedy(name: &str) -> String {
-    format!(
-        "`nanobot channels login {name}` asks for the credentials anew; `nanobot config explain channels.{name}` \
-         shows what is set."
-    )
+/// Returns the remedy for a platform that does not answer as it should.
+fn probe_remedy(name: &str, recovery: SendRecovery) -> String {
+    let first = match recovery {
+        SendRecovery::GiveUp => {
+            format!("`nanobot channels login {name}` asks for the credentials anew")
+        }
+        // The credentials were not judged.
+        SendRecovery::Retry { .. } | SendRecovery::Uncertain => {
+            "Check the network and the proxy, and try again later".to_owned()
+        }
+    };
+    format!("{first}; `nanobot config explain channels.{name}` shows what is set.")
 }
 
 fn login(

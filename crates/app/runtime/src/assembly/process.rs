@@ -5,6 +5,8 @@
 //! a tightened home. A data folder that `--config` names may hold other things, so its own mode is
 //! left alone.
 
+#[cfg(unix)]
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use nanobot_config::Config;
@@ -38,14 +40,23 @@ pub fn harden_process() {
 pub fn tighten(config: &Config) -> Option<String> {
     #[cfg(unix)]
     {
-        let tightened = unix::tighten(config.paths());
-        let (count, first) = (tightened.len(), tightened.first()?.display());
-        Some(format!(
-            "other users could read {count} files and folders of this home; no longer (the first: {first})"
-        ))
+        tightened_notice(&unix::tighten(config.paths()))
     }
     #[cfg(not(unix))]
     None
+}
+
+/// Returns the message about files that are private now; `None` for no files.
+#[cfg(unix)]
+fn tightened_notice(tightened: &[PathBuf]) -> Option<String> {
+    let (first, others) = tightened.split_first()?;
+    let first = first.display();
+    Some(match others.len() {
+        0 => format!("other users could read {first}; it is private now"),
+        count => format!(
+            "other users could read {first} and {count} more in this home; they are private now"
+        ),
+    })
 }
 
 #[cfg(unix)]
@@ -160,5 +171,24 @@ mod unix {
         let mode = file.metadata()?.permissions().mode();
         file.set_permissions(Permissions::from_mode(mode & 0o7700))?;
         Ok(true)
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notice_names_the_first_file_and_counts_the_others() {
+        let files = ["/home", "/home/a", "/home/b"].map(PathBuf::from);
+        let expected = [
+            None,
+            Some("other users could read /home; it is private now"),
+            Some("other users could read /home and 1 more in this home; they are private now"),
+            Some("other users could read /home and 2 more in this home; they are private now"),
+        ];
+        for (count, expected) in expected.into_iter().enumerate() {
+            assert_eq!(tightened_notice(&files[..count]).as_deref(), expected);
+        }
     }
 }

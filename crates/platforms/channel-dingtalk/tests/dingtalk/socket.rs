@@ -70,6 +70,20 @@ async fn frames_about_the_connection_are_answered() {
     running.stop().await;
 }
 
+/// DingTalk may send nothing for long, and the channel does not count as starting until then.
+#[tokio::test]
+async fn accepted_connection_is_a_sign_of_life() {
+    let running = Running::start(json!({})).await;
+    tokio::select! {
+        biased;
+        alive = running.assistant.wait_until("a sign of life", |seen| seen.alive > 0) => {
+            alive.unwrap();
+        }
+        _ = running.fake.wait_for_pings(1) => panic!("it was not alive before the first ping"),
+    }
+    running.stop().await;
+}
+
 #[tokio::test]
 async fn hostile_frames_do_no_harm() {
     let running = Running::start(json!({})).await;

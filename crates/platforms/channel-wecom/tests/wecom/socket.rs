@@ -20,6 +20,18 @@ async fn pass(time: Duration) {
 }
 
 #[tokio::test]
+async fn accepted_subscription_is_a_sign_of_life() {
+    let running = Running::start(json!({})).await;
+    running
+        .assistant
+        .wait_until("a sign of life", |seen| seen.alive > 0)
+        .await
+        .unwrap();
+    assert!(running.fake.calls_of("ping").is_empty());
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn heartbeat_is_a_sign_of_life() {
     let running = Running::start(json!({})).await;
     running.hello().await;

@@ -140,19 +140,19 @@ async fn check_running(list: &mut FindingList, client: &ControlClient) {
         return;
     };
     for state in states {
-        let what = |why: &str| format!("channels.{} is {}: {why}", state.name, state.state);
-        match (state.state.as_str(), &state.why) {
-            ("degraded", why) => list.warn(
+        let why = state.why.as_deref().unwrap_or("it does not say why");
+        match state.state.as_str() {
+            "degraded" => list.warn(
                 "channels.well",
-                what(why.as_deref().unwrap_or("it does not say why")),
+                format!("channels.{} is degraded: {why}", state.name),
                 format!(
                     "It is being tried. `nanobot channels test {}` asks the platform.",
                     state.name
                 ),
             ),
-            ("failed", why) => list.fault(
+            "failed" => list.fault(
                 "channels.well",
-                what(why.as_deref().unwrap_or("it does not say why")),
+                format!("channels.{} cannot run: {why}", state.name),
                 format!(
                     "Correct channels.{0}; `nanobot channels login {0}` puts in new credentials.",
                     state.name

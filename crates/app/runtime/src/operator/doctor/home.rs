@@ -153,13 +153,20 @@ async fn state(list: &mut FindingList, config: &Config, gateway: &GatewayReached
     {
         list.warn(
             "inbox.settled",
-            format!(
-                "{} uncertain, {failed} given up",
-                counted(uncertain, "message")
-            ),
-            "Look at them with `nanobot inbox`, then retry or discard them.",
+            unsettled(uncertain, failed),
+            "Look at them with `nanobot inbox`, then retry or drop them.",
         );
     }
+}
+
+/// Returns the line about messages that a person has to decide about.
+fn unsettled(uncertain: usize, failed: usize) -> String {
+    let counts = [(uncertain, "uncertain"), (failed, "given up")];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts
+        .map(|(count, state)| format!("{count} {state}"))
+        .collect();
+    format!("messages in the inbox: {}", counts.join(", "))
 }
 
 /// Reports that the ledger cannot be read for a reason outside of it.
@@ -275,6 +282,14 @@ fn pairings(list: &mut FindingList, home: &Path) {
 mod tests {
     use super::super::DoctorOptions;
     use super::*;
+
+    #[test]
+    fn only_states_that_occur_are_counted() {
+        assert_eq!(unsettled(2, 0), "messages in the inbox: 2 uncertain");
+        assert_eq!(unsettled(0, 1), "messages in the inbox: 1 given up");
+        let both = "messages in the inbox: 2 uncertain, 1 given up";
+        assert_eq!(unsettled(2, 1), both);
+    }
 
     #[test]
     fn scarce_room_on_the_disk_is_reported() {
