@@ -2,6 +2,7 @@
 
 use nanobot_channel::ChatKind;
 use nanobot_channel_matrix_fake::{Fault, Incoming, Person};
+use nanobot_testkit::Gate;
 use serde_json::json;
 
 use crate::support::{ROOM, Running, ann, mallory};
@@ -30,6 +31,28 @@ async fn direct_message_and_room_message_are_told_apart() {
     );
     let read = running.fake.push(Incoming::direct(&ann(), "read this"));
     running.fake.wait_for_read(&read).await.unwrap();
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn messages_that_arrive_during_a_receipt_get_one_together() {
+    let running = Running::start(json!({})).await;
+    let gate = Gate::new();
+    running
+        .fake
+        .fail_next("receipt", Fault::Until(gate.clone()));
+    let first = running.fake.push(Incoming::direct(&ann(), "1"));
+    running.fake.wait_for_read(&first).await.unwrap();
+    for text in ["2", "3"] {
+        running.push_and_wait(Incoming::direct(&ann(), text)).await;
+    }
+    let last = running.fake.push(Incoming::direct(&ann(), "4"));
+    running.fake.wait_for_acknowledged(&last).await.unwrap();
+    gate.open();
+    running.fake.wait_for_read(&last).await.unwrap();
+    let calls = running.fake.calls().into_iter();
+    let receipts = calls.filter(|call| call.method == "receipt");
+    assert_eq!(receipts.count(), 2);
     running.stop().await;
 }
 
