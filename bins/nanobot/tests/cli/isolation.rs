@@ -450,7 +450,7 @@ mod through_the_gateway {
         ] {
             set(name, mode);
         }
-        let said = "files and folders of this home; no longer";
+        let said = "other users could read";
         let first = home.run(&["agent", "--demo", "-m", "hello"]).await;
         assert_eq!(first.code, 0, "{}", first.stderr);
         assert_eq!(first.stderr.matches(said).count(), 1, "{}", first.stderr);

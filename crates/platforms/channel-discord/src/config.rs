@@ -220,7 +220,7 @@ mod tests {
                 json!({"token": "s3cret", "allowChannels": "all"}),
                 "allowChannels: holds a text that cannot be used here; write a list of channel ids",
             ),
-            (json!([]), ": has to be an object"),
+            (json!([]), "has to be an object"),
         ];
         for (section, text) in table {
             assert_eq!(

@@ -563,7 +563,7 @@ mod tests {
             EmailConfig::from_section(&json!([]))
                 .unwrap_err()
                 .to_string(),
-            ": has to be an object"
+            "has to be an object"
         );
     }
     #[test]

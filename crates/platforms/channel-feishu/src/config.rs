@@ -177,7 +177,7 @@ mod tests {
             section
         };
         let table = [
-            (json!([]), ": has to be an object"),
+            (json!([]), "has to be an object"),
             (
                 json!({}),
                 "appId: is empty: put the App ID of the app's page \"Credentials & Basic Info\" here; it begins with \

@@ -162,7 +162,7 @@ mod tests {
             section
         };
         let table = [
-            (json!([]), ": has to be an object"),
+            (json!([]), "has to be an object"),
             (
                 json!({}),
                 "botToken: is empty: put the Bot User OAuth Token of the app's page \"OAuth & Permissions\" here; it \

@@ -266,7 +266,7 @@ mod tests {
                 json!({"token": "s3cret", "mode": "webhook", "webhookUrl": "https://bot.test", "webhookSecretToken": "a b"}),
                 "webhookSecretToken: write 1 to 256 letters, digits, _ or -, and tell nobody",
             ),
-            (json!([]), ": has to be an object"),
+            (json!([]), "has to be an object"),
         ];
         for (section, text) in table {
             assert_eq!(
