@@ -1,8 +1,8 @@
 //! Channel states, and test messages through a channel.
 //!
 //! Decision: a test message goes through the gateway's own ledger and worker, so that it tests the
-//! path that replies take. The person who sends it reads the outcome at once, so a failed one is settled
-//! there: it is no lost reply that someone has to look after.
+//! path that replies take. Its sender reads the outcome at once, so a failed one is discarded
+//! instead of waiting in the inbox for a decision.
 
 use std::time::Duration;
 

@@ -31,8 +31,8 @@ pub(crate) enum MailOutcome {
 pub(crate) type HandledMail = (MailUid, MailOutcome);
 
 impl EmailChannel {
-    /// Marks mails and remembers them as handled. After the assistant was told to shut down, a
-    /// server that does not answer leaves them unmarked: they come again as duplicates.
+    /// Marks mails and remembers them as handled. During a shutdown, they stay unmarked if the
+    /// server does not answer in time: they come again as duplicates.
     pub(crate) async fn finish(
         &self,
         mailbox: &mut ImapMailbox,

@@ -7,8 +7,8 @@
 //! of one batch are handled one at a time by the next process, so that none is blamed for another,
 //! or for a turn at the same time, because suspects of both kinds take one permit. A turn may run
 //! for long, so the wait for it is limited to the first minute. A note that cannot be written
-//! delays no event; the attempt does not count then. In a flood of events, a write waits for some
-//! milliseconds after the one before it, so that one write notes many attempts.
+//! delays no event; the attempt does not count then. Attempts that begin during a write
+//! are noted together by the next one.
 //!
 //! A channel is `degraded` until the operator has removed the files of set-aside messages.
 //!
@@ -43,16 +43,14 @@ const CHECK_INTERVAL: Duration = Duration::from_mins(1);
 /// Time after opening in which a suspect waits for suspects elsewhere.
 const OTHERS_TIMEOUT: Duration = Duration::from_mins(1);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Shortest time between two writes of the note.
-const WRITE_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Counts attempts over restarts, and sets aside messages with too many.
 #[derive(Debug)]
 pub struct Quarantine {
     channel: ChannelName,
     state: Mutex<QuarantineState>,
-    /// The end of the last write. Held while the note is written, so that the last change stays.
-    last_write: tokio::sync::Mutex<Option<Instant>>,
+    /// Held while the note is written, so that the last change stays.
+    write_lock: tokio::sync::Mutex<()>,
     slots: Semaphore,
     /// The reason why the channel is degraded.
     trouble: Arc<Trouble>,
@@ -93,7 +91,7 @@ impl Quarantine {
         Self {
             channel,
             state: Mutex::default(),
-            last_write: tokio::sync::Mutex::const_new(None),
+            write_lock: tokio::sync::Mutex::const_new(()),
             slots: Semaphore::new(MAX_CONCURRENT as usize),
             trouble: Arc::default(),
         }
@@ -240,29 +238,19 @@ impl Quarantine {
     }
 
     async fn write(&self) {
-        let mut last_write = self.last_write.lock().await;
-        let Some(notes) = self.notes_to_write() else {
-            return;
-        };
-        if let Some(last_write) = *last_write {
-            tokio::time::sleep_until(last_write + WRITE_INTERVAL).await;
-        }
-        let text = {
+        let _write_lock = self.write_lock.lock().await;
+        let (notes, text) = {
             let mut state = self.state();
+            let Some(notes) = state.notes.clone().filter(|_| !state.is_written) else {
+                return;
+            };
             state.is_written = true;
-            state.log.to_text()
+            (notes, state.log.to_text())
         };
         if let Err(error) = notes.write_unsynced(NOTE, &text).await {
             tracing::warn!(channel = %self.channel, %error, "a try cannot be noted and does not count");
             self.state().is_written = false;
         }
-        *last_write = Some(Instant::now());
-    }
-
-    /// Returns the notes, if theirs says something else.
-    fn notes_to_write(&self) -> Option<Arc<dyn Notes>> {
-        let state = self.state();
-        state.notes.clone().filter(|_| !state.is_written)
     }
 
     fn state(&self) -> MutexGuard<'_, QuarantineState> {

@@ -9,8 +9,8 @@
 //! are read from the history. A room that was encrypted once stays so here, and nothing is sent
 //! into it in clear.
 //!
-//! Not supported: edits and redactions of messages that were received, calls, polls, verification
-//! within a room, backup of keys, sliding sync.
+//! Not supported: edits and redactions of messages that were received, calls, polls, backup of
+//! keys, sliding sync.
 
 mod api;
 mod attachment;

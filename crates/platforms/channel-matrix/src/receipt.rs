@@ -61,7 +61,7 @@ impl Receipts {
         });
     }
 
-    /// Takes the next receipt. After `None` nobody sends.
+    /// Takes the next receipt. `None` ends the sending.
     fn next(&self) -> Option<(String, String)> {
         let mut waiting = self.waiting();
         let next = waiting.rooms.pop_first();
