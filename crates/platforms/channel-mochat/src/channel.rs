@@ -87,10 +87,7 @@ impl Platform for Mochat {
             progress: self.trouble.wrap(&context.progress),
             ..context.clone()
         };
-        tokio::select! {
-            ended = push::receive_pushed(self, &context) => ended,
-            () = self.targets.write_periodically(context.notes.as_ref()) => Ok(()),
-        }
+        push::receive_pushed(self, &context).await
     }
 
     async fn close(&self, notes: &dyn Notes) {

@@ -2,9 +2,7 @@
 //!
 //! Decision: a position moves past an event only after the message is with the assistant, or is
 //! none for it. If a push does not follow on the position, what is missing is asked for first; if
-//! that fails, the push is left alone, and a later poll finds all of it. The first position of a
-//! target is written at once, because without one its messages count as history; a later one may
-//! be some seconds old, because messages that come again are recognised.
+//! that fails, the push is left alone, and a later poll finds all of it.
 
 use std::time::Duration;
 
@@ -63,7 +61,6 @@ impl Mochat {
     ) -> (NewsReceipt, Next) {
         let TargetNews { target, news } = news;
         let is_check = matches!(news, News::Check { .. });
-        let has_position = self.targets.has_position(&target);
         let handled = match (&target, news) {
             (Target::Session(session), News::Check { waits }) => {
                 self.check_session(session, waits, context).await
@@ -83,9 +80,7 @@ impl Mochat {
                 Ok(Next::Confirm)
             }
         };
-        if !has_position {
-            self.targets.write(context.notes.as_ref()).await;
-        }
+        self.targets.write(context.notes.as_ref()).await;
         let (outcome, next) = match handled {
             Ok(next) => (CheckOutcome::Answered, next),
             Err(error) => (self.failed(&target, error, context), Next::Confirm),

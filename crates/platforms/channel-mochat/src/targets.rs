@@ -72,19 +72,6 @@ impl Targets {
         self.positions.write(notes).await;
     }
 
-    /// Writes the positions after moves, at intervals. Does not return.
-    pub(crate) async fn write_periodically(&self, notes: &dyn Notes) {
-        self.positions.write_periodically(notes).await;
-    }
-
-    /// `true` if messages of a target are known as handled up to a position.
-    pub(crate) fn has_position(&self, target: &Target) -> bool {
-        match target {
-            Target::Session(session) => self.cursor(session).is_some(),
-            Target::Panel(panel) => !self.is_cold_panel(panel),
-        }
-    }
-
     /// Adds what Mochat lists, as far as it is to be received. Returns the new targets.
     pub(crate) fn add(&self, directory: &Directory, config: &MochatConfig) -> Vec<Target> {
         let mut set = self.set();

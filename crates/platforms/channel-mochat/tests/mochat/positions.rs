@@ -132,10 +132,8 @@ async fn unstored_message_keeps_the_position() {
     running.assistant.hold(true);
     running.fake.push(say("two"));
     running.assistant.message(2).await.unwrap();
-    let (fake, assistant) = running.stop().await;
-    assert_eq!(note(&assistant).await["cursors"][ann().direct()], 1);
-    assistant.hold(false);
-    let running = Running::with(fake, assistant, &json!({}));
+    assert_eq!(note(&running.assistant).await["cursors"][ann().direct()], 1);
+    running.assistant.hold(false);
     running.assistant.message(3).await.unwrap();
     let (_, assistant) = running.stop().await;
     assert_eq!(note(&assistant).await["cursors"][ann().direct()], 2);
