@@ -1,6 +1,7 @@
 //! Notes of channels: one folder per channel, one file per note.
 
-use std::io;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -137,6 +138,18 @@ impl Notes for FileNotes {
             .await
     }
 
+    async fn overwrite(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
+        if text.len() > MAX_NOTE_BYTES {
+            return Err(NoteError::TooLong);
+        }
+        let (folders, text) = (Arc::clone(&self.folders), text.to_owned());
+        self.on_disk(name, move |folder, path| {
+            folders.ensure(&LocalDisk, folder)?;
+            overwrite_file(path, text.as_bytes())
+        })
+        .await
+    }
+
     async fn quarantine(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError> {
         let name = format!("{}-{}", sanitized(key, 64), digest(key));
         let bytes = bytes.get(..MAX_QUARANTINED_BYTES).unwrap_or(bytes).to_vec();
@@ -156,6 +169,21 @@ impl Notes for FileNotes {
         })
         .await
     }
+}
+
+/// Writes a private file over its old content, without following a link.
+fn overwrite_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    {
+        use nix::fcntl::OFlag;
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600).custom_flags(OFlag::O_NOFOLLOW.bits());
+    }
+    let mut file = options.open(path)?;
+    file.write_all(bytes)?;
+    file.set_len(bytes.len() as u64)
 }
 
 /// Returns the first digits of a digest, in hex.
@@ -266,6 +294,33 @@ mod tests {
         assert_eq!(notes.read("seen").await.unwrap().as_deref(), Some("1"));
         notes.write_unsynced("seen", "2").await.unwrap();
         assert_eq!(notes.read("seen").await.unwrap().as_deref(), Some("2"));
+    }
+
+    #[tokio::test]
+    async fn note_is_overwritten_in_place() {
+        let root = tempfile::tempdir().unwrap();
+        let notes = FileNotes::new(root.path(), &ChannelName::from("chat"));
+        for text in ["1 a\n1 b\n", "1 c\n", "", "2 d\n"] {
+            notes.overwrite("tries", text).await.unwrap();
+            assert_eq!(notes.read("tries").await.unwrap().as_deref(), Some(text));
+        }
+        let refused = notes
+            .overwrite("tries", &"x".repeat(MAX_NOTE_BYTES + 1))
+            .await;
+        assert!(matches!(refused, Err(NoteError::TooLong)));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::{PermissionsExt as _, symlink};
+            let note = root.path().join("chat/tries");
+            let mode = std::fs::metadata(&note).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+            let other = root.path().join("other");
+            std::fs::write(&other, "kept").unwrap();
+            std::fs::remove_file(&note).unwrap();
+            symlink(&other, &note).unwrap();
+            notes.overwrite("tries", "1 e\n").await.unwrap_err();
+            assert_eq!(std::fs::read_to_string(&other).unwrap(), "kept");
+        }
     }
 
     #[tokio::test]

@@ -178,7 +178,7 @@ impl Quarantine {
         progress: &dyn Liveness,
     ) -> Option<Handling<'_>> {
         if self.is_exceeded(key) {
-            self.set_aside(key, bytes, progress).await;
+            Box::pin(self.set_aside(key, bytes, progress)).await;
             return None;
         }
         Some(self.enter(&[key.to_owned()]).await)
@@ -247,7 +247,7 @@ impl Quarantine {
             state.is_written = true;
             (notes, state.log.to_text())
         };
-        if let Err(error) = notes.write_unsynced(NOTE, &text).await {
+        if let Err(error) = notes.overwrite(NOTE, &text).await {
             tracing::warn!(channel = %self.channel, %error, "a try cannot be noted and does not count");
             self.state().is_written = false;
         }

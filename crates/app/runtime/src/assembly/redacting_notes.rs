@@ -34,6 +34,11 @@ impl Notes for RedactingNotes {
         self.inner.write_unsynced(name, text).await
     }
 
+    async fn overwrite(&self, name: &'static str, text: &str) -> Result<(), NoteError> {
+        self.secrets.add(tokens_in(text));
+        self.inner.overwrite(name, text).await
+    }
+
     async fn quarantine(&self, key: &str, bytes: &[u8]) -> Result<(), NoteError> {
         self.inner.quarantine(key, bytes).await
     }
