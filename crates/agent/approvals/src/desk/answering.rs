@@ -20,11 +20,15 @@ impl Approvals {
         if message.origin != Origin::User {
             return Ok(None);
         }
+        let stale = answer::is_button(own_words(message)).then_some(Reply::Stale);
+        // Most homes never had a question, and this look is quicker than to leave the runtime for it.
+        if !self.store.exists() {
+            return Ok(stale);
+        }
         let now = Utc::now();
         let received = message.clone();
-        let stale = answer::is_button(own_words(message)).then_some(Reply::Stale);
         let settled = self.with_store(move |store| {
-            if !store.exists() || store.questions()?.is_empty() {
+            if store.questions()?.is_empty() {
                 return Ok(None);
             }
             store.edit(|book| settle(book, &received, now))

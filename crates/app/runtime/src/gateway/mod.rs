@@ -34,9 +34,9 @@ use nanobot_server::{HealthServer, ServerConfig};
 use nanobot_state::{HomeLock, SqliteBus, StateDb};
 use nanobot_tools::ToolsConfig;
 use nanobot_watch::FileWatch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use self::background::{Background, BackgroundParts};
 use self::channel_reload::ChannelReload;
@@ -324,6 +324,11 @@ impl Gateway {
             filter,
         )
         .with_evidence(evidence);
+        // As a task, because the thread that waits for this function is no worker: each message would
+        // wake it, and it the workers.
+        let until = cancel.clone();
+        let turns = tasks.spawn(async move { turns.run(until).await });
+        let turns = AbortOnDropHandle::new(turns);
         let requested = self.restart.requested().clone();
         let close_intake = async {
             tokio::select! {
@@ -333,11 +338,7 @@ impl Gateway {
             manager.close_intake();
         };
         let reloading = cancel.run_until_cancelled(self.reload.run(&manager, &watch));
-        let (outcome, (), _) = tokio::join!(
-            end_with(turns.run(cancel.clone()), &cancel),
-            close_intake,
-            reloading
-        );
+        let (outcome, (), _) = tokio::join!(end_with(turns, &cancel), close_intake, reloading);
         tokio::join!(stop_channels(manager), mcp.close());
         end.cancel();
         end_tasks(serving, observation, &tasks).await;
@@ -403,12 +404,16 @@ async fn end_tasks(serving: JoinHandle<()>, observation: Observation, tasks: &Ta
 
 /// Cancels everything else when the agent loop ends.
 async fn end_with(
-    turns: impl Future<Output = Result<(), AgentError>>,
+    turns: AbortOnDropHandle<Result<(), AgentError>>,
     cancel: &CancellationToken,
 ) -> Result<(), AgentError> {
     let outcome = turns.await;
     cancel.cancel();
-    outcome
+    match outcome.map_err(JoinError::try_into_panic) {
+        Ok(outcome) => outcome,
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        Err(Err(_aborted)) => Ok(()),
+    }
 }
 
 /// Returns the stickers of the workspace, restricted to files that tools may read.
