@@ -5,9 +5,11 @@
 //! reaction that is set late never stays. The record is bounded and in memory only: after a
 //! restart, the message that the turn answers is the only one known.
 //!
-//! Reactions of receipt are added one at a time, because platforms allow few a second, and a flood
-//! of messages has to be received first. One that waits until its turn has ended, or until many
-//! later messages have come, is not added at all.
+//! Reactions are added one at a time and not faster than [`ADD_INTERVAL`], because platforms allow
+//! few a second, and a flood of messages has to be received first. While one waits, a later message
+//! of its conversation takes its place: the reaction says that everything up to there was received.
+//! One that waits until its turn has ended, or until many later messages have come, is not added at
+//! all.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,12 +20,15 @@ use nanobot_channel::{
     CancellationToken, ChannelError, ChatId, DeliveryContext, OutboundMessage, TurnEnds,
     async_trait,
 };
+use tokio::time::Instant;
 
 use crate::BackgroundWork;
 use crate::call::{CallError, Refusal};
 
 /// Most messages with reactions; those of the oldest are removed first.
 const REMEMBERED: usize = 256;
+/// Shortest time between the additions of two reactions in a channel.
+const ADD_INTERVAL: Duration = Duration::from_millis(50);
 /// Most calls for one change: a rate limit is waited for once.
 const TRIES: usize = 2;
 
@@ -53,6 +58,39 @@ pub trait Reactor: Send + Sync + 'static {
     fn answered_message(&self, end: &OutboundMessage) -> Option<Self::Message>;
 }
 
+/// The address of a marked message.
+struct MarkedMessage<M> {
+    address: M,
+    /// `true` once a call was about it: then no later message takes its place.
+    is_final: bool,
+}
+
+impl<M: Clone> Marked<M> {
+    fn is_of(&self, chat: &ChatId, thread: Option<&String>) -> bool {
+        self.chat == *chat && self.thread.as_ref() == thread
+    }
+
+    /// Puts a later message in the place of this one. `false` if it is too late.
+    fn replace(&self, address: &M) -> bool {
+        let mut message = self.message();
+        if !message.is_final {
+            message.address = address.clone();
+        }
+        !message.is_final
+    }
+
+    /// Returns the address for a call.
+    fn address(&self) -> M {
+        let mut message = self.message();
+        message.is_final = true;
+        message.address.clone()
+    }
+
+    fn message(&self) -> MutexGuard<'_, MarkedMessage<M>> {
+        self.message.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Emoji of a channel; an empty one is not shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReactionEmoji {
@@ -75,15 +113,15 @@ struct SharedReactions<R: Reactor> {
     reactor: R,
     emoji: ReactionEmoji,
     marked: Mutex<VecDeque<Arc<Marked<R::Message>>>>,
-    /// Held while a reaction of receipt is added.
-    adding: tokio::sync::Mutex<()>,
+    /// Held while a reaction is added: the time before which the next one is not.
+    adding: tokio::sync::Mutex<Instant>,
 }
 
-/// A message that carries reactions.
+/// A message that carries reactions, or will.
 struct Marked<M> {
     chat: ChatId,
     thread: Option<String>,
-    message: M,
+    message: Mutex<MarkedMessage<M>>,
     ended: CancellationToken,
     /// Emoji to remove at the end. Locked while one is set or removed.
     shown: tokio::sync::Mutex<Vec<String>>,
@@ -111,7 +149,7 @@ impl<R: Reactor> Reactions<R> {
             reactor,
             emoji,
             marked: Mutex::default(),
-            adding: tokio::sync::Mutex::default(),
+            adding: tokio::sync::Mutex::new(Instant::now()),
         }))
     }
 
@@ -133,18 +171,26 @@ impl<R: Reactor> Reactions<R> {
         if !self.is_used() {
             return;
         }
-        let marked = Arc::new(Marked {
-            chat: chat.clone(),
-            thread: delivery.thread.clone(),
-            message,
-            ended: CancellationToken::new(),
-            shown: tokio::sync::Mutex::default(),
-        });
-        let forgotten = {
+        let thread = delivery.thread.as_ref();
+        let (marked, forgotten) = {
             let mut all = self.0.marked();
+            let mut same = all.iter().filter(|marked| marked.is_of(chat, thread));
+            if same.any(|marked| marked.replace(&message)) {
+                return;
+            }
+            let marked = Arc::new(Marked {
+                chat: chat.clone(),
+                thread: thread.cloned(),
+                message: Mutex::new(MarkedMessage {
+                    address: message,
+                    is_final: false,
+                }),
+                ended: CancellationToken::new(),
+                shown: tokio::sync::Mutex::default(),
+            });
             all.push_back(Arc::clone(&marked));
             let is_full = all.len() > REMEMBERED;
-            all.pop_front_if(|_| is_full)
+            (marked, all.pop_front_if(|_| is_full))
         };
         if let Some(forgotten) = forgotten {
             let shared = Arc::clone(&self.0);
@@ -156,11 +202,10 @@ impl<R: Reactor> Reactions<R> {
 
     /// Ends the reactions in a conversation. `false` if no message of it carries any.
     pub async fn end(&self, chat: &ChatId, delivery: &DeliveryContext) -> bool {
-        let thread = &delivery.thread;
+        let thread = delivery.thread.as_ref();
         let ended: Vec<_> = {
             let mut all = self.0.marked();
-            let is_meant =
-                |marked: &Arc<Marked<_>>| marked.chat == *chat && marked.thread == *thread;
+            let is_meant = |marked: &Arc<Marked<_>>| marked.is_of(chat, thread);
             let ended = all.iter().filter(|marked| is_meant(marked)).cloned();
             let ended = ended.collect();
             all.retain(|marked| !is_meant(marked));
@@ -220,12 +265,17 @@ impl<R: Reactor> SharedReactions<R> {
     }
 
     async fn add(&self, marked: &Marked<R::Message>, emoji: &str) {
-        let _adding = self.adding.lock().await;
+        if emoji.is_empty() {
+            return;
+        }
+        let mut next = self.adding.lock().await;
+        tokio::time::sleep_until(*next).await;
         let mut shown = marked.shown.lock().await;
         if !marked.ended.is_cancelled() {
             // Removed at the end even if it was refused: the refusal may be of an earlier one.
             shown.push(emoji.to_owned());
-            self.change(&marked.message, emoji, true).await;
+            self.change(&marked.address(), emoji, true).await;
+            *next = Instant::now() + ADD_INTERVAL;
         }
     }
 
@@ -233,7 +283,7 @@ impl<R: Reactor> SharedReactions<R> {
     async fn clear(&self, marked: &Marked<R::Message>) {
         marked.ended.cancel();
         let shown = std::mem::take(&mut *marked.shown.lock().await);
-        self.remove_all(&marked.message, shown).await;
+        self.remove_all(&marked.address(), shown).await;
     }
 
     async fn finish(&self, marked: &Marked<R::Message>) {
@@ -242,7 +292,7 @@ impl<R: Reactor> SharedReactions<R> {
         }
         marked.ended.cancel();
         let shown = std::mem::take(&mut *marked.shown.lock().await);
-        self.replace(&marked.message, shown).await;
+        self.replace(&marked.address(), shown).await;
     }
 
     async fn replace(&self, message: &R::Message, shown: Vec<String>) {
@@ -391,6 +441,7 @@ mod tests {
         running(&background, async {
             for (thread, message) in [(Some("t"), 1), (None, 2), (Some("t"), 3)] {
                 reactions.begin(&chat, &delivery(thread), message, &background);
+                tokio::time::sleep(ADD_INTERVAL).await;
             }
             seconds(1).await;
             assert_eq!(calls.taken(), ["add 1 eyes", "add 2 eyes", "add 3 eyes"]);
@@ -429,6 +480,30 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn burst_is_marked_at_its_newest_message_at_a_steady_pace() {
+        let (calls, background, chat) = (
+            Calls::default(),
+            BackgroundWork::default(),
+            ChatId::from("C1"),
+        );
+        let reactions = Reactions::new(calls.clone(), emoji());
+        running(&background, async {
+            for message in 1..=9 {
+                let thread = ["a", "b"][usize::from(message % 2)];
+                reactions.begin(&chat, &delivery(Some(thread)), message, &background);
+                tokio::time::sleep(ADD_INTERVAL / 10).await;
+            }
+            assert_eq!(calls.taken(), ["add 1 eyes"]);
+            seconds(1).await;
+            assert_eq!(calls.taken(), ["add 8 eyes", "add 9 eyes"]);
+            assert!(reactions.end(&chat, &delivery(Some("b"))).await);
+            let ended = ["remove 1 eyes", "add 1 ok", "remove 9 eyes", "add 9 ok"];
+            assert_eq!(calls.taken(), ended);
+        })
+        .await;
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn flood_is_marked_one_by_one_and_leaves_no_reaction() {
         let (calls, background, chat) = (
             Calls::default(),
@@ -444,8 +519,11 @@ mod tests {
         running(&background, async {
             reactions.begin(&chat, &delivery(None), 0, &background);
             seconds(1).await;
-            for _ in 0..REMEMBERED + 9 {
-                reactions.begin(&chat, &delivery(Some("t")), 1, &background);
+            let threads: Vec<_> = (0..REMEMBERED + 9)
+                .map(|thread| thread.to_string())
+                .collect();
+            for thread in &threads {
+                reactions.begin(&chat, &delivery(Some(thread)), 1, &background);
             }
             seconds(1).await;
             assert_eq!(calls.taken(), ["add 0 eyes"], "the others wait");
@@ -457,7 +535,9 @@ mod tests {
                 "it was forgotten"
             );
             assert_eq!(made[2..], vec!["add 1 eyes"; REMEMBERED]);
-            assert!(reactions.end(&chat, &delivery(Some("t"))).await);
+            for thread in &threads {
+                reactions.end(&chat, &delivery(Some(thread))).await;
+            }
             assert_eq!(calls.taken(), vec!["remove 1 eyes"; REMEMBERED]);
         })
         .await;

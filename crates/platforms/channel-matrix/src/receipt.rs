@@ -1,11 +1,12 @@
 //! Read receipts.
 //!
 //! Decision: a receipt means every message up to its own, so each room needs that of its newest
-//! message only. They are sent one after another; a message that arrives meanwhile replaces an
-//! earlier one of its room.
+//! message only. They are sent one after another, [`PAUSE`] apart; a message that arrives meanwhile
+//! replaces an earlier one of its room.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use nanobot_channel_kit::BackgroundWork;
 use reqwest::Method;
@@ -13,14 +14,17 @@ use serde_json::json;
 
 use crate::api::{Api, Path};
 
+/// Pause after a receipt, so that a flood of messages is received first.
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// The receipts that are still to be sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Receipts(Arc<Mutex<WaitingReceipts>>);
 
 #[derive(Debug, Default)]
 struct WaitingReceipts {
-    /// The newest message of each room.
-    rooms: BTreeMap<String, String>,
+    /// The newest message of each room; the room that has waited longest is the first.
+    rooms: VecDeque<(String, String)>,
     is_sending: bool,
 }
 
@@ -41,7 +45,10 @@ impl Receipts {
     ) {
         {
             let mut waiting = self.waiting();
-            waiting.rooms.insert(room, event);
+            match waiting.rooms.iter_mut().find(|(known, _)| *known == room) {
+                Some((_, newest)) => *newest = event,
+                None => waiting.rooms.push_back((room, event)),
+            }
             if std::mem::replace(&mut waiting.is_sending, true) {
                 return;
             }
@@ -57,6 +64,7 @@ impl Receipts {
                 if let Err(error) = sent.await {
                     tracing::debug!(%error, "a receipt could not be sent");
                 }
+                tokio::time::sleep(PAUSE).await;
             }
         });
     }
@@ -64,7 +72,7 @@ impl Receipts {
     /// Takes the next receipt. `None` ends the sending.
     fn next(&self) -> Option<(String, String)> {
         let mut waiting = self.waiting();
-        let next = waiting.rooms.pop_first();
+        let next = waiting.rooms.pop_front();
         waiting.is_sending = next.is_some();
         next
     }

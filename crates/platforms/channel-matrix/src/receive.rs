@@ -25,7 +25,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Time that a sync waits for the rooms of the one before.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Rooms that are handled at a time.
-const MAX_LANES: usize = 32;
+const MAX_LANES: usize = 128;
 /// Rooms with events under way or waiting, above which no sync begins.
 const MAX_WAITING: usize = 512;
 
