@@ -12,13 +12,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
-/// Minimum interval between two writes of [`LateNote::write_periodically`].
-const WRITE_EVERY: Duration = Duration::from_secs(5);
-
 /// A value that is kept in a note over restarts.
 pub trait Noted {
     /// The name of the note.
     const NAME: &'static str;
+    /// Minimum interval between two writes of [`LateNote::write_periodically`].
+    const INTERVAL: Duration = Duration::from_secs(5);
     /// The form on disk.
     type Form: Serialize + DeserializeOwned + Send;
 
@@ -78,7 +77,7 @@ impl<T: Noted> LateNote<T> {
         loop {
             self.changed.notified().await;
             self.write(notes).await;
-            tokio::time::sleep(WRITE_EVERY).await;
+            tokio::time::sleep(T::INTERVAL).await;
         }
     }
 

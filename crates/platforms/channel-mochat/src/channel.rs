@@ -87,7 +87,10 @@ impl Platform for Mochat {
             progress: self.trouble.wrap(&context.progress),
             ..context.clone()
         };
-        push::receive_pushed(self, &context).await
+        tokio::select! {
+            ended = push::receive_pushed(self, &context) => ended,
+            () = self.targets.write_soon(context.notes.as_ref()) => Ok(()),
+        }
     }
 
     async fn close(&self, notes: &dyn Notes) {

@@ -80,7 +80,6 @@ impl Mochat {
                 Ok(Next::Confirm)
             }
         };
-        self.targets.write(context.notes.as_ref()).await;
         let (outcome, next) = match handled {
             Ok(next) => (CheckOutcome::Answered, next),
             Err(error) => (self.failed(&target, error, context), Next::Confirm),

@@ -8,6 +8,7 @@
 //! more. The note begins with that file.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::time::Duration;
 
 use nanobot_channel::{MAX_NOTE_BYTES, Value};
 use nanobot_channel_kit::Noted;
@@ -109,6 +110,8 @@ impl Positions {
 
 impl Noted for Positions {
     const NAME: &'static str = "session-cursors";
+    // Soon, but once for the messages of a flood: what comes again after a kill is known in the ledger.
+    const INTERVAL: Duration = Duration::from_millis(50);
     type Form = PositionNote;
 
     fn form(&self) -> PositionNote {

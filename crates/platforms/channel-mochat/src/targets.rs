@@ -67,6 +67,11 @@ impl Targets {
         set.collections.clear();
     }
 
+    /// Writes the positions soon after one moved. Does not return.
+    pub(crate) async fn write_soon(&self, notes: &dyn Notes) {
+        self.positions.write_periodically(notes).await;
+    }
+
     /// Writes the positions, if one moved.
     pub(crate) async fn write(&self, notes: &dyn Notes) {
         self.positions.write(notes).await;

@@ -132,7 +132,7 @@ async fn unstored_message_keeps_the_position() {
     running.assistant.hold(true);
     running.fake.push(say("two"));
     running.assistant.message(2).await.unwrap();
-    assert_eq!(note(&running.assistant).await["cursors"][ann().direct()], 1);
+    running.noted(&ann().direct(), |cursor| *cursor == 1).await;
     running.assistant.hold(false);
     running.assistant.message(3).await.unwrap();
     let (_, assistant) = running.stop().await;

@@ -109,8 +109,13 @@ impl Running {
 
     /// Waits until the channel has a position in a session: what follows it is new.
     pub(crate) async fn positioned(&self, session: &str) {
+        self.noted(session, |cursor| !cursor.is_null()).await;
+    }
+
+    /// Waits until a position is in the note, which is written soon after it moved.
+    pub(crate) async fn noted(&self, session: &str, is_expected: impl Fn(&Value) -> bool) {
         let reached = async {
-            while note(&self.assistant).await["cursors"][session].is_null() {
+            while !is_expected(&note(&self.assistant).await["cursors"][session]) {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
