@@ -12,8 +12,8 @@ use crate::address::BotIdentity;
 use crate::album::UpdateJob;
 use crate::channel::Telegram;
 
-/// Most chats that are served at a time.
-const MAX_CONCURRENT: usize = 8;
+/// Most chats that are served at a time: those of one poll.
+const MAX_CONCURRENT: usize = crate::poll::MAX_BATCH;
 
 /// A record of handled updates.
 pub(crate) trait Settle {
@@ -55,7 +55,8 @@ impl<'a> UpdateLanes<'a> {
         let (channel, bot, context) = (self.channel, self.bot, self.context);
         self.jobs.add(job.first.lane(), async move {
             FinishedJob {
-                next: channel.handle_job(bot, &job, context).await,
+                // While it waits in its lane, it takes the room of the job alone.
+                next: Box::pin(channel.handle_job(bot, &job, context)).await,
                 updates: job.updates().map(|update| update.id).collect(),
             }
         });

@@ -26,7 +26,7 @@ use crate::wire::{ParsedUpdate, RawUpdate};
 /// Failed polls in a row after which the channel counts as down.
 const MAX_FAILURES: u32 = 3;
 /// Most updates of one poll.
-const MAX_BATCH: usize = 100;
+pub(crate) const MAX_BATCH: usize = 100;
 /// Empty polls in a row after which Telegram is asked for the number of waiting updates.
 const MAX_EMPTY_POLLS: u32 = 8;
 /// Interval of polls while updates are being handled.
