@@ -75,13 +75,14 @@ async fn receive(programs: &Programs, name: &str) -> Result<Received> {
     let ledger = LedgerFile::open(connected.home.path())?;
     fake.add_crowd(PEOPLE);
     prepare(&*fake, &ledger, &model, &is_holding).await?;
-    let before = ledger.taken()?;
+    let (taken, newest) = (ledger.taken()?, ledger.newest()?);
     let (begun, cpu) = (Instant::now(), connected.gateway.cpu()?);
     for message in 0..MESSAGES_EACH {
         everyone_says(&*fake, 'm', message);
     }
-    let all = before + u64::from(PEOPLE * MESSAGES_EACH);
-    wait("all messages", LOOK, || Ok(ledger.taken()? >= all)).await?;
+    let all = u64::from(PEOPLE * MESSAGES_EACH);
+    let is_received = || Ok(ledger.newest()? >= newest + all && ledger.taken()? >= taken + all);
+    wait("all messages", LOOK, is_received).await?;
     Ok(Received {
         wall: begun.elapsed(),
         cpu: connected.gateway.cpu()?.saturating_sub(cpu),

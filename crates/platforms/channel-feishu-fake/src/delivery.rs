@@ -27,7 +27,6 @@ impl FeishuState {
             return;
         }
         for number in 0..self.events.len() {
-            let id = format!("push-{}", self.in_flight.len());
             let Some(event) = self.events.get_mut(number).filter(|event| event.is_waiting) else {
                 continue;
             };
@@ -36,6 +35,7 @@ impl FeishuState {
             let Some(connection) = open.get(number % open.len()).copied() else {
                 continue;
             };
+            let id = format!("push-{}", self.in_flight.len());
             let mut frames = frames(event, &id, self.parts);
             if self.lost_parts > 0 {
                 self.lost_parts -= 1;

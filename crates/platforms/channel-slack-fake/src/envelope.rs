@@ -236,12 +236,12 @@ impl SlackState {
             return;
         }
         for number in 0..self.events.len() {
-            let id = format!("envelope-{}", self.envelopes.len());
             let Some(event) = self.events.get_mut(number).filter(|event| event.is_waiting) else {
                 continue;
             };
             event.is_waiting = false;
             event.deliveries += 1;
+            let id = format!("envelope-{}", self.envelopes.len());
             let mut frame = json!({
                 "envelope_id": id, "type": event.kind, "payload": event.payload,
                 "accepts_response_payload": event.kind == "slash_commands",
