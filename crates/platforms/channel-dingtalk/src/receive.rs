@@ -25,6 +25,10 @@ impl PushPlatform for DingTalk {
         Socket::open(&self.api).await.map_err(required_call_error)
     }
 
+    fn renew(&self) {
+        self.api.renew();
+    }
+
     fn lane(&self, message: &ReceivedMessage) -> String {
         message.origin.chat.clone()
     }

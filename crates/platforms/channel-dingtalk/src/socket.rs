@@ -101,7 +101,8 @@ impl PushConnection for Socket {
         }
     }
 
-    async fn confirm(&mut self, id: String) -> Result<(), PushEnd> {
-        Ok(self.frames.send(acknowledgement(&id)).await?)
+    async fn confirm(&mut self, ids: Vec<String>) -> Result<(), PushEnd> {
+        let frames = ids.iter().map(|id| acknowledgement(id));
+        Ok(self.frames.send_all(frames).await?)
     }
 }

@@ -76,7 +76,8 @@ impl Discord {
             self.add_fetch(fetch, lanes, context);
         }
         lanes.add(place, async move {
-            let next = self.handle_event(event, context).await;
+            // While it waits in its lane, it takes the room of the event alone.
+            let next = Box::pin(self.handle_event(event, context)).await;
             JobEnd { next, report: None }
         });
     }

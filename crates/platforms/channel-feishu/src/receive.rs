@@ -33,6 +33,10 @@ impl PushPlatform for Feishu {
         opened.await.map_err(required_call_error)
     }
 
+    fn renew(&self) {
+        self.api.rest.renew();
+    }
+
     async fn connected(
         self: &Arc<Self>,
         socket: &mut Socket,

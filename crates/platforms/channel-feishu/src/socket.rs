@@ -189,14 +189,16 @@ impl PushConnection for Socket {
         }
     }
 
-    async fn confirm(&mut self, receipt: FrameReceipt) -> Result<(), PushEnd> {
-        let took = receipt.received.elapsed();
-        if took >= ACKNOWLEDGE_TIMEOUT {
-            tracing::debug!("it is too late to acknowledge an event");
-            return Ok(());
-        }
-        let frame = receipt.frame.acknowledgement(took.as_millis()).encode();
-        Ok(self.socket.send_binary(frame).await?)
+    async fn confirm(&mut self, receipts: Vec<FrameReceipt>) -> Result<(), PushEnd> {
+        let frames = receipts.into_iter().filter_map(|receipt| {
+            let took = receipt.received.elapsed();
+            if took >= ACKNOWLEDGE_TIMEOUT {
+                tracing::debug!("it is too late to acknowledge an event");
+                return None;
+            }
+            Some(receipt.frame.acknowledgement(took.as_millis()).encode())
+        });
+        Ok(self.socket.send_all(frames).await?)
     }
 }
 

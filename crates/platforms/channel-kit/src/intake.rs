@@ -170,7 +170,7 @@ pub async fn has_access<F: Future<Output = ()>>(
         AccessDecision::Denied => false,
         AccessDecision::Ask(text) => {
             if arrival.kind == ChatKind::Direct {
-                notify(text).await;
+                Box::pin(notify(text)).await;
             }
             false
         }
@@ -197,7 +197,8 @@ async fn compose<S: IntakeSource>(
         };
         let fetch = source.fetch(file, context);
         let failure_marker = |error: &FetchError<S::Refusal>| source.failure_marker(file, error);
-        let stored = file.store(context, fetch, failure_marker).await;
+        // Files are rare, and this keeps them out of the size of every message's future.
+        let stored = Box::pin(file.store(context, fetch, failure_marker)).await;
         content.extend(frame.map(|(head, tail)| format!("{head}{}{tail}", stored.marker)));
         media.extend(stored.image);
     }

@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::hash::Hash;
 
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
@@ -97,6 +98,11 @@ where
         done
     }
 
+    /// Returns the next work that is done already. `None` if there is none at the moment.
+    pub fn next_done(&mut self) -> Option<T> {
+        self.next().now_or_never()
+    }
+
     fn start(&mut self) {
         while self.running.len() < self.at_a_time {
             let Some((lane, work)) = self.ready.pop_front() else {
@@ -128,14 +134,15 @@ mod tests {
         lanes.add("a", async { 2 });
         lanes.add("b", async { 3 });
         assert_eq!(
-            (lanes.len(), lanes.waiting(), lanes.next().await),
-            (3, 1, 3)
+            (lanes.len(), lanes.waiting(), lanes.next_done()),
+            (3, 1, Some(3))
         );
+        assert_eq!(lanes.next_done(), None);
         assert_eq!(["a", "b"].map(|lane| lanes.contains(&lane)), [true, false]);
         gate.notify_one();
         assert_eq!(
-            (lanes.next().await, lanes.next().await, lanes.is_empty()),
-            (1, 2, true)
+            (lanes.next().await, lanes.next_done(), lanes.is_empty()),
+            (1, Some(2), true)
         );
     }
 

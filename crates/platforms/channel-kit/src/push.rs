@@ -40,6 +40,10 @@ pub trait PushPlatform: Platform {
         context: &ChannelContext,
     ) -> impl Future<Output = Result<Self::Connection, ChannelError>> + Send;
 
+    /// Drops idle connections for calls. Called before each [`Self::connect`] but the first: what
+    /// ended a connection may have ended them, too, and a call over such a one fails.
+    fn renew(&self) {}
+
     /// Prepares what needs a working connection. Called after each [`Self::connect`], before the
     /// first event is read.
     fn connected(
@@ -84,13 +88,13 @@ pub trait PushConnection: Send {
     /// The end of the connection.
     fn next(&mut self) -> impl Future<Output = Result<Pushed<Self::Event>, PushEnd>> + Send;
 
-    /// Confirms an event of this connection, which is stored now.
+    /// Confirms events of this connection, which are stored now.
     ///
     /// # Errors
     /// The end of the connection.
     fn confirm(
         &mut self,
-        receipt: Self::Receipt,
+        receipts: Vec<Self::Receipt>,
     ) -> impl Future<Output = Result<(), PushEnd>> + Send;
 }
 
@@ -154,6 +158,9 @@ pub async fn receive_pushed<P: PushPlatform>(
     let mut useless = 0;
     let mut is_first = true;
     for number in 0.. {
+        if number > 0 {
+            platform.renew();
+        }
         let end = match run_until(&mut work, platform.connect(context)).await {
             Ok(mut connection) => {
                 reconnect.succeeded();
@@ -203,13 +210,14 @@ async fn listen<'a, P: PushPlatform>(
         let is_free = work.len() < MAX_EVENTS;
         tokio::select! {
             handled = work.next() => {
-                if handled.next == Next::Stop {
-                    return Ok(ListenEnd::Stop);
-                }
-                if handled.connection == number
-                    && let Err(end) = connection.confirm(handled.receipt).await
+                let (receipts, next) = handled_together(handled, number, work);
+                if !receipts.is_empty()
+                    && let Err(end) = connection.confirm(receipts).await
                 {
                     break end;
+                }
+                if next == Next::Stop {
+                    return Ok(ListenEnd::Stop);
                 }
             },
             rejected = platform.rejection().wait() => return Err(rejected),
@@ -221,7 +229,8 @@ async fn listen<'a, P: PushPlatform>(
                     context.progress.alive();
                     has_event = true;
                     work.add(platform.lane(&event), async move {
-                        let (receipt, next) = platform.handle(event, context).await;
+                        // While it waits in its lane, it takes the room of the event alone.
+                        let (receipt, next) = Box::pin(platform.handle(event, context)).await;
                         HandledEvent { connection: number, receipt, next }
                     });
                 }
@@ -237,6 +246,27 @@ async fn listen<'a, P: PushPlatform>(
     } else {
         ListenEnd::Useless(why)
     })
+}
+
+/// Returns the receipts of an event of a connection, and of those that were stored by the same
+/// write. [`Next::Stop`] if one of them ends the run.
+fn handled_together<P: PushPlatform>(
+    first: HandledEvent<P>,
+    connection: u64,
+    work: &mut Work<'_, P>,
+) -> (Vec<PushReceipt<P>>, Next) {
+    let mut receipts = Vec::new();
+    let mut handled = Some(first);
+    while let Some(event) = handled {
+        if event.next == Next::Stop {
+            return (receipts, Next::Stop);
+        }
+        if event.connection == connection {
+            receipts.push(event.receipt);
+        }
+        handled = work.next_done();
+    }
+    (receipts, Next::Confirm)
 }
 
 /// Waits for `other` while work continues. Its connections are closed: nothing is confirmed.

@@ -9,6 +9,7 @@
 //! [`jittered_backoff`](crate::jittered_backoff), because only the platform knows which ends of a
 //! connection are normal.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -28,7 +29,7 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use crate::call::CallError;
 use crate::rest::Rest;
 
-/// The time that one frame may take to leave.
+/// The time that one frame, or several that are sent together, may take to leave.
 const SEND: Duration = Duration::from_secs(10);
 /// The read buffer of a connection, in bytes; longer frames extend it. It is filled with zeros as
 /// long as the connection is open, so the default of 128 KiB would be resident for each channel.
@@ -176,6 +177,25 @@ impl WebSocket {
         self.push(Message::binary(bytes)).await
     }
 
+    /// Sends several frames, text or binary, with as few writes as possible.
+    ///
+    /// # Errors
+    /// The reason why the connection is over.
+    pub async fn send_all(
+        &mut self,
+        frames: impl IntoIterator<Item = impl Into<Message>> + Send,
+    ) -> Result<(), String> {
+        let frames: Vec<Message> = frames.into_iter().map(Into::into).collect();
+        let stream = &mut self.stream;
+        let sending = async move {
+            for frame in frames {
+                stream.feed(frame).await?;
+            }
+            stream.flush().await
+        };
+        sent_in_time(sending).await
+    }
+
     /// Closes the connection with a code, without waiting for the other side.
     pub async fn close(mut self, code: u16) {
         let frame = CloseFrame {
@@ -189,10 +209,16 @@ impl WebSocket {
     }
 
     async fn push(&mut self, message: Message) -> Result<(), String> {
-        match timeout(SEND, self.stream.send(message)).await {
-            Ok(sent) => sent.map_err(|error| format!("it broke: {error}")),
-            Err(_) => Err("it takes nothing any more".to_owned()),
-        }
+        sent_in_time(self.stream.send(message)).await
+    }
+}
+
+async fn sent_in_time<E: Display>(
+    sending: impl Future<Output = Result<(), E>>,
+) -> Result<(), String> {
+    match timeout(SEND, sending).await {
+        Ok(sent) => sent.map_err(|error| format!("it broke: {error}")),
+        Err(_) => Err("it takes nothing any more".to_owned()),
     }
 }
 

@@ -363,13 +363,17 @@ impl PushConnection for Connection {
         Ok(Pushed::Nothing)
     }
 
-    async fn confirm(&mut self, receipt: NewsReceipt) -> Result<(), PushEnd> {
-        let is_there = receipt.is_check && receipt.outcome == CheckOutcome::Answered;
-        let target =
-            Some(receipt.target.clone()).filter(|target| is_there && self.refused.contains(target));
-        self.checked(receipt);
-        if let Some(target) = target {
-            self.subscribe(&[target]).await;
+    async fn confirm(&mut self, receipts: Vec<NewsReceipt>) -> Result<(), PushEnd> {
+        let mut found = Vec::new();
+        for receipt in receipts {
+            let is_there = receipt.is_check && receipt.outcome == CheckOutcome::Answered;
+            if is_there && self.refused.contains(&receipt.target) {
+                found.push(receipt.target.clone());
+            }
+            self.checked(receipt);
+        }
+        if !found.is_empty() {
+            self.subscribe(&found).await;
         }
         if self.polls() && self.checks.failures() >= MAX_FAILURES {
             return Err(PushEnd::Lost("polls fail, too".to_owned()));

@@ -37,6 +37,10 @@ impl PushPlatform for Mochat {
         })
     }
 
+    fn renew(&self) {
+        self.api.rest.renew();
+    }
+
     fn lane(&self, news: &TargetNews) -> String {
         news.target.key()
     }

@@ -95,6 +95,12 @@ impl Api {
         })
     }
 
+    /// Drops the clients and their connections: later requests open new ones.
+    pub(crate) fn renew(&self) {
+        self.rest.renew();
+        self.tokens.renew();
+    }
+
     /// Makes a call and returns its answer.
     pub(crate) async fn call<T: DeserializeOwned>(
         &self,

@@ -26,6 +26,10 @@ impl PushPlatform for Qq {
         QqConnection::open(self, context).await
     }
 
+    fn renew(&self) {
+        self.api.renew();
+    }
+
     fn lane(&self, message: &ReceivedMessage) -> String {
         message.origin.chat.clone()
     }

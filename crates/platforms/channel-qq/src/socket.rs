@@ -294,7 +294,7 @@ impl PushConnection for QqConnection {
     }
 
     /// An event is recorded when it is stored, also one of an earlier connection.
-    async fn confirm(&mut self, (): ()) -> Result<(), PushEnd> {
+    async fn confirm(&mut self, _receipts: Vec<()>) -> Result<(), PushEnd> {
         Ok(())
     }
 }

@@ -81,6 +81,10 @@ impl Slack {
         let mut useless = 0;
         loop {
             connection += 1;
+            if connection > 1 {
+                // What ended the last connection may have ended these, too.
+                self.api.rest.renew();
+            }
             let end = match self.connect(&mut work).await {
                 Ok((me, socket)) => {
                     reconnect.succeeded();
@@ -185,19 +189,15 @@ impl Slack {
         let why = loop {
             let is_free = work.len() < MAX_JOBS;
             tokio::select! {
-                ended = work.next() => match ended.next {
-                    Next::Stop => return Ok(ConnectionEnd::Stop),
-                    Next::Confirm => {
-                        let in_time = ended.connection == connection && ended.received.elapsed() < ACKNOWLEDGE_TIMEOUT;
-                        match ended.envelope {
-                            Some(envelope) if in_time => {
-                                if let Err(why) = socket.acknowledge(&envelope).await {
-                                    break why;
-                                }
-                            }
-                            Some(_) => tracing::debug!(channel = %self.base.name, "it is too late to acknowledge an envelope"),
-                            None => {}
-                        }
+                ended = work.next() => {
+                    let (envelopes, next) = self.handled_together(ended, connection, work);
+                    if !envelopes.is_empty()
+                        && let Err(why) = socket.acknowledge(&envelopes).await
+                    {
+                        break why;
+                    }
+                    if next == Next::Stop {
+                        return Ok(ConnectionEnd::Stop);
                     }
                 },
                 rejected = self.rejection.wait() => return Err(rejected),
@@ -223,6 +223,34 @@ impl Slack {
         } else {
             ConnectionEnd::Useless(why)
         })
+    }
+
+    /// Returns the envelopes to acknowledge: that of the first work, and those of works that were
+    /// stored by the same write. [`Next::Stop`] if one of them ends the run.
+    fn handled_together(
+        &self,
+        first: HandledEnvelope,
+        connection: u64,
+        work: &mut EnvelopeLanes<'_>,
+    ) -> (Vec<String>, Next) {
+        let mut envelopes = Vec::new();
+        let mut ended = Some(first);
+        while let Some(work_done) = ended {
+            if work_done.next == Next::Stop {
+                return (envelopes, Next::Stop);
+            }
+            let in_time = work_done.connection == connection
+                && work_done.received.elapsed() < ACKNOWLEDGE_TIMEOUT;
+            match work_done.envelope {
+                Some(envelope) if in_time => envelopes.push(envelope),
+                Some(_) => {
+                    tracing::debug!(channel = %self.base.name, "it is too late to acknowledge an envelope");
+                }
+                None => {}
+            }
+            ended = work.next_done();
+        }
+        (envelopes, Next::Confirm)
     }
 
     /// Handles one frame. Returns the reason if the connection is over.
@@ -279,9 +307,9 @@ impl Slack {
         let waiting = self.fetches.add_waiting_event(&origin.chat);
         work.add(origin.chat.clone(), async move {
             drop(waiting);
-            let next = self
-                .handle_envelope(&me, &kind, origin, &payload, context)
-                .await;
+            // While it waits in its lane, it takes the room of the envelope alone.
+            let handling = self.handle_envelope(&me, &kind, origin, &payload, context);
+            let next = Box::pin(handling).await;
             HandledEnvelope {
                 connection,
                 envelope: Some(envelope),

@@ -56,9 +56,8 @@ impl Socket {
     ///
     /// # Errors
     /// The reason why the connection is over.
-    pub(crate) async fn acknowledge(&mut self, envelope: &str) -> Result<(), String> {
-        self.0
-            .send(json!({"envelope_id": envelope}).to_string())
-            .await
+    pub(crate) async fn acknowledge(&mut self, envelopes: &[String]) -> Result<(), String> {
+        let frames = envelopes.iter().map(|id| json!({"envelope_id": id}));
+        self.0.send_all(frames.map(|frame| frame.to_string())).await
     }
 }

@@ -89,7 +89,7 @@ impl PushConnection for Connection {
     }
 
     /// Does nothing: WeCom knows no confirmations.
-    async fn confirm(&mut self, _receipt: ()) -> Result<(), PushEnd> {
+    async fn confirm(&mut self, _receipts: Vec<()>) -> Result<(), PushEnd> {
         Ok(())
     }
 }

@@ -118,10 +118,13 @@ impl PushConnection for BridgeConnection {
         self.events.recv().await.unwrap_or_else(ended)
     }
 
-    /// Tells the bridge that a message is stored. Version 1 repeats nothing.
-    async fn confirm(&mut self, seq: Option<u64>) -> Result<(), PushEnd> {
-        let Some(seq) = seq else { return Ok(()) };
-        let ack = Request::unanswered(json!({"type": "ack", "seq": [seq]}));
+    /// Tells the bridge that messages are stored. Version 1 repeats nothing.
+    async fn confirm(&mut self, numbers: Vec<Option<u64>>) -> Result<(), PushEnd> {
+        let numbers: Vec<u64> = numbers.into_iter().flatten().collect();
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let ack = Request::unanswered(json!({"type": "ack", "seq": numbers}));
         let sent = self.requests.send(ack).await;
         sent.map_err(|_closed| PushEnd::Lost("it is over".to_owned()))
     }
@@ -179,8 +182,11 @@ impl ConnectionTask {
                 }
                 incoming = self.socket.next(), if !is_full => self.heard(incoming?, events).await?,
                 Some(request) = queue.recv() => {
-                    let frame = self.exchange.submit(request, Instant::now());
-                    self.write(frame).await?;
+                    let waiting = std::iter::from_fn(|| queue.try_recv().ok());
+                    let requests = std::iter::once(request).chain(waiting);
+                    let submit = |request| self.exchange.submit(request, Instant::now());
+                    let frames: Vec<_> = requests.filter_map(submit).collect();
+                    self.socket.send_all(frames).await?;
                 }
                 () = at(self.exchange.deadline()) => {
                     let why = "the bridge did not answer in time";
