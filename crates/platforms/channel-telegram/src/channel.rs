@@ -15,6 +15,7 @@ use nanobot_channel_kit::{
 use serde::de::IgnoredAny;
 use teloxide::payloads::SendChatAction;
 use teloxide::types::{ChatAction, MessageId as TelegramMessage};
+use tokio::sync::Semaphore;
 
 use crate::TelegramConfig;
 use crate::api::Api;
@@ -30,6 +31,8 @@ use crate::target::SendTarget;
 pub(crate) const TEXT_LIMIT: usize = 4000;
 /// Duration of Telegram's typing indicator.
 const TYPING_LASTS: Duration = Duration::from_secs(5);
+/// Most files that are fetched at a time. They are whole in memory, and calls need connections, too.
+const MAX_DOWNLOADS: usize = 8;
 /// Most chats that are remembered as notified about edits.
 const NOTIFIED_CHATS: usize = 1024;
 
@@ -53,6 +56,8 @@ pub struct Telegram {
     pub(crate) migrations: Migrations,
     pub(crate) reactions: Reactions<TelegramReactor>,
     previews: Arc<Previews>,
+    /// Permits to fetch a file.
+    pub(crate) downloads: Semaphore,
     /// Number of messages that cannot be stored now.
     pub(crate) waiting_messages: AtomicUsize,
     notified: Mutex<BTreeSet<i64>>,
@@ -84,6 +89,7 @@ impl Platform for Telegram {
             offset: AtomicI32::new(0),
             attempts: Attempts::default(),
             migrations: Migrations::default(),
+            downloads: Semaphore::new(MAX_DOWNLOADS),
             waiting_messages: AtomicUsize::new(0),
             notified: Mutex::default(),
         })

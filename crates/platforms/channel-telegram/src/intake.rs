@@ -29,6 +29,8 @@ impl IntakeSource for Telegram {
         file: &Attachment,
         context: &ChannelContext,
     ) -> Result<Vec<u8>, FetchError> {
+        // The semaphore is never closed, so there is always a permit.
+        let _permit = self.downloads.acquire().await.ok();
         attachment::fetch(&self.api, file, context).await
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use nanobot_channel::{Admission, ChannelError, SendRecovery};
-use nanobot_channel_telegram_fake::{Fault, FileKind, Incoming};
+use nanobot_channel_telegram_fake::{Fault, FileKind, Incoming, Person};
 use serde_json::json;
 
 use crate::support::{GROUP, Running, ann};
@@ -361,6 +361,24 @@ async fn hanging_download_delays_only_its_chat_and_loses_nothing() {
     );
     let ids: BTreeSet<_> = arrived.iter().map(|message| message.journal_id()).collect();
     assert_eq!(ids.len(), 4);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn stalled_downloads_do_not_stop_other_chats() {
+    let running = Running::start(json!({})).await;
+    let senders = 1_000..1_040;
+    for _ in senders.clone() {
+        running.fake.fail_next("getFile", Fault::Hang);
+    }
+    for sender in senders {
+        let sender = Person::new(sender, "Somebody", format!("crowd_{sender}"));
+        let photo = Incoming::private(&sender, "look");
+        let photo = photo.with_file(FileKind::Photo, "a.jpg", "image/jpeg", "JPEG");
+        running.fake.push(photo);
+    }
+    running.fake.push(Incoming::group(GROUP, &ann(), "one"));
+    assert_eq!(running.assistant.message(1).await.unwrap().content, "one");
     running.stop().await;
 }
 
