@@ -14,8 +14,9 @@ pub enum NoteError {
 }
 
 /// Keeps a few small texts of one channel across restarts, such as its position and what it has to
-/// clean up. Only the owner of the home can read them. Each is either complete or absent. They are
-/// not a message store: a channel that loses them still works.
+/// clean up. Only the owner of the home can read them. Each is either complete or absent, unless it
+/// is [overwritten](Notes::overwrite). They are not a message store: a channel that loses them
+/// still works.
 #[async_trait]
 pub trait Notes: Send + Sync + std::fmt::Debug {
     /// Returns the text named `name`, if there is one.

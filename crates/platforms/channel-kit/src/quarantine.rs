@@ -2,8 +2,9 @@
 //! attempts.
 //!
 //! Decision: an attempt is noted before any content is parsed, and removed when the content became
-//! a message. The note is a small file that outlives the process and is not synced: no parser ends
-//! a machine, and a sync for every event of a busy chat would cost more than its handling. Events
+//! a message. The note is a small file that outlives the process. It is written in place and not
+//! synced: no parser ends a machine, its lines stand for themselves, and a sync or a new file for
+//! every event of a busy chat would cost more than its handling. Events
 //! of one batch are handled one at a time by the next process, so that none is blamed for another,
 //! or for a turn at the same time, because suspects of both kinds take one permit. A turn may run
 //! for long, so the wait for it is limited to the first minute. A note that cannot be written

@@ -266,6 +266,8 @@ impl<R: Reactor> SharedReactions<R> {
 
     async fn add(&self, marked: &Marked<R::Message>, emoji: &str) {
         if emoji.is_empty() {
+            // Nothing waits, so later messages are marked for themselves.
+            marked.address();
             return;
         }
         let mut next = self.adding.lock().await;

@@ -182,7 +182,7 @@ impl ConnectionTask {
                 }
                 incoming = self.socket.next(), if !is_full => self.heard(incoming?, events).await?,
                 Some(request) = queue.recv() => {
-                    let waiting = std::iter::from_fn(|| queue.try_recv().ok());
+                    let waiting = std::iter::from_fn(|| queue.try_recv().ok()).take(MAX_REQUESTS);
                     let requests = std::iter::once(request).chain(waiting);
                     let submit = |request| self.exchange.submit(request, Instant::now());
                     let frames: Vec<_> = requests.filter_map(submit).collect();
