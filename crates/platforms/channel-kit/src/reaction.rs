@@ -58,39 +58,6 @@ pub trait Reactor: Send + Sync + 'static {
     fn answered_message(&self, end: &OutboundMessage) -> Option<Self::Message>;
 }
 
-/// The address of a marked message.
-struct MarkedMessage<M> {
-    address: M,
-    /// `true` once a call was about it: then no later message takes its place.
-    is_final: bool,
-}
-
-impl<M: Clone> Marked<M> {
-    fn is_of(&self, chat: &ChatId, thread: Option<&String>) -> bool {
-        self.chat == *chat && self.thread.as_ref() == thread
-    }
-
-    /// Puts a later message in the place of this one. `false` if it is too late.
-    fn replace(&self, address: &M) -> bool {
-        let mut message = self.message();
-        if !message.is_final {
-            message.address = address.clone();
-        }
-        !message.is_final
-    }
-
-    /// Returns the address for a call.
-    fn address(&self) -> M {
-        let mut message = self.message();
-        message.is_final = true;
-        message.address.clone()
-    }
-
-    fn message(&self) -> MutexGuard<'_, MarkedMessage<M>> {
-        self.message.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// Emoji of a channel; an empty one is not shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReactionEmoji {
@@ -125,6 +92,39 @@ struct Marked<M> {
     ended: CancellationToken,
     /// Emoji to remove at the end. Locked while one is set or removed.
     shown: tokio::sync::Mutex<Vec<String>>,
+}
+
+/// The address of a marked message.
+struct MarkedMessage<M> {
+    address: M,
+    /// `true` once a call was about it: then no later message takes its place.
+    is_final: bool,
+}
+
+impl<M: Clone> Marked<M> {
+    fn is_of(&self, chat: &ChatId, thread: Option<&String>) -> bool {
+        self.chat == *chat && self.thread.as_ref() == thread
+    }
+
+    /// Puts a later message in the place of this one. `false` if it is too late.
+    fn replace(&self, address: &M) -> bool {
+        let mut message = self.message();
+        if !message.is_final {
+            message.address = address.clone();
+        }
+        !message.is_final
+    }
+
+    /// Returns the address for a call.
+    fn address(&self) -> M {
+        let mut message = self.message();
+        message.is_final = true;
+        message.address.clone()
+    }
+
+    fn message(&self) -> MutexGuard<'_, MarkedMessage<M>> {
+        self.message.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl<R: Reactor> fmt::Debug for Reactions<R> {
@@ -399,6 +399,11 @@ mod tests {
         }
     }
 
+    fn stage() -> (Calls, BackgroundWork, ChatId) {
+        let chat = ChatId::from("C1");
+        (Calls::default(), BackgroundWork::default(), chat)
+    }
+
     fn delivery(thread: Option<&str>) -> DeliveryContext {
         DeliveryContext {
             thread: thread.map(str::to_owned),
@@ -434,11 +439,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn turn_end_finishes_reactions_of_its_conversation() {
-        let (calls, background, chat) = (
-            Calls::default(),
-            BackgroundWork::default(),
-            ChatId::from("C1"),
-        );
+        let (calls, background, chat) = stage();
         let reactions = Reactions::new(calls.clone(), emoji());
         running(&background, async {
             for (thread, message) in [(Some("t"), 1), (None, 2), (Some("t"), 3)] {
@@ -462,11 +463,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn rate_limit_delays_and_early_end_adds_no_late_reaction() {
-        let (calls, background, chat) = (
-            Calls::default(),
-            BackgroundWork::default(),
-            ChatId::from("C1"),
-        );
+        let (calls, background, chat) = stage();
         let reactions = Reactions::new(calls.clone(), emoji());
         *calls.limited.lock().unwrap() = Some(Duration::from_secs(9));
         running(&background, async {
@@ -483,11 +480,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn burst_is_marked_at_its_newest_message_at_a_steady_pace() {
-        let (calls, background, chat) = (
-            Calls::default(),
-            BackgroundWork::default(),
-            ChatId::from("C1"),
-        );
+        let (calls, background, chat) = stage();
         let reactions = Reactions::new(calls.clone(), emoji());
         running(&background, async {
             for message in 1..=9 {
@@ -506,12 +499,27 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn each_message_is_done_where_no_receipt_is_shown() {
+        let (calls, background, chat) = stage();
+        let only_done = ReactionEmoji {
+            done: "ok".to_owned(),
+            ..ReactionEmoji::default()
+        };
+        let reactions = Reactions::new(calls.clone(), only_done);
+        running(&background, async {
+            for message in [1, 2] {
+                reactions.begin(&chat, &delivery(None), message, &background);
+                seconds(1).await;
+            }
+            assert!(reactions.end(&chat, &delivery(None)).await);
+            assert_eq!(calls.taken(), ["add 1 ok", "add 2 ok"]);
+        })
+        .await;
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn flood_is_marked_one_by_one_and_leaves_no_reaction() {
-        let (calls, background, chat) = (
-            Calls::default(),
-            BackgroundWork::default(),
-            ChatId::from("C1"),
-        );
+        let (calls, background, chat) = stage();
         let only_received = ReactionEmoji {
             received: "eyes".to_owned(),
             ..ReactionEmoji::default()
