@@ -98,9 +98,14 @@ where
         done
     }
 
-    /// Returns the next work that is done already. `None` if there is none at the moment.
-    pub fn next_done(&mut self) -> Option<T> {
-        self.next().now_or_never()
+    /// Waits for the next work that is done, and returns it with all that is done by then. Cancel
+    /// safe.
+    pub async fn next_all(&mut self) -> Vec<T> {
+        let mut all = vec![self.next().await];
+        while let Some(done) = self.next().now_or_never() {
+            all.push(done);
+        }
+        all
     }
 
     fn start(&mut self) {
@@ -134,15 +139,14 @@ mod tests {
         lanes.add("a", async { 2 });
         lanes.add("b", async { 3 });
         assert_eq!(
-            (lanes.len(), lanes.waiting(), lanes.next_done()),
-            (3, 1, Some(3))
+            (lanes.len(), lanes.waiting(), lanes.next_all().await),
+            (3, 1, vec![3])
         );
-        assert_eq!(lanes.next_done(), None);
         assert_eq!(["a", "b"].map(|lane| lanes.contains(&lane)), [true, false]);
         gate.notify_one();
         assert_eq!(
-            (lanes.next().await, lanes.next_done(), lanes.is_empty()),
-            (1, Some(2), true)
+            (lanes.next_all().await, lanes.is_empty()),
+            (vec![1, 2], true)
         );
     }
 

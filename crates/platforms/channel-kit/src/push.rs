@@ -209,14 +209,17 @@ async fn listen<'a, P: PushPlatform>(
     let end = loop {
         let is_free = work.len() < MAX_EVENTS;
         tokio::select! {
-            handled = work.next() => {
-                let (receipts, next) = handled_together(handled, number, work);
+            handled = work.next_all() => {
+                let is_last = handled.iter().any(|event| event.next == Next::Stop);
+                let stored = handled.into_iter().filter(|event| event.next == Next::Confirm);
+                let here = stored.filter(|event| event.connection == number);
+                let receipts: Vec<_> = here.map(|event| event.receipt).collect();
                 if !receipts.is_empty()
                     && let Err(end) = connection.confirm(receipts).await
                 {
                     break end;
                 }
-                if next == Next::Stop {
+                if is_last {
                     return Ok(ListenEnd::Stop);
                 }
             },
@@ -246,27 +249,6 @@ async fn listen<'a, P: PushPlatform>(
     } else {
         ListenEnd::Useless(why)
     })
-}
-
-/// Returns the receipts of an event of a connection, and of those that were stored by the same
-/// write. [`Next::Stop`] if one of them ends the run.
-fn handled_together<P: PushPlatform>(
-    first: HandledEvent<P>,
-    connection: u64,
-    work: &mut Work<'_, P>,
-) -> (Vec<PushReceipt<P>>, Next) {
-    let mut receipts = Vec::new();
-    let mut handled = Some(first);
-    while let Some(event) = handled {
-        if event.next == Next::Stop {
-            return (receipts, Next::Stop);
-        }
-        if event.connection == connection {
-            receipts.push(event.receipt);
-        }
-        handled = work.next_done();
-    }
-    (receipts, Next::Confirm)
 }
 
 /// Waits for `other` while work continues. Its connections are closed: nothing is confirmed.

@@ -189,14 +189,17 @@ impl Slack {
         let why = loop {
             let is_free = work.len() < MAX_JOBS;
             tokio::select! {
-                ended = work.next() => {
-                    let (envelopes, next) = self.handled_together(ended, connection, work);
+                ended = work.next_all() => {
+                    let is_last = ended.iter().any(|work| work.next == Next::Stop);
+                    let ended = ended.into_iter();
+                    let envelopes = ended.filter_map(|work| self.envelope_in_time(work, connection));
+                    let envelopes: Vec<_> = envelopes.collect();
                     if !envelopes.is_empty()
                         && let Err(why) = socket.acknowledge(&envelopes).await
                     {
                         break why;
                     }
-                    if next == Next::Stop {
+                    if is_last {
                         return Ok(ConnectionEnd::Stop);
                     }
                 },
@@ -225,32 +228,14 @@ impl Slack {
         })
     }
 
-    /// Returns the envelopes to acknowledge: that of the first work, and those of works that were
-    /// stored by the same write. [`Next::Stop`] if one of them ends the run.
-    fn handled_together(
-        &self,
-        first: HandledEnvelope,
-        connection: u64,
-        work: &mut EnvelopeLanes<'_>,
-    ) -> (Vec<String>, Next) {
-        let mut envelopes = Vec::new();
-        let mut ended = Some(first);
-        while let Some(work_done) = ended {
-            if work_done.next == Next::Stop {
-                return (envelopes, Next::Stop);
-            }
-            let in_time = work_done.connection == connection
-                && work_done.received.elapsed() < ACKNOWLEDGE_TIMEOUT;
-            match work_done.envelope {
-                Some(envelope) if in_time => envelopes.push(envelope),
-                Some(_) => {
-                    tracing::debug!(channel = %self.base.name, "it is too late to acknowledge an envelope");
-                }
-                None => {}
-            }
-            ended = work.next_done();
+    /// Returns the envelope to acknowledge, if there is one and it is not too late.
+    fn envelope_in_time(&self, ended: HandledEnvelope, connection: u64) -> Option<String> {
+        let envelope = ended.envelope.filter(|_| ended.next == Next::Confirm)?;
+        if ended.connection == connection && ended.received.elapsed() < ACKNOWLEDGE_TIMEOUT {
+            return Some(envelope);
         }
-        (envelopes, Next::Confirm)
+        tracing::debug!(channel = %self.base.name, "it is too late to acknowledge an envelope");
+        None
     }
 
     /// Handles one frame. Returns the reason if the connection is over.
