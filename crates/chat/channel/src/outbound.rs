@@ -54,7 +54,8 @@ pub struct OutboundPart {
 
 impl OutboundPart {
     /// Returns the idempotency key for platforms that drop repeated sends: it is the same for every
-    /// attempt to send this part.
+    /// attempt to send this part. A lossy message has a key of its own, which is not that of the
+    /// reply.
     #[must_use]
     pub fn idempotency_key(&self) -> String {
         format!("{}/{}", self.message.key, self.index)

@@ -23,6 +23,7 @@ use nanobot_channel::{
 use nanobot_text::{RenderedPart, render};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::delivery_notice::{self, DeliveryProblem};
 use crate::settings::CLOCK_LIMIT;
@@ -269,7 +270,12 @@ impl OutboundWorker {
                 }
                 (OutboundKind::TurnEnd { .. }, _, Some(ends)) => ends.ended(message).await,
                 _ => {
-                    for part in self.parts(&Arc::new(self.stickers.resolve(message).await)) {
+                    let mut message = self.stickers.resolve(message).await;
+                    // Offered under the key of the reply, which a platform that drops repetitions
+                    // would otherwise take for a repetition of this message.
+                    let own = Uuid::new_v4().simple();
+                    message.key.turn = format!("{}/{own}", message.key.turn).into();
+                    for part in self.parts(&Arc::new(message)) {
                         self.channel.send(&part).await?;
                     }
                     Ok(())

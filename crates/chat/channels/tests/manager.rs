@@ -18,6 +18,7 @@ mod uncertain;
 #[path = "manager/working.rs"]
 mod working;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ use nanobot_bus::{
 };
 use nanobot_channel::{
     Admission, Arrival, Channel, ChannelError, DeliveryGuarantee, Format, InboundMessage, Measure,
-    OutboundKey, OutboundKind, OutboundMessage, PlainText, TextStyle,
+    OutboundKey, OutboundKind, OutboundMessage, OutboundPart, PlainText, TextStyle,
 };
 use nanobot_channels::{
     AccessRules, AllowFrom, ChannelManager, ChannelManagerParts, ChannelSettings, DeliverySettings,
@@ -591,6 +592,28 @@ async fn progress_and_drafts_follow_the_settings() {
     offer(OutboundKind::ToolHint, "exec(\"ls\")");
     channel.wait_for_parts(4).await.unwrap();
     assert_eq!(channel.texts()[3], "exec(\"ls\")");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lossy_messages_have_keys_of_their_own() {
+    let fixture = start(vec![RecordingChannel::new("chat")]);
+    let channel = &fixture.channels[0];
+    fixture
+        .publish(outbound("chat", "1", 1, "begin", OutboundKind::Notice))
+        .await;
+    channel.wait_for_parts(1).await.unwrap();
+    for thought in ["let me see", "and there"] {
+        let thought = outbound("chat", "1", 0, thought, OutboundKind::Progress);
+        fixture.bus.offer(thought);
+    }
+    channel.wait_for_parts(3).await.unwrap();
+    fixture.publish(reply("1", 0, "done")).await;
+    channel.wait_for_parts(4).await.unwrap();
+    let parts = channel.parts();
+    let keys: BTreeSet<_> = parts.iter().map(OutboundPart::idempotency_key).collect();
+    assert_eq!(keys.len(), 4, "{keys:?}");
+    let answer = outbound("chat", "1", 0, "done", OutboundKind::Final);
+    assert_eq!(parts[3].message.key, answer.key);
 }
 
 #[tokio::test(start_paused = true)]
