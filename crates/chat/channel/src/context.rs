@@ -63,6 +63,13 @@ pub trait Access: Send + Sync {
     /// Decides on a message from `sender` in `chat`, by the identities in platform metadata. The
     /// rules are read at every call, so a change takes effect immediately.
     async fn check(&self, sender: &SenderId, chat: &ChatId, arrival: &Arrival) -> AccessDecision;
+
+    /// Returns `true` if a message from `sender` would be allowed, without an answer to strangers
+    /// and without a record of them: for events that are no messages, such as invitations. The
+    /// default asks [`check`](Self::check).
+    async fn allows(&self, sender: &SenderId, chat: &ChatId, arrival: &Arrival) -> bool {
+        self.check(sender, chat, arrival).await == AccessDecision::Allowed
+    }
 }
 
 /// Outcome of delivering a message to the assistant.

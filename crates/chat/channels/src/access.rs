@@ -77,6 +77,31 @@ impl ChannelAccess {
         }
     }
 
+    /// Decides by the rules and by approvals; `with_code` gives strangers a code.
+    async fn decide_access(
+        &self,
+        sender: &SenderId,
+        chat: &ChatId,
+        arrival: &Arrival,
+        with_code: bool,
+    ) -> AccessDecision {
+        let judge = |approved| {
+            self.settings
+                .borrow()
+                .access
+                .judge(sender, chat, arrival, approved)
+        };
+        let verdict = match judge(false) {
+            AccessVerdict::Allowed => return AccessDecision::Allowed,
+            AccessVerdict::Stranger if !with_code => AccessVerdict::Denied,
+            verdict => verdict,
+        };
+        match judge(true) {
+            AccessVerdict::Allowed => self.check_pairing(sender, chat, verdict).await,
+            AccessVerdict::Denied | AccessVerdict::Stranger => AccessDecision::Denied,
+        }
+    }
+
     /// Looks up the approval of a sender, and gives a stranger a code.
     async fn check_pairing(
         &self,
@@ -181,25 +206,16 @@ fn code_message(code: &str) -> String {
 #[async_trait]
 impl Access for ChannelAccess {
     async fn check(&self, sender: &SenderId, chat: &ChatId, arrival: &Arrival) -> AccessDecision {
-        let judge = |approved| {
-            self.settings
-                .borrow()
-                .access
-                .judge(sender, chat, arrival, approved)
-        };
-        let verdict = judge(false);
-        if verdict == AccessVerdict::Allowed {
-            return AccessDecision::Allowed;
-        }
-        let decision = match judge(true) {
-            AccessVerdict::Allowed => self.check_pairing(sender, chat, verdict).await,
-            AccessVerdict::Denied | AccessVerdict::Stranger => AccessDecision::Denied,
-        };
+        let decision = self.decide_access(sender, chat, arrival, true).await;
         if decision != AccessDecision::Allowed
             && (arrival.kind == ChatKind::Direct || arrival.addressed)
         {
             self.record_denial(sender, chat).await;
         }
         decision
+    }
+
+    async fn allows(&self, sender: &SenderId, chat: &ChatId, arrival: &Arrival) -> bool {
+        self.decide_access(sender, chat, arrival, false).await == AccessDecision::Allowed
     }
 }

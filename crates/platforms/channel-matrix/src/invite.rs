@@ -1,6 +1,6 @@
 //! Invitations: accepted from people with access, and left alone otherwise.
 
-use nanobot_channel::{AccessDecision, Arrival, ChannelContext, ChatId, SenderId};
+use nanobot_channel::{Arrival, ChannelContext, ChatId, SenderId};
 use reqwest::Method;
 use serde_json::json;
 
@@ -21,12 +21,10 @@ impl Matrix {
             return;
         };
         let (sender, chat) = (SenderId::from(inviter), ChatId::from(room));
-        let decision = context
-            .access
-            .check(&sender, &chat, &Arrival::direct())
-            .await;
+        let arrival = Arrival::direct();
+        let is_allowed = context.access.allows(&sender, &chat, &arrival).await;
         let channel = &self.base.name;
-        if decision != AccessDecision::Allowed {
+        if !is_allowed {
             if lock(&self.ignored_invites).insert(format!("{room} {inviter}")) {
                 tracing::warn!(%channel, room, inviter, "an invitation by a person without access is left alone");
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_channel::{AccessDecision, Arrival, ChannelContext, ChatId, Liveness, SenderId};
+use nanobot_channel::{Arrival, ChannelContext, ChatId, Liveness, SenderId};
 use nanobot_channel_kit::{Trouble, backoff};
 use nanobot_matrix_crypto::{CryptoError, SyncChanges, VerificationState};
 
@@ -112,8 +112,7 @@ impl Matrix {
                 ChatId::from(verification.user_id.as_str()),
             );
             let arrival = Arrival::direct();
-            let decision = context.access.check(&sender, &chat, &arrival).await;
-            if decision != AccessDecision::Allowed {
+            if !context.access.allows(&sender, &chat, &arrival).await {
                 continue;
             }
             if let Some(room) = &verification.room_id {

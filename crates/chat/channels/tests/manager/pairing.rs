@@ -414,6 +414,12 @@ impl AccessFixture {
     async fn direct_message(&self, sender: &str) -> AccessDecision {
         self.check(sender, sender, &Arrival::direct()).await
     }
+
+    async fn allows(&self, sender: &str) -> bool {
+        let (sender, chat) = (sender.into(), sender.into());
+        let access = &self.context.access;
+        access.allows(&sender, &chat, &Arrival::direct()).await
+    }
 }
 
 /// Extracts the code from the message to a stranger.
@@ -441,6 +447,7 @@ async fn stranger_gets_a_code_and_is_approved_by_it() {
         AccessDecision::Denied,
         "silence in groups"
     );
+    assert!(!door.allows("8").await, "an invitation is no question");
     assert_eq!(door.store.list(Utc::now()).unwrap(), Pairings::default());
     let code = code_message(door.direct_message("8").await);
     assert_eq!(
@@ -467,6 +474,7 @@ async fn stranger_gets_a_code_and_is_approved_by_it() {
         Admission::Accepted
     );
     assert_eq!(door.direct_message("8").await, AccessDecision::Allowed);
+    assert!(door.allows("8").await);
     assert_eq!(
         door.check("8", "-5", &Arrival::group(true)).await,
         AccessDecision::Allowed
