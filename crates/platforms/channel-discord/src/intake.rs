@@ -2,7 +2,7 @@
 
 use nanobot_channel::{Admission, ChannelContext, ChannelName, DeliveryContext};
 use nanobot_channel_kit::attachment::Attachment;
-use nanobot_channel_kit::intake::IntakeSource;
+use nanobot_channel_kit::intake::{IntakeSource, Piece};
 use serenity::builder::CreateMessage;
 
 use crate::attachment::{self, FetchError};
@@ -50,7 +50,7 @@ impl IntakeSource for Discord {
         &self,
         candidate: &CandidateMessage,
         context: &ChannelContext,
-    ) -> Option<String> {
+    ) -> Vec<Piece> {
         let DiscordOrigin {
             channel,
             guild,
@@ -60,7 +60,7 @@ impl IntakeSource for Discord {
         if self.marks.add(&channel, guild, number.saturating_sub(1)) {
             self.marks.write(context.notes.as_ref()).await;
         }
-        None
+        Vec::new()
     }
 
     /// Sets the reaction to a message. Commands have their own response.

@@ -24,18 +24,18 @@ const MAX_FORWARDED: usize = 50;
 const FORWARDED_LIMIT: usize = 4000;
 
 impl Feishu {
-    /// Adds the quoted and the forwarded messages to a candidate whose sender has access.
-    pub(crate) async fn add_references(&self, candidate: &mut CandidateMessage) {
+    /// Returns the quoted and the forwarded messages of a candidate whose sender has access.
+    pub(crate) async fn references(&self, candidate: &CandidateMessage) -> Vec<Piece> {
         let mut pieces = Vec::new();
-        if let Some(parent) = candidate.origin.parent.clone() {
-            pieces.extend(self.quoted_pieces(&parent).await);
+        if let Some(parent) = &candidate.origin.parent {
+            pieces.extend(self.quoted_pieces(parent).await);
         }
         if candidate.origin.is_merge_forward
-            && let Some(message) = candidate.origin.message.clone()
+            && let Some(message) = &candidate.origin.message
         {
-            pieces.push(Piece::Text(self.forwarded_text(&message).await));
+            pieces.push(Piece::Text(self.forwarded_text(message).await));
         }
-        candidate.pieces.splice(0..0, pieces);
+        pieces
     }
 
     /// Returns the quoted message. Its file is fetched, too: a file has no text at Feishu, so people

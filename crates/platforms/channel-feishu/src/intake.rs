@@ -1,9 +1,9 @@
 //! Feishu's steps of the intake.
 
-use nanobot_channel::{AccessDecision, Admission, ChannelContext, ChannelName};
+use nanobot_channel::{Admission, ChannelContext, ChannelName};
 use nanobot_channel_kit::Handling;
 use nanobot_channel_kit::attachment::{Attachment, FetchError};
-use nanobot_channel_kit::intake::{self, IntakeSource, Next};
+use nanobot_channel_kit::intake::{self, IntakeSource, Next, Piece};
 
 use crate::attachment;
 use crate::candidate::{CandidateMessage, FeishuOrigin};
@@ -41,6 +41,14 @@ impl IntakeSource for Feishu {
         }
     }
 
+    async fn on_allowed(
+        &self,
+        candidate: &CandidateMessage,
+        _context: &ChannelContext,
+    ) -> Vec<Piece> {
+        self.references(candidate).await
+    }
+
     fn on_delivered(&self, candidate: &CandidateMessage, admission: Admission) {
         if admission != Admission::Accepted {
             return;
@@ -61,7 +69,7 @@ impl Feishu {
     /// Handles a candidate, unless it is known.
     pub(crate) async fn handle_candidate(
         &self,
-        mut candidate: CandidateMessage,
+        candidate: CandidateMessage,
         handling: Handling<'_>,
         context: &ChannelContext,
     ) -> Next {
@@ -69,18 +77,6 @@ impl Feishu {
         if self.recent().contains(&name) {
             handling.end().await;
             return Next::Confirm;
-        }
-        let CandidateMessage {
-            sender,
-            chat,
-            arrival,
-            origin,
-            ..
-        } = &candidate;
-        if (origin.parent.is_some() || origin.is_merge_forward)
-            && context.access.check(sender, chat, arrival).await == AccessDecision::Allowed
-        {
-            self.add_references(&mut candidate).await;
         }
         let next = intake::accept(self, &candidate, Some(handling), context).await;
         if next == Next::Confirm {

@@ -92,14 +92,14 @@ pub trait IntakeSource: Sync {
         text: String,
     ) -> impl Future<Output = ()> + Send;
 
-    /// Called if the sender is allowed, before anything is fetched. Returns text that precedes the
-    /// content, such as earlier messages of a thread.
+    /// Called if the sender is allowed, before anything is fetched. Returns pieces that precede the
+    /// content, such as a quoted message.
     fn on_allowed(
         &self,
         _candidate: &CandidateMessage<Self::Origin>,
         _context: &ChannelContext,
-    ) -> impl Future<Output = Option<String>> + Send {
-        async { None }
+    ) -> impl Future<Output = Vec<Piece>> + Send {
+        async { Vec::new() }
     }
 
     /// Called after a message was offered; `admission` is neither [`Admission::TryLater`] nor
@@ -129,7 +129,7 @@ pub async fn accept<S: IntakeSource>(
     let (sender, chat, arrival) = (&candidate.sender, &candidate.chat, &candidate.arrival);
     let message = if has_access(context, sender, chat, arrival, notify).await {
         let before = source.on_allowed(candidate, context).await;
-        Some(compose(source, candidate, before, context).await)
+        Some(compose(source, candidate, &before, context).await)
     } else {
         None
     };
@@ -181,11 +181,11 @@ pub async fn has_access<F: Future<Output = ()>>(
 async fn compose<S: IntakeSource>(
     source: &S,
     candidate: &CandidateMessage<S::Origin>,
-    before: Option<String>,
+    before: &[Piece],
     context: &ChannelContext,
 ) -> InboundMessage {
-    let (mut content, mut media) = (Vec::from_iter(before), Vec::new());
-    for piece in &candidate.pieces {
+    let (mut content, mut media) = (Vec::new(), Vec::new());
+    for piece in before.iter().chain(&candidate.pieces) {
         let (file, frame) = match piece {
             Piece::Text(text) => {
                 content.push(text.clone());
@@ -318,8 +318,8 @@ mod tests {
             self.notices.lock().unwrap().push(text);
         }
 
-        async fn on_allowed(&self, _: &CandidateMessage<()>, _: &ChannelContext) -> Option<String> {
-            Some("before".to_owned())
+        async fn on_allowed(&self, _: &CandidateMessage<()>, _: &ChannelContext) -> Vec<Piece> {
+            vec![Piece::Text("before".to_owned())]
         }
 
         fn on_delivered(&self, _candidate: &CandidateMessage<()>, admission: Admission) {

@@ -3,7 +3,7 @@
 use nanobot_channel::{Admission, ChannelContext, ChannelName, DeliveryContext};
 use nanobot_channel_kit::attachment::Attachment;
 use nanobot_channel_kit::attribute_text;
-use nanobot_channel_kit::intake::IntakeSource;
+use nanobot_channel_kit::intake::{IntakeSource, Piece};
 use reqwest::Method;
 
 use crate::api::Path;
@@ -61,12 +61,13 @@ impl IntakeSource for Matrix {
         &self,
         candidate: &CandidateMessage,
         _context: &ChannelContext,
-    ) -> Option<String> {
-        if candidate.origin.is_command {
-            return None;
-        }
-        let event = candidate.origin.reply_to.as_deref()?;
-        self.quotation(candidate.chat.as_str(), event).await
+    ) -> Vec<Piece> {
+        let quoted = candidate.origin.reply_to.as_deref();
+        let Some(event) = quoted.filter(|_| !candidate.origin.is_command) else {
+            return Vec::new();
+        };
+        let quotation = self.quotation(candidate.chat.as_str(), event).await;
+        quotation.map(Piece::Text).into_iter().collect()
     }
 
     fn on_delivered(&self, candidate: &CandidateMessage, admission: Admission) {

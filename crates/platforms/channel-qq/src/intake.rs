@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nanobot_channel::{Admission, ChannelContext, ChannelName};
 use nanobot_channel_kit::Handling;
 use nanobot_channel_kit::attachment::{Attachment, FetchError};
-use nanobot_channel_kit::intake::{self, IntakeSource, Next};
+use nanobot_channel_kit::intake::{self, IntakeSource, Next, Piece};
 
 use crate::attachment;
 use crate::budget::{ReplyRequest, ReplySlot};
@@ -38,6 +38,8 @@ impl IntakeSource for Qq {
     }
 
     async fn send_notice(&self, candidate: &CandidateMessage, text: String) {
+        // A later notice, that they were approved, finds only the bare id.
+        self.learn(candidate);
         let sent = self.reply_notice(candidate, &text).await;
         if let Err(error) = sent {
             tracing::warn!(channel = %self.base.name, %error, "a notice could not be sent");
@@ -48,11 +50,11 @@ impl IntakeSource for Qq {
         &self,
         candidate: &CandidateMessage,
         _context: &ChannelContext,
-    ) -> Option<String> {
-        let (chat, place) = (candidate.chat.as_str(), &candidate.origin);
-        self.budget.note(candidate.id.as_str(), chat);
-        self.chats.update(|chats| chats.learn(chat, place));
-        None
+    ) -> Vec<Piece> {
+        self.budget
+            .note(candidate.id.as_str(), candidate.chat.as_str());
+        self.learn(candidate);
+        Vec::new()
     }
 
     fn on_delivered(&self, candidate: &CandidateMessage, admission: Admission) {
@@ -63,6 +65,12 @@ impl IntakeSource for Qq {
 }
 
 impl Qq {
+    /// Remembers the place of a chat.
+    fn learn(&self, candidate: &CandidateMessage) {
+        let (chat, place) = (candidate.chat.as_str(), &candidate.origin);
+        self.chats.update(|chats| chats.learn(chat, place));
+    }
+
     /// Handles a candidate, unless it is known.
     pub(crate) async fn handle_candidate(
         &self,

@@ -3,7 +3,7 @@
 use nanobot_channel::{Admission, ChannelContext, ChannelName, SessionKey};
 use nanobot_channel_kit::Handling;
 use nanobot_channel_kit::attachment::{Attachment, FetchError};
-use nanobot_channel_kit::intake::{self, IntakeSource, Next};
+use nanobot_channel_kit::intake::{self, IntakeSource, Next, Piece};
 use slack_morphism::{SlackChannelId, SlackTs};
 
 use crate::attachment;
@@ -45,11 +45,12 @@ impl IntakeSource for Slack {
         &self,
         candidate: &CandidateMessage,
         _context: &ChannelContext,
-    ) -> Option<String> {
+    ) -> Vec<Piece> {
         for (place, ts) in initial_marks(candidate) {
             self.marks.add(&place, (), ts);
         }
-        self.thread_context(candidate).await
+        let earlier = self.thread_context(candidate).await;
+        earlier.map(Piece::Text).into_iter().collect()
     }
 
     fn on_delivered(&self, candidate: &CandidateMessage, admission: Admission) {

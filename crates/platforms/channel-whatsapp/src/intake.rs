@@ -44,21 +44,13 @@ impl IntakeSource for WhatsApp {
         }
     }
 
-    async fn on_allowed(
-        &self,
-        candidate: &CandidateMessage,
-        _context: &ChannelContext,
-    ) -> Option<String> {
-        if !self.client.is_version_1() {
+    fn on_delivered(&self, candidate: &CandidateMessage, admission: Admission) {
+        if admission == Admission::Accepted && !self.client.is_version_1() {
             let message = candidate.origin.clone();
             let (chat, delivery) = (&candidate.chat, &candidate.delivery);
             self.reactions
                 .begin(chat, delivery, message, &self.base.background);
         }
-        None
-    }
-
-    fn on_delivered(&self, candidate: &CandidateMessage, admission: Admission) {
         if self.config.mark_read && admission != Admission::NotAllowed {
             let MessageOrigin {
                 chat,

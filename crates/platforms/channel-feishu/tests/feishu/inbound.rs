@@ -190,6 +190,8 @@ async fn nothing_is_fetched_for_strangers() {
         .collect();
     assert_eq!((other, running.fake.downloads()), (Vec::<String>::new(), 0));
     assert!(running.assistant.seen().arrived.is_empty());
+    // A second question would take away the code that answers the first.
+    assert_eq!(running.assistant.seen().asked.len(), 3);
     running.stop().await;
 }
 
