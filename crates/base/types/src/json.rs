@@ -5,8 +5,12 @@
 //! hundred times, so a limit on the length alone bounds neither. The depth is bounded by serde_json
 //! (128 levels). A leading byte order mark is skipped.
 
+mod prune;
+
 use serde::Deserialize;
 use serde::de::Error as _;
+
+pub use prune::prune;
 
 /// Maximum estimated memory of the values of one text, in bytes.
 pub const MEMORY_LIMIT: usize = 16 << 20;
@@ -43,18 +47,8 @@ impl MemoryEstimate {
                 }
                 continue;
             }
-            bytes += match byte {
-                // A B-tree node has room for eleven members.
-                b'{' => 640,
-                // A vector starts with room for four items and doubles.
-                b'[' => 128,
-                b',' | b':' => 64,
-                b'"' => {
-                    self.in_string = true;
-                    24
-                }
-                _ => 1,
-            };
+            bytes += byte_cost(*byte);
+            self.in_string = *byte == b'"';
         }
         self.bytes = bytes;
     }
@@ -62,6 +56,19 @@ impl MemoryEstimate {
     /// Returns the estimate for the text added so far, in bytes.
     pub const fn bytes(&self) -> usize {
         self.bytes
+    }
+}
+
+/// Returns the estimated memory of a byte outside of strings, or of the string that it begins.
+const fn byte_cost(byte: u8) -> usize {
+    match byte {
+        // A B-tree node has room for eleven members.
+        b'{' => 640,
+        // A vector starts with room for four items and doubles.
+        b'[' => 128,
+        b',' | b':' => 64,
+        b'"' => 24,
+        _ => 1,
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
-use nanobot_channel::json::MemoryEstimate;
+use nanobot_channel::json::{self, MemoryEstimate};
 use nanobot_channel::{ChannelError, ChannelName, Value};
 use nanobot_channel_kit::call::retry_after;
 use nanobot_channel_kit::http::ProxyMode;
@@ -31,6 +31,9 @@ const DEVICE_NAME: &str = "nanobot";
 const SYNC_LIMIT: u64 = 32 << 20;
 /// Largest estimated memory of an answer to a sync, in bytes.
 const SYNC_MEMORY: usize = 96 << 20;
+
+/// Largest estimated memory of the content of an event, in bytes. An event has at most 65,536 bytes.
+const EVENT_MEMORY: usize = 256 << 10;
 
 /// The parts of a path and of its query.
 #[derive(Clone, Copy, Debug)]
@@ -295,6 +298,8 @@ impl Api {
                 return Ok(SyncAnswer::TooLarge);
             };
             if status.is_success() {
+                // One event must not make the others unreadable: anyone can send one to a device.
+                let body = json::prune(&body, "content", EVENT_MEMORY);
                 let mut estimate = MemoryEstimate::default();
                 estimate.add(&body);
                 if estimate.bytes() > SYNC_MEMORY {
@@ -442,5 +447,5 @@ impl Api {
 
 /// Reads an answer; `null` if it is not JSON.
 fn value(body: &[u8]) -> Value {
-    nanobot_channel::json::from_slice(body).unwrap_or_default()
+    json::from_slice(body).unwrap_or_default()
 }

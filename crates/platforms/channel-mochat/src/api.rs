@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use nanobot_channel::{ChannelError, Value};
+use nanobot_channel::{ChannelError, Value, json};
 use nanobot_channel_kit::Rest;
 use nanobot_channel_kit::call::retry_after;
 use nanobot_channel_kit::http::ProxyMode;
@@ -24,6 +24,9 @@ const TOKEN_HEADER: &str = "X-Claw-Token";
 const SUCCESS: i64 = 200;
 /// Largest number of messages that Mochat returns of a panel.
 const PANEL_LIMIT: usize = 100;
+
+/// Largest estimated memory of the content of a message that is not only text, in bytes.
+const CONTENT_MEMORY: usize = 128 << 10;
 
 /// The API and the token to use it with.
 #[derive(Debug)]
@@ -69,15 +72,37 @@ impl Api {
         })
     }
 
-    /// Returns the events of a session after a position. If there are none, it waits for some.
+    /// Returns the events of a session after a position. If there are none, it waits for some. If
+    /// they are too large to be read at once, the first is read alone.
     pub(crate) async fn watch(
         &self,
         session: &str,
         cursor: u64,
         patience: Duration,
     ) -> Result<Batch, CallError> {
+        let watched = self.watch_some(session, cursor, patience, self.watch_limit);
+        match watched.await {
+            Err(CallError::Misunderstood(why)) => {
+                tracing::debug!(session, why, "events are asked for one at a time");
+                let batch = self.watch_some(session, cursor, patience, 1).await?;
+                Ok(Batch {
+                    is_cut: true,
+                    ..batch
+                })
+            }
+            watched => watched,
+        }
+    }
+
+    async fn watch_some(
+        &self,
+        session: &str,
+        cursor: u64,
+        patience: Duration,
+        limit: usize,
+    ) -> Result<Batch, CallError> {
         let body = json!({
-            "sessionId": session, "cursor": cursor, "limit": self.watch_limit,
+            "sessionId": session, "cursor": cursor, "limit": limit,
             "timeoutMs": u64::try_from(patience.as_millis()).unwrap_or(u64::MAX),
         });
         let data = self.call_for("sessions/watch", &body, patience).await?;
@@ -141,7 +166,9 @@ impl Api {
             .timeout(self.rest.timeout() + patience);
         let answer = self.rest.answer(request).await?;
         let pause = retry_after(&answer.headers);
-        let mut envelope: Value = match self.rest.read(&answer.body) {
+        // One message must not make the others unreadable.
+        let body = json::prune(&answer.body, "content", CONTENT_MEMORY);
+        let mut envelope: Value = match self.rest.read(&body) {
             Err(_) if !answer.status.is_success() => {
                 return Err(from_status(answer.status, pause));
             }

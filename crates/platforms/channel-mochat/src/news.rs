@@ -154,7 +154,7 @@ impl Mochat {
         if self.targets.is_cold(session) {
             return self.skip_session_history(session, batch).await;
         }
-        let is_full = batch.events.len() >= self.config.watch_limit;
+        let is_full = batch.is_full(self.config.watch_limit);
         if self.session_batch(session, batch, context).await == Next::Stop {
             return Ok(Next::Stop);
         }
@@ -168,7 +168,7 @@ impl Mochat {
     async fn catch_up(&self, session: &str, context: &ChannelContext) -> Result<Next, CallError> {
         while let Some(cursor) = self.targets.cursor(session) {
             let batch = self.api.watch(session, cursor, QUICK).await?;
-            let is_full = batch.events.len() >= self.config.watch_limit;
+            let is_full = batch.is_full(self.config.watch_limit);
             if self.session_batch(session, batch, context).await == Next::Stop {
                 return Ok(Next::Stop);
             }
@@ -215,7 +215,7 @@ impl Mochat {
         loop {
             let last = batch.events.iter().filter_map(|event| event.seq).max();
             let end = last.max(batch_end(&batch, self.config.watch_limit));
-            let is_full = batch.events.len() >= self.config.watch_limit;
+            let is_full = batch.is_full(self.config.watch_limit);
             match end {
                 Some(end) if is_full => {
                     batch = self.api.watch(session, end, QUICK).await?;
@@ -343,7 +343,7 @@ impl Mochat {
 /// of all events, so the last event counts.
 fn batch_end(batch: &Batch, limit: usize) -> Option<u64> {
     let last = batch.events.iter().filter_map(|event| event.seq).max();
-    if batch.events.len() >= limit && last.is_some() {
+    if batch.is_full(limit) && last.is_some() {
         last
     } else {
         batch.cursor.max(last)

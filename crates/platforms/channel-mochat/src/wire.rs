@@ -21,6 +21,8 @@ pub(crate) struct Batch {
     /// The position after the events.
     pub(crate) cursor: Option<u64>,
     pub(crate) events: Vec<Event>,
+    /// `true` if fewer events were asked for than usual.
+    pub(crate) is_cut: bool,
 }
 
 /// An event of a session or a panel.
@@ -43,7 +45,14 @@ impl Batch {
             target,
             cursor: value.get("cursor").and_then(Value::as_u64),
             events: list_at(value, "events").map(Event::read).collect(),
+            is_cut: false,
         })
+    }
+
+    /// `true` if more events may follow after an answer with at most `limit`.
+    pub(crate) fn is_full(&self, limit: usize) -> bool {
+        let limit = if self.is_cut { 1 } else { limit };
+        self.events.len() >= limit
     }
 
     /// Reads the answer to a subscription: one, or a list of them.
@@ -232,6 +241,7 @@ mod tests {
                 },
                 Event::default(),
             ],
+            is_cut: false,
         };
         assert_eq!(batch, Some(expected));
         let odd = json!({"panelId": "p", "cursor": -1, "events": {}});

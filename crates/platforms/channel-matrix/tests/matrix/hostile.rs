@@ -1,7 +1,7 @@
 //! A hostile homeserver, and hostile people at it.
 
 use nanobot_channel::Value;
-use nanobot_channel_matrix_fake::{BOT_ID, Fault, Incoming};
+use nanobot_channel_matrix_fake::{BOT_DEVICE, BOT_ID, Fault, Incoming};
 use serde_json::json;
 
 use crate::support::{ROOM, Running, ann, mallory, reply};
@@ -41,6 +41,25 @@ async fn unreadable_syncs_are_asked_for_again() {
         Fault::RateLimitedFor(0),
     ])
     .await;
+}
+
+/// Anyone can send these to the device of the bot.
+#[tokio::test]
+async fn oversized_events_for_the_device_do_not_stop_the_channel() {
+    let running = Running::start(json!({})).await;
+    let deep = (0..300).fold(json!(0), |inner, _| json!([inner]));
+    let wide = Value::Array(vec![json!({"": 0}); 9000]);
+    for content in [vec![json!({"a": deep})], vec![json!({"a": wide}); 20]].concat() {
+        running.fake.push_to_device(
+            BOT_DEVICE,
+            json!({"type": "m.room.encrypted", "sender": mallory().user_id, "content": content}),
+        );
+    }
+    running
+        .push_and_wait(Incoming::direct(&ann(), "still there?"))
+        .await;
+    assert_eq!(running.arrived(), ["still there?"]);
+    running.stop().await;
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nanobot_channel::{Admission, Notes as _};
+use nanobot_channel::{Admission, Notes as _, Value};
 use nanobot_channel_mochat_fake::Incoming;
 use nanobot_testkit::Assistant;
 use serde_json::json;
@@ -13,7 +13,7 @@ fn say(text: &str) -> Incoming {
     Incoming::direct(&ann(), text)
 }
 
-fn off() -> serde_json::Value {
+fn off() -> Value {
     json!({"replyDelayMode": "off"})
 }
 
@@ -88,6 +88,33 @@ async fn restart_brings_what_came_while_away_once() {
         "before in the panel",
     ];
     assert_eq!(arrived, expected);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn oversized_messages_do_not_hold_up_a_backlog() {
+    let running = Running::start(json!({})).await;
+    running.fake.push(say("before"));
+    running.last("before").await;
+    let (fake, assistant) = running.stop().await;
+    let deep = (0..300).fold(json!(0), |inner, _| json!([inner]));
+    let wide = Value::Array(vec![json!({"": 0}); 9000]);
+    fake.push_silently(say("").with_content(json!({"a": deep})));
+    for _ in 0..20 {
+        fake.push_silently(say("").with_content(json!({"a": wide})));
+    }
+    fake.push_silently(say("between"));
+    // Together they are longer than an answer that is read.
+    for _ in 0..10 {
+        fake.push_silently(say(&"long ".repeat(200_000)));
+    }
+    fake.push_silently(say("at last"));
+    fake.keep_backlog();
+    let running = Running::with(fake, assistant, &json!({}));
+    let arrived = running.last("at last").await;
+    assert!(arrived.contains(&"between".to_owned()));
+    let is_long = |text: &&String| text.starts_with("long long");
+    assert_eq!(arrived.iter().filter(is_long).count(), 10);
     running.stop().await;
 }
 
