@@ -102,13 +102,21 @@ impl MatrixState {
             return None;
         }
         delivered.extend(timeline.entries.iter().map(|entry| entry.position));
+        let mut events = timeline.entries.iter();
+        let has_changed = events.any(|entry| entry.text("type") == "m.room.member");
+        // As Synapse does, also with `full_state`.
+        let summary = if is_new || has_changed {
+            room.summary(&call.user)
+        } else {
+            json!({})
+        };
         Some(json!({
             "timeline": timeline.body(call, self.now()),
             "state": {"events": self.state_before(call, room, &timeline, is_new, after)},
             "ephemeral": {"events": ephemeral},
             "account_data": {"events": account_data},
             "unread_notifications": {"highlight_count": 0, "notification_count": 0},
-            "summary": room.summary(&call.user),
+            "summary": summary,
         }))
     }
 

@@ -57,8 +57,6 @@ settings! {
         react_emoji: String = "👀".to_owned();
         /// Largest file that is received or sent, in bytes; 0 for no files.
         max_media_bytes: u64 = 20_971_520;
-        /// Sends messages about the work in progress.
-        send_progress: bool = true;
         /// Kept for older configurations; a stop takes less than two seconds.
         sync_stop_grace_seconds: f64 = 2.0;
         /// An HTTP or SOCKS5 proxy; `""` disables all proxies. Without the key,

@@ -76,6 +76,11 @@ impl MatrixRefusal {
         self.code == "M_NOT_FOUND"
     }
 
+    /// `true` if there is no such room, or the account is not in it.
+    pub(crate) fn is_about_the_room(&self) -> bool {
+        self.is_missing() || self.code == "M_FORBIDDEN" || self.status == 403
+    }
+
     /// `true` if the position of a sync may have been refused.
     pub(crate) fn is_about_the_request(&self) -> bool {
         self.status == 400

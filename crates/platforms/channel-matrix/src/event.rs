@@ -4,9 +4,11 @@
 //! decrypts them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use nanobot_channel::ChannelContext;
 use nanobot_channel_kit::intake::{self, Next};
+use nanobot_channel_kit::jittered_backoff;
 use nanobot_matrix_crypto::CryptoError;
 use reqwest::Method;
 use tokio::time::Instant;
@@ -15,9 +17,13 @@ use crate::api::Path;
 use crate::candidate::{Place, Reader};
 use crate::channel::Matrix;
 use crate::encryption::EncryptionError;
+use crate::error::Refusal;
 use crate::held::HeldEvent;
 use crate::receive::RoomDone;
 use crate::wire::{Event, JoinedRoom, member};
+
+/// First pause before the people of a room are counted again.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 /// The outcome of an event.
 enum EventEnd {
@@ -102,6 +108,8 @@ impl Matrix {
         {
             return EventEnd::Done(Next::Confirm);
         }
+        let known = self.rooms.get(room).unwrap_or_default();
+        let is_direct = self.is_direct(room, known.joined).await;
         let bytes = event.0.to_string();
         let progress = context.progress.as_ref();
         let admitted = self
@@ -135,11 +143,10 @@ impl Matrix {
             }
             return EventEnd::Done(Next::Confirm);
         }
-        let known = self.rooms.get(room).unwrap_or_default();
         let place = Place {
             room,
             name: &known.name,
-            is_direct: self.is_direct(room, known.joined).await,
+            is_direct,
             is_encrypted,
         };
         let reader = Reader {
@@ -196,12 +203,27 @@ impl Matrix {
         joined.is_some_and(|joined| joined <= 2)
     }
 
+    /// Waits until the homeserver says how many people are in a room: a message of a direct chat
+    /// that was taken for one of a group would be passed over. `None` if it refuses to say it.
     async fn count_people(&self, room: &str) -> Option<u64> {
         let path = ["_matrix", "client", "v3", "rooms", room, "joined_members"];
-        let answer = self.api.call(Method::GET, Path::new(&path), None).await;
-        let answer = answer.ok()?;
-        let count = u64::try_from(member(&answer, "joined").as_object()?.len()).ok()?;
-        self.rooms.set_joined(room, count);
-        Some(count)
+        for tries in 0.. {
+            let answer = self.api.call(Method::GET, Path::new(&path), None).await;
+            let error = match answer {
+                Ok(answer) => {
+                    let people = member(&answer, "joined").as_object()?.len();
+                    let count = u64::try_from(people).ok()?;
+                    self.rooms.set_joined(room, count);
+                    return Some(count);
+                }
+                Err(error) if error.is(Refusal::is_about_the_room) => return None,
+                Err(error) => error,
+            };
+            if tries == 0 {
+                tracing::warn!(channel = %self.base.name, room, %error, "messages wait until the people of their room are known");
+            }
+            tokio::time::sleep(jittered_backoff(FIRST_PAUSE, tries)).await;
+        }
+        None
     }
 }

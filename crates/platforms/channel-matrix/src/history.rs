@@ -16,6 +16,8 @@ const PAGE: usize = 100;
 /// Most pages of one gap: 1,000 events. Older ones are passed over.
 const MAX_PAGES: usize = 10;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// Longest pause that is kept before missed messages are read again.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 impl Matrix {
     /// Returns the events of a room since the last sync, the oldest first. In a room that was
@@ -99,7 +101,7 @@ impl Matrix {
                     tracing::warn!(room, %error, "missed messages of a room cannot be read");
                     return None;
                 }
-                CallError::RateLimited(pause) => *pause,
+                CallError::RateLimited(pause) => (*pause).clamp(FIRST_PAUSE, LONGEST_PAUSE),
                 CallError::Unreachable(_) | CallError::Interrupted(_) => {
                     backoff(FIRST_PAUSE, tries)
                 }

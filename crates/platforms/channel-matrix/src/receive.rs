@@ -94,6 +94,7 @@ impl Receiver<'_> {
             }
             let since = self.window.since().map(str::to_owned);
             let api = Arc::clone(&self.platform.api);
+            let asked_at = Instant::now();
             let poll = poller.poll(&api, since.as_deref());
             let Some(polled) = self.run_until(poll).await else {
                 return Ok(());
@@ -102,7 +103,15 @@ impl Receiver<'_> {
                 Ok(Polled::Changes(changes)) => {
                     reconnect.succeeded();
                     has_succeeded = true;
+                    let is_unchanged = since.as_ref() == Some(&changes.next_batch);
                     self.take(*changes, since, liveness.as_ref()).await;
+                    // A homeserver that does not wait must not make the loop hot.
+                    if is_unchanged && asked_at.elapsed() < FIRST_PAUSE {
+                        let pause = tokio::time::sleep(FIRST_PAUSE);
+                        if self.run_until(pause).await.is_none() {
+                            return Ok(());
+                        }
+                    }
                     if !std::mem::replace(&mut is_receiving, true) {
                         let channel = &self.platform.base.name;
                         tracing::info!(%channel, "receiving from the homeserver");

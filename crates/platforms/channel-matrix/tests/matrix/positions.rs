@@ -1,6 +1,6 @@
 //! Positions: nothing is lost over restarts, gaps and refused positions.
 
-use nanobot_channel::Admission;
+use nanobot_channel::{Admission, Arrival};
 use nanobot_channel_matrix_fake::{Fault, Incoming};
 use serde_json::json;
 
@@ -98,5 +98,26 @@ async fn messages_of_strangers_move_the_position_on() {
         .await;
     assert!(running.arrived().is_empty());
     assert!(running.fake.sent().is_empty());
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn message_waits_until_the_people_of_its_room_are_known() {
+    let running = Running::start(json!({})).await;
+    running
+        .push_and_wait(Incoming::direct(&ann(), "before"))
+        .await;
+    let (fake, assistant) = running.halt().await;
+    for _ in 0..2 {
+        fake.fail_next("joined_members", Fault::Status(503));
+    }
+    let running = Running::with(fake, &json!({}), assistant).await;
+    running
+        .push_and_wait(Incoming::direct(&ann(), "after"))
+        .await;
+    assert_eq!(running.arrived(), ["before", "after"]);
+    let seen = running.assistant.seen();
+    let mut asked = seen.asked.iter();
+    assert!(asked.all(|(_, _, arrival)| *arrival == Arrival::direct()));
     running.stop().await;
 }
