@@ -9,7 +9,7 @@ use nanobot_channel::{ChannelError, Value};
 use nanobot_channel_kit::call::retry_after;
 use nanobot_channel_kit::http::ProxyMode;
 use nanobot_channel_kit::rest::{FILE_TIMEOUT, RestAnswer};
-use nanobot_channel_kit::{Rest, TokenCache};
+use nanobot_channel_kit::{Rest, TokenCache, lifetime};
 use reqwest::multipart::Form;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
@@ -181,8 +181,8 @@ impl Api {
         #[serde(rename_all = "camelCase")]
         struct Granted {
             access_token: Secret,
-            #[serde(default)]
-            expire_in: u64,
+            #[serde(default, deserialize_with = "lifetime")]
+            expire_in: Duration,
         }
         let body =
             json!({"appKey": self.client_id, "appSecret": self.client_secret.expose_exact()});
@@ -190,7 +190,7 @@ impl Api {
         let request = self.rest.request(Method::POST, path)?.json(&body);
         let answer = self.judged(request, None).await?;
         let granted: Granted = self.rest.read(&answer.body)?;
-        Ok((granted.access_token, Duration::from_secs(granted.expire_in)))
+        Ok((granted.access_token, granted.expire_in))
     }
 
     /// Sends a request. Returns an error unless the call was made.

@@ -9,7 +9,7 @@ use nanobot_channel::{ChannelError, Value};
 use nanobot_channel_kit::call::{DEFAULT_RETRY_AFTER, pause_from_secs, retry_after};
 use nanobot_channel_kit::http::ProxyMode;
 use nanobot_channel_kit::rest::{FILE_TIMEOUT, RestAnswer};
-use nanobot_channel_kit::{Rest, TokenCache};
+use nanobot_channel_kit::{Rest, TokenCache, lifetime};
 use reqwest::header::HeaderMap;
 use reqwest::multipart::Form;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
@@ -234,8 +234,8 @@ impl Api {
         #[derive(Deserialize)]
         struct Granted {
             tenant_access_token: Secret,
-            #[serde(default)]
-            expire: u64,
+            #[serde(default, deserialize_with = "lifetime")]
+            expire: Duration,
         }
         let fetch = async {
             let credentials =
@@ -245,8 +245,7 @@ impl Api {
             let answer = self.rest.answer(request).await?;
             self.judge(&answer, None)?;
             let granted: Granted = self.rest.read(&answer.body)?;
-            let lifetime = Duration::from_secs(granted.expire);
-            Ok((granted.tenant_access_token, lifetime))
+            Ok((granted.tenant_access_token, granted.expire))
         };
         self.token.get(fetch).await.map_err(CallError::unambiguous)
     }

@@ -83,6 +83,6 @@ pub use reconnect::Reconnect;
 pub use rejection::Rejection;
 pub use rest::Rest;
 pub use section::{read_section, wrong};
-pub use token::TokenCache;
+pub use token::{TokenCache, lifetime};
 pub use trouble::Trouble;
 pub use websocket::WebSocket;

@@ -45,7 +45,8 @@ impl Reconnect {
         self.failures = 0;
     }
 
-    /// Returns the pause before the next attempt, and reports the channel as degraded until then.
+    /// Returns the pause before the next attempt, at least the first one, and reports the channel as
+    /// degraded until then.
     ///
     /// # Errors
     /// `error`, if another attempt would not help: for failures other than
@@ -62,7 +63,7 @@ impl Reconnect {
                     "{} asks for a pause of {seconds} s",
                     self.platform
                 ));
-                Ok(retry_after)
+                Ok(retry_after.max(self.first))
             }
             ChannelError::Unavailable(why) if self.failures + 1 < self.patience => {
                 liveness.degraded(&why);
@@ -95,6 +96,12 @@ mod tests {
         }
         let pause = reconnect.failed(limited(30), &assistant).unwrap();
         assert_eq!((pause.as_secs(), reconnect.failures()), (30, 2));
+        let pause = reconnect.failed(limited(0), &assistant).unwrap();
+        assert_eq!(
+            pause,
+            Duration::from_secs(1),
+            "a server must not make it hurry"
+        );
         assert!(reconnect.failed(limited(31), &assistant).is_err());
         assert!(reconnect.failed(lost(), &assistant).is_err());
         reconnect.succeeded();
@@ -103,7 +110,13 @@ mod tests {
         assert!(reconnect.failed(refused, &assistant).is_err());
         assert_eq!(
             assistant.seen().degraded,
-            ["lost", "lost", "Chat asks for a pause of 30 s", "lost"]
+            [
+                "lost",
+                "lost",
+                "Chat asks for a pause of 30 s",
+                "Chat asks for a pause of 0 s",
+                "lost"
+            ]
         );
     }
 }

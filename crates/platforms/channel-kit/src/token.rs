@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use nanobot_channel::Value;
+use serde::{Deserialize as _, Deserializer};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -12,6 +14,8 @@ use crate::Secret;
 
 /// Remaining lifetime at which a token is renewed.
 const RENEW_BEFORE: Duration = Duration::from_mins(5);
+/// Shortest lifetime that is believed: a server must not cause a request for each call.
+const SHORTEST: Duration = Duration::from_secs(20);
 /// Longest lifetime that is believed; platforms grant two hours.
 const LONGEST: Duration = Duration::from_hours(2);
 
@@ -56,9 +60,24 @@ impl TokenCache {
     }
 }
 
+/// Reads the lifetime of a token in seconds: a number, also one in a text. Anything else is 0.
+///
+/// # Errors
+/// As the deserializer.
+pub fn lifetime<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let seconds = match Value::deserialize(deserializer)? {
+        Value::String(text) => text.trim().parse().ok(),
+        value => value.as_f64(),
+    };
+    let bounded = seconds
+        .unwrap_or_default()
+        .clamp(0.0, LONGEST.as_secs_f64());
+    Ok(Duration::try_from_secs_f64(bounded).unwrap_or_default())
+}
+
 /// Returns the time for which a token is used.
 fn usable(lifetime: Duration) -> Duration {
-    let lifetime = lifetime.min(LONGEST);
+    let lifetime = lifetime.clamp(SHORTEST, LONGEST);
     lifetime
         .saturating_sub(RENEW_BEFORE)
         .max(lifetime.mul_f64(0.5))
@@ -94,9 +113,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn lifetime_of_any_form_is_read() {
+        for (text, expected) in [
+            ("7200", 7200.0),
+            (r#"" 7200 ""#, 7200.0),
+            ("1.5", 1.5),
+            ("-5", 0.0),
+            ("1e300", 7200.0),
+            (r#""NaN""#, 0.0),
+            ("null", 0.0),
+            ("[]", 0.0),
+        ] {
+            let mut deserializer = serde_json::Deserializer::from_str(text);
+            let read = lifetime(&mut deserializer).unwrap();
+            assert_eq!(read, Duration::from_secs_f64(expected), "{text}");
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn lifetime_is_bounded() {
-        for (lifetime, expected) in [(0, 0), (60, 30), (7200, 6900), (u64::MAX, 6900)] {
+        for (lifetime, expected) in [(0, 10), (60, 30), (7200, 6900), (u64::MAX, 6900)] {
             let lifetime = usable(Duration::from_secs(lifetime));
             assert_eq!(lifetime.as_secs(), expected);
         }

@@ -9,7 +9,7 @@ use nanobot_channel::{ChannelError, Value};
 use nanobot_channel_kit::call::{pause_from_secs, retry_after};
 use nanobot_channel_kit::http::ProxyMode;
 use nanobot_channel_kit::rest::{FILE_TIMEOUT, RestAnswer};
-use nanobot_channel_kit::{Rest, TokenCache};
+use nanobot_channel_kit::{Rest, TokenCache, lifetime};
 use reqwest::multipart::Form;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
@@ -197,8 +197,8 @@ impl Api {
         struct Granted {
             #[serde(default, deserialize_with = "text")]
             access_token: String,
-            #[serde(default, deserialize_with = "number")]
-            expires_in: u64,
+            #[serde(default, deserialize_with = "lifetime")]
+            expires_in: Duration,
         }
         let body = json!({"appId": self.app_id, "clientSecret": self.secret.expose_exact()});
         let request = self
@@ -210,7 +210,7 @@ impl Api {
             return Err(CallError::Unreachable("QQ gave no access token".to_owned()));
         }
         let token = Secret::new(format!("QQBot {}", granted.access_token));
-        Ok((token, Duration::from_secs(granted.expires_in)))
+        Ok((token, granted.expires_in))
     }
 
     /// Sends a request. Returns an error unless the call was made: an answer with the status 200
