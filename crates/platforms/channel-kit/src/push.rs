@@ -5,11 +5,17 @@
 //! connection that ended goes on with the next one; if the platform repeats an event, the channel
 //! recognises it. The pace of connecting is that of [`Reconnect`], with pauses that also grow over
 //! connections that open and are of no use.
+//!
+//! An error ends the run. If the platform repeats unconfirmed events, the work under way is dropped
+//! then; if not, it is finished first, for a limited time.
 
-use std::sync::Arc;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use nanobot_channel::{ChannelContext, ChannelError};
+use nanobot_channel::{ChannelContext, ChannelError, Liveness};
 use tokio::time::Instant;
 
 use crate::intake::Next;
@@ -22,6 +28,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const STABLE_AFTER: Duration = Duration::from_secs(30);
 /// Events after which reading pauses.
 const MAX_EVENTS: usize = 256;
+/// Time limit of the work under way after an error, if the platform does not repeat events. Enough
+/// for a download, or for a short failure of the storage; the channel receives nothing until then,
+/// and without a sign of life for much longer, its supervisor drops the work anyway.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Code of a platform that pushes.
 pub trait PushPlatform: Platform {
@@ -67,6 +77,12 @@ pub trait PushPlatform: Platform {
 
     /// Returns the state of the credentials.
     fn rejection(&self) -> &Rejection;
+
+    /// `true` if the platform repeats events that were not confirmed. If it does not, an error ends
+    /// [`receive_pushed`] only after the received events are handled, or after 30 s.
+    fn repeats_unconfirmed(&self) -> bool {
+        true
+    }
 }
 
 /// An event of the platform `P`.
@@ -134,6 +150,12 @@ struct HandledEvent<P: PushPlatform> {
 
 type Work<'a, P> = Lanes<'a, String, HandledEvent<P>>;
 
+/// An open connection and its number.
+struct OpenConnection<P: PushPlatform> {
+    number: u64,
+    connection: P::Connection,
+}
+
 /// Why [`listen`] returned.
 enum ListenEnd {
     /// The run ends.
@@ -152,8 +174,31 @@ pub async fn receive_pushed<P: PushPlatform>(
     platform: &Arc<P>,
     context: &ChannelContext,
 ) -> Result<(), ChannelError> {
-    let name = &platform.base().name;
+    let progress = Arc::new(EndingLiveness::new(&context.progress));
+    let context = &ChannelContext {
+        progress: Arc::<EndingLiveness>::clone(&progress),
+        ..context.clone()
+    };
     let mut work = Work::<P>::new(MAX_EVENTS);
+    let mut open = None;
+    let outcome = receive(platform, &mut open, &mut work, context).await;
+    if let Err(error) = &outcome
+        && !platform.repeats_unconfirmed()
+    {
+        progress.end(error);
+        finish(platform, open, &mut work, context).await;
+    }
+    outcome
+}
+
+/// Receives until the run ends. After an error, `open` is the connection that is still open.
+async fn receive<'a, P: PushPlatform>(
+    platform: &'a Arc<P>,
+    open: &mut Option<OpenConnection<P>>,
+    work: &mut Work<'a, P>,
+    context: &'a ChannelContext,
+) -> Result<(), ChannelError> {
+    let name = &platform.base().name;
     let mut reconnect = Reconnect::new(P::NAME, FIRST_PAUSE, MAX_FAILURES);
     let mut useless = 0;
     let mut is_first = true;
@@ -161,21 +206,24 @@ pub async fn receive_pushed<P: PushPlatform>(
         if number > 0 {
             platform.renew();
         }
-        let end = match run_until(&mut work, platform.connect(context)).await {
+        let end = match run_until(work, platform.connect(context)).await {
             Ok(mut connection) => {
                 reconnect.succeeded();
                 tracing::info!(channel = %name, "receiving from {}", P::NAME);
                 let prepared = platform.connected(&mut connection, is_first, context);
-                run_until(&mut work, prepared).await;
+                run_until(work, prepared).await;
                 is_first = false;
-                listen(platform, connection, number, &mut work, context).await?
+                let current = open.insert(OpenConnection { number, connection });
+                let end = listen(platform, current, work, context).await?;
+                *open = None;
+                end
             }
             Err(error) => {
                 let pause = reconnect.failed(error, context.progress.as_ref())?;
                 // Useless connections before it count, too.
                 let pause = pause.max(jittered_backoff(FIRST_PAUSE, useless));
                 useless += 1;
-                run_until(&mut work, tokio::time::sleep(pause)).await;
+                run_until(work, tokio::time::sleep(pause)).await;
                 continue;
             }
         };
@@ -188,7 +236,7 @@ pub async fn receive_pushed<P: PushPlatform>(
             ListenEnd::Useless(why) => {
                 context.progress.degraded(&why);
                 let pause = jittered_backoff(FIRST_PAUSE, useless);
-                run_until(&mut work, tokio::time::sleep(pause)).await;
+                run_until(work, tokio::time::sleep(pause)).await;
                 useless += 1;
             }
         }
@@ -199,11 +247,12 @@ pub async fn receive_pushed<P: PushPlatform>(
 /// Handles the events of one connection.
 async fn listen<'a, P: PushPlatform>(
     platform: &'a Arc<P>,
-    mut connection: P::Connection,
-    number: u64,
+    open: &mut OpenConnection<P>,
     work: &mut Work<'a, P>,
     context: &'a ChannelContext,
 ) -> Result<ListenEnd, ChannelError> {
+    let OpenConnection { number, connection } = open;
+    let number = *number;
     let began = Instant::now();
     let mut has_event = false;
     let end = loop {
@@ -231,11 +280,7 @@ async fn listen<'a, P: PushPlatform>(
                 Ok(Pushed::Event(event)) => {
                     context.progress.alive();
                     has_event = true;
-                    work.add(platform.lane(&event), async move {
-                        // While it waits in its lane, it takes the room of the event alone.
-                        let (receipt, next) = Box::pin(platform.handle(event, context)).await;
-                        HandledEvent { connection: number, receipt, next }
-                    });
+                    add(work, platform, event, number, context);
                 }
             },
         }
@@ -251,6 +296,65 @@ async fn listen<'a, P: PushPlatform>(
     })
 }
 
+/// Adds the work of an event, after all other work of its lane.
+fn add<'a, P: PushPlatform>(
+    work: &mut Work<'a, P>,
+    platform: &'a Arc<P>,
+    event: PushedEvent<P>,
+    connection: u64,
+    context: &'a ChannelContext,
+) {
+    work.add(platform.lane(&event), async move {
+        // While it waits in its lane, it takes the room of the event alone.
+        let (receipt, next) = Box::pin(platform.handle(event, context)).await;
+        HandledEvent {
+            connection,
+            receipt,
+            next,
+        }
+    });
+}
+
+/// Finishes the work under way, with the events that `open` has already brought, for at most
+/// [`FINISH_TIMEOUT`]. Nothing is confirmed.
+async fn finish<'a, P: PushPlatform>(
+    platform: &'a Arc<P>,
+    mut open: Option<OpenConnection<P>>,
+    work: &mut Work<'a, P>,
+    context: &'a ChannelContext,
+) {
+    let finished = tokio::time::timeout(FINISH_TIMEOUT, async {
+        loop {
+            let may_read = open.is_some() && work.len() < MAX_EVENTS;
+            tokio::select! {
+                // The connection comes first: what it has at hand is received already.
+                biased;
+                (number, pushed) = next_of(&mut open), if may_read => match pushed {
+                    Ok(Pushed::Event(event)) => add(work, platform, event, number, context),
+                    Ok(Pushed::Activity | Pushed::Nothing) => {}
+                    Err(_) => open = None,
+                },
+                _ = work.next(), if !work.is_empty() => {}
+                () = std::future::ready(()), if work.is_empty() => return,
+            }
+        }
+    });
+    if finished.await.is_err() {
+        let (channel, events) = (&platform.base().name, work.len());
+        tracing::warn!(%channel, events, "received events were not stored in time and are lost");
+    }
+}
+
+/// Waits for what an open connection brings next; for ever without one.
+async fn next_of<P: PushPlatform>(
+    open: &mut Option<OpenConnection<P>>,
+) -> (u64, Result<Pushed<PushedEvent<P>>, PushEnd>) {
+    match open {
+        Some(open) => (open.number, open.connection.next().await),
+        None => std::future::pending().await,
+    }
+}
+
 /// Waits for `other` while work continues. Its connections are closed: nothing is confirmed.
 async fn run_until<P: PushPlatform, R>(
     work: &mut Work<'_, P>,
@@ -262,5 +366,48 @@ async fn run_until<P: PushPlatform, R>(
             result = &mut other => return result,
             _ = work.next() => {}
         }
+    }
+}
+
+/// The supervisor's [`Liveness`]. After an error, that error stays the reason shown.
+struct EndingLiveness {
+    supervisor: Arc<dyn Liveness>,
+    error: OnceLock<String>,
+}
+
+impl EndingLiveness {
+    fn new(supervisor: &Arc<dyn Liveness>) -> Self {
+        Self {
+            supervisor: Arc::clone(supervisor),
+            error: OnceLock::new(),
+        }
+    }
+
+    /// Shows the channel as degraded with the error that ends the run.
+    fn end(&self, error: &ChannelError) {
+        let error = self.error.get_or_init(|| error.to_string());
+        self.supervisor.degraded(error);
+    }
+
+    /// Returns the reason to show instead of `why`.
+    fn reason<'a>(&'a self, why: &'a str) -> &'a str {
+        self.error.get().map_or(why, String::as_str)
+    }
+}
+
+impl Liveness for EndingLiveness {
+    fn alive(&self) {
+        match self.error.get() {
+            Some(error) => self.supervisor.impaired(error),
+            None => self.supervisor.alive(),
+        }
+    }
+
+    fn degraded(&self, why: &str) {
+        self.supervisor.degraded(self.reason(why));
+    }
+
+    fn impaired(&self, why: &str) {
+        self.supervisor.impaired(self.reason(why));
     }
 }

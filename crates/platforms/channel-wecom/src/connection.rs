@@ -2,7 +2,8 @@
 //!
 //! Decision: a task of its own, because it serves sends, too. It writes commands and heartbeats
 //! whatever the receive loop is doing, and a frame is never cut off in the middle. While too many
-//! events wait to be handled, nothing more is read.
+//! events wait to be handled, nothing more is read. Because WeCom repeats nothing, the end of a
+//! connection is reported after every callback that it brought.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -138,14 +139,22 @@ impl ConnectionTask {
         }
     }
 
-    /// Serves the connection until it ends, and reports the end.
+    /// Serves the connection until it ends, hands over the callbacks that are held, and reports the
+    /// end.
     async fn run(mut self, queue: mpsc::Receiver<Command>, events: mpsc::Sender<Event>) {
         for callback in &self.held {
             self.streams.receive(&callback.req_id, self.number);
         }
         let Err(end) = self.serve(queue, &events).await;
-        if events.send(Err(end)).await.is_err() {
-            tracing::trace!("no one waits for the end of a connection");
+        let held = std::mem::take(&mut self.held);
+        // The callbacks may wait long for room; commands without an answer fail now.
+        drop(self);
+        let callbacks = held.into_iter().map(|callback| Ok(Pushed::Event(callback)));
+        for event in callbacks.chain([Err(end)]) {
+            if events.send(event).await.is_err() {
+                tracing::trace!("no one waits for the end of a connection");
+                return;
+            }
         }
     }
 
@@ -262,5 +271,82 @@ async fn at(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use nanobot_channel::{CancellationToken, Semaphore, TaskTracker};
+    use nanobot_channel_wecom_fake::{BOT_ID, Fault, Incoming, Person, SECRET, WeComFake};
+    use nanobot_testkit::{Assistant, NoteBook};
+    use serde_json::json;
+
+    use super::*;
+    use crate::WeComConfig;
+
+    fn context(assistant: &Arc<Assistant>) -> ChannelContext {
+        ChannelContext {
+            access: Arc::<Assistant>::clone(assistant),
+            intake: Arc::<Assistant>::clone(assistant),
+            progress: Arc::<Assistant>::clone(assistant),
+            media: Arc::<Assistant>::clone(assistant),
+            notes: Arc::<NoteBook>::clone(assistant.notes()),
+            transcriber: None,
+            commands: [].into(),
+            suspects: Arc::new(Semaphore::new(1)),
+            tasks: TaskTracker::new(),
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn held_callbacks_precede_the_end_of_a_connection() {
+        let fake = WeComFake::start().await.unwrap();
+        let ann = Person::new("ann");
+        fake.add_person(&ann);
+        let section = json!({"botId": BOT_ID, "secret": SECRET, "wsUrl": fake.ws_url()});
+        let config = WeComConfig::from_section(&section).unwrap();
+        let gateway = Arc::new(Gateway::new(&config, None).unwrap());
+        let context = context(&Arc::new(Assistant::new("-")));
+        // The callbacks come before the answer to the subscription.
+        fake.fail_next("aibot_subscribe", Fault::Hold);
+        let push = async {
+            fake.wait_for_subscribed().await.unwrap();
+            let push = |number: usize| fake.push(Incoming::direct(&ann, &number.to_string()));
+            let pushed: Vec<_> = (0..MAX_EARLY).map(push).collect();
+            let last = pushed.last().unwrap();
+            fake.wait_for_deliveries(last, 1).await.unwrap();
+            fake.release_answers();
+            pushed
+        };
+        let streams = Arc::default();
+        let opened = Connection::open(&gateway, &streams, &context);
+        let (opened, pushed) = tokio::join!(opened, push);
+        let mut connection = opened.unwrap();
+        // With the sign of life, there is one event more than there is room for. No answer to a
+        // heartbeat is read meanwhile, so the third one ends the connection.
+        for count in 1..=3 {
+            tokio::time::pause();
+            tokio::time::advance(Duration::from_secs(30)).await;
+            tokio::time::resume();
+            if count < 3 {
+                fake.wait_for_calls("ping", count).await.unwrap();
+            }
+        }
+        fake.wait_for_open_connections(0).await.unwrap();
+        let mut received = Vec::new();
+        let why = loop {
+            match connection.next().await {
+                Ok(Pushed::Event(callback)) => received.push(callback.req_id),
+                Ok(_) => {}
+                Err(PushEnd::Lost(why)) => break why,
+                Err(PushEnd::Final(error)) => panic!("{error}"),
+            }
+        };
+        assert_eq!(why, "it does not answer any more");
+        let expected: Vec<_> = pushed.into_iter().map(|pushed| pushed.req_id).collect();
+        assert_eq!(received, expected);
     }
 }

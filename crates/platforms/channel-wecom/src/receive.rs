@@ -50,6 +50,10 @@ impl PushPlatform for WeCom {
     fn rejection(&self) -> &Rejection {
         &self.rejection
     }
+
+    fn repeats_unconfirmed(&self) -> bool {
+        false
+    }
 }
 
 impl WeCom {

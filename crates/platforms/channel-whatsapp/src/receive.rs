@@ -62,6 +62,11 @@ impl PushPlatform for WhatsApp {
     fn rejection(&self) -> &Rejection {
         &self.rejection
     }
+
+    /// A bridge of version 1 knows no confirmations.
+    fn repeats_unconfirmed(&self) -> bool {
+        !self.client.is_version_1()
+    }
 }
 
 /// Returns the failure of a connection. `is_missing` is `true` if nanobot would start a bridge, and

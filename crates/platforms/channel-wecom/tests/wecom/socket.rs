@@ -1,10 +1,11 @@
 //! The long connection: heartbeats, takeovers, reconnecting, subscriptions, hostile frames.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_channel::ChannelError;
+use nanobot_channel::{Admission, ChannelError};
 use nanobot_channel_wecom_fake::{Fault, Incoming};
-use nanobot_testkit::ChannelRun;
+use nanobot_testkit::{Assistant, ChannelRun};
 use serde_json::json;
 
 use crate::support::{Running, ann, channel, fake, part, reply};
@@ -82,6 +83,46 @@ async fn takeover_ends_the_run() {
     assert_eq!(fake.subscriptions(), 2);
     rival.stop().await.unwrap();
     assert_eq!(fake.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn received_messages_are_stored_before_the_run_ends() {
+    for is_takeover in [true, false] {
+        let running = Running::start(json!({})).await;
+        running.assistant.hold(true);
+        running.assistant.will_answer([Admission::TryLater]);
+        running.fake.push(Incoming::direct(&ann(), "first"));
+        let second = running.fake.push(Incoming::direct(&ann(), "second"));
+        running.fake.wait_for_deliveries(&second, 1).await.unwrap();
+        running.assistant.message(1).await.unwrap();
+        let reason = if is_takeover {
+            "another program receives with these credentials"
+        } else {
+            "the platform refuses the credentials"
+        };
+        let rival = is_takeover.then(|| {
+            let assistant = Arc::new(Assistant::new("mallory"));
+            ChannelRun::start(channel(&running.fake, &json!({})), &assistant, &[])
+        });
+        if !is_takeover {
+            running.fake.revoke_credentials();
+        }
+        let assistant = Arc::clone(&running.assistant);
+        let is_shown = |why: &String| why.starts_with(reason);
+        assistant
+            .wait_until(reason, |seen| seen.degraded.iter().any(is_shown))
+            .await
+            .unwrap();
+        assistant.hold(false);
+        let (_fake, error) = running.end().await;
+        assert!(error.to_string().starts_with(reason), "{error}");
+        let arrived = assistant.seen().arrived.into_iter();
+        let arrived: Vec<String> = arrived.map(|(message, _)| message.content).collect();
+        assert_eq!(arrived, ["first", "first", "second"], "{reason}");
+        if let Some(rival) = rival {
+            rival.stop().await.unwrap();
+        }
+    }
 }
 
 #[tokio::test]
