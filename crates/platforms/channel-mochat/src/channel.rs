@@ -103,6 +103,7 @@ impl Platform for Mochat {
     }
 
     async fn account(&self) -> Result<String, ChannelError> {
+        self.config.check_targets()?;
         let listed = self.api.directory(false).await;
         listed.map_err(required_call_error)?;
         // No call tells the agent of a token.

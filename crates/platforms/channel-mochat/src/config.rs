@@ -84,6 +84,8 @@ settings! {
         /// First pause after a failed poll, in milliseconds.
         retry_delay_ms: u64 = 500,
             within 1..=3_600_000 => "has to be a number of milliseconds, at most an hour";
+        /// Sends messages about the work in progress, which Mochat cannot delete later.
+        send_progress: bool = false;
         /// An HTTP or SOCKS5 proxy, also for the socket; `""` disables all proxies. Without the
         /// key, `tools.web.proxy` applies, then the environment (`HTTPS_PROXY`). Hosts in
         /// `NO_PROXY` are reached directly.

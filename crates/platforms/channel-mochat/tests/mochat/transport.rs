@@ -99,6 +99,9 @@ async fn probe_checks_the_token() {
     let account = probe(json!({})).await.unwrap();
     assert!(account.starts_with(BOT_USER_ID), "{account}");
     assert!(account.contains("cannot confirm agentUserId"), "{account}");
+    let deaf = json!({"sessions": [], "panels": []});
+    let error = probe(deaf).await.unwrap_err();
+    assert!(error.to_string().starts_with("sessions: "), "{error}");
     let error = probe(json!({"clawToken": "wrong"})).await.unwrap_err();
     assert!(matches!(error, ChannelError::Auth(_)), "{error}");
 }
