@@ -7,7 +7,9 @@
 //! message has been answered.
 
 use nanobot_session::{Entry, ReadFrom, Seq, SessionStore};
-use nanobot_types::{ChatAddress, DeliveryContext, InboundMessage, Map, Origin, SessionKey};
+use nanobot_types::{
+    ChatAddress, DeliveryContext, InboundMessage, Map, Origin, PLACED_KEY, SessionKey,
+};
 
 use crate::engine::TurnFacts;
 
@@ -70,10 +72,11 @@ pub(crate) fn address_change(metadata: &Map, facts: &TurnFacts) -> Option<Entry>
 }
 
 /// Sets the delivery of a job's message to the current location of its chat, unless the job itself
-/// specifies one.
+/// specifies one, be it none of the threads.
 pub(crate) async fn find_delivery(sessions: &dyn SessionStore, message: &mut InboundMessage) {
     if !matches!(message.origin, Origin::Cron { .. })
         || message.delivery != DeliveryContext::default()
+        || message.metadata.contains_key(PLACED_KEY)
     {
         return;
     }

@@ -85,7 +85,8 @@ pub struct Payload {
     pub channel: Option<String>,
     /// Chat to send to.
     pub to: Option<String>,
-    /// Thread to send to, and anything else that the platform needs.
+    /// Thread to send to, and anything else that the platform needs; `None` for the place in the
+    /// chat where people last wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery: Option<DeliveryContext>,
     /// Unknown keys.

@@ -20,7 +20,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use nanobot_bus::{Bus, BusError, Claims, EventFeed};
 use nanobot_types::{
-    ChatAddress, Event, FiredJob, InboundMessage, JobId, MessageId, Origin, SessionKey,
+    ChatAddress, Event, FiredJob, InboundMessage, JobId, MessageId, Origin, PLACED_KEY, SessionKey,
     SessionKind, UNTRUSTED_KEY,
 };
 use nanobot_watch::FileWatch;
@@ -565,6 +565,9 @@ fn message_of(job: &Job, at: i64, now: DateTime<Utc>, zone: Zone) -> InboundMess
         message
             .metadata
             .insert(UNTRUSTED_KEY.to_owned(), origin.clone());
+    }
+    if job.payload.delivery.is_some() {
+        message.metadata.insert(PLACED_KEY.to_owned(), true.into());
     }
     let fired = FiredJob {
         name: match job.name.as_str() {

@@ -246,7 +246,7 @@ impl CronTool {
             deliver: true,
             channel: Some(context.channel.to_string()),
             to: Some(context.chat_id.to_string()),
-            delivery: Some(delivery).filter(|delivery| *delivery != DeliveryContext::default()),
+            delivery: Some(delivery),
             ..Payload::default()
         };
         Ok(Job::new(&name, schedule, payload, self.clock.now()))

@@ -41,7 +41,7 @@ pub use ids::{
 };
 pub use message::{
     Button, ChatKind, DeliveryContext, InboundMessage, MediaRef, OWN_LINE_KEY, OutboundKey,
-    OutboundKind, OutboundMessage, UNTRUSTED_KEY,
+    OutboundKind, OutboundMessage, PLACED_KEY, UNTRUSTED_KEY,
 };
 pub use origin::{DeliveryWish, FiredJob, HEARTBEAT_SESSION, Origin, SessionKind};
 pub use response::{FinishReason, LlmResponse, Usage};

@@ -11,6 +11,10 @@ use crate::{
 /// of the message and in the log entry of the result.
 pub const UNTRUSTED_KEY: &str = "untrusted";
 
+/// Metadata key of the message of a job that names its place in the chat, which may be none of the
+/// threads. Otherwise the place is that where people last wrote.
+pub const PLACED_KEY: &str = "placed";
+
 /// Key of the only line that a person wrote themselves, in the metadata of a message whose text also
 /// has what a program added, such as a heading, a quotation or a signature. It can answer a question.
 pub const OWN_LINE_KEY: &str = "own_line";

@@ -6,7 +6,7 @@ use nanobot_agent_core::{AgentLoop, CommandTable, LoopSettings};
 use nanobot_bus::{Bus as _, MemoryBus, SettleOutcome};
 use nanobot_testkit::{Reply, ScriptedProvider};
 use nanobot_types::{
-    ChatKind, DeliveryContext, InboundMessage, Origin, OutboundKind, OutboundMessage,
+    ChatKind, DeliveryContext, InboundMessage, Origin, OutboundKind, OutboundMessage, PLACED_KEY,
 };
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -78,6 +78,9 @@ async fn job_uses_its_own_thread_or_the_chats_last_one() {
         ..InboundMessage::text("mail", "cron", chat, "water them")
     };
     let nowhere = DeliveryContext::default;
+    let mut placed = job(4, "ann@x", nowhere());
+    placed.metadata.insert(PLACED_KEY.to_owned(), true.into());
+    assert_eq!(answer(&world, placed).await.delivery, nowhere());
     for (number, chat, delivery, expected) in [
         (1, "ann@x", nowhere(), thread("<a@x>")),
         (2, "ann@x", thread("<b@x>"), thread("<b@x>")),
