@@ -58,6 +58,8 @@ mod packaging;
 mod pairing;
 mod pipes;
 #[cfg(unix)]
+mod platforms;
+#[cfg(unix)]
 mod prompt;
 mod provider_login;
 #[cfg(unix)]
