@@ -619,7 +619,8 @@ async fn only_one_gateway_receives_with_a_token() {
     }
 }
 
-/// A list is given in one line; a login without one leaves a channel that names what is missing.
+/// A list is given in one line. Without any, the login is refused; saved all the same, the channel
+/// names what is missing.
 #[tokio::test]
 async fn login_of_mochat_asks_for_sessions_and_panels() {
     let (world, fake) = (World::new().await, MochatFake::start().await.unwrap());
@@ -629,8 +630,12 @@ async fn login_of_mochat_asks_for_sessions_and_panels() {
     let login = ["channels", "login", "mochat"];
     let answers = format!("{}\n{}\n\n\n", mochat::CLAW_TOKEN, mochat::BOT_USER_ID);
     let run = home.run_with_input(&login, answers.as_bytes()).await;
+    assert_eq!(run.code, 1, "{}", run.stderr);
+    let asked = "* for all (optional; leave empty for none)";
+    assert_says(&run.stderr, &[asked, "panels: nothing is received"]);
+    let unprobed = [&login[..], &["--no-probe"]].concat();
+    let run = home.run_with_input(&unprobed, answers.as_bytes()).await;
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert_says(&run.stderr, &["* for all (optional; leave empty for none)"]);
     assert!(!(run.stdout + &run.stderr).contains(mochat::CLAW_TOKEN));
     let gateway = Running::start(&home).await;
     assert_channel_state(&home, "mochat", "failed", "panels: nothing is received").await;
