@@ -278,8 +278,15 @@ async fn running_turn_is_not_blamed_for_a_crashing_message() {
     .await;
     assert_quarantined(&home, "telegram", "poison.bin").await;
     let texts = telegram.texts_in(8);
+    // On a slow machine, a kill may interrupt the sending of the answer.
+    let is_answer = |text: &&String| text.starts_with("I read: and this");
+    let is_doubt = |text: &&String| text.starts_with("I do not know whether");
+    let (answers, doubts) = (
+        texts.iter().filter(is_answer).count(),
+        texts.iter().filter(is_doubt).count(),
+    );
     assert!(
-        texts.len() == 1 && texts[0].starts_with("I read: and this"),
+        answers.max(doubts) == 1 && answers + doubts == texts.len(),
         "{texts:?}"
     );
     gateway.signal(Signal::SIGTERM);

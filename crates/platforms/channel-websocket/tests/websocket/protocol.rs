@@ -136,7 +136,7 @@ async fn conversation_is_streamed_acknowledged_and_deduplicated() {
     ));
     let last = OutboundMessage {
         completes: Some("s1".into()),
-        ..reply(OutboundKind::Final, "**Hi** there", 3)
+        ..reply(OutboundKind::Final, "**Hi** there", 0)
     };
     gateway.bus.publish_outbound(last).await.unwrap();
     gateway
@@ -146,12 +146,15 @@ async fn conversation_is_streamed_acknowledged_and_deduplicated() {
     for _ in 0..5 {
         events.push(client.receive().await.unwrap());
     }
+    // A client ignores an id that it knows: the thought must not have that of the reply.
+    let thought = events[0]["id"].clone();
+    assert_ne!(thought, "turn/0/0");
     let expected = [
-        json!({ "event": "message", "chat_id": "room", "id": "turn/0/0", "kind": "progress", "text": "looking",
+        json!({ "event": "message", "chat_id": "room", "id": thought, "kind": "progress", "text": "looking",
                 "part": 1, "parts": 1, "reply_to": "m-1" }),
         json!({ "event": "delta", "chat_id": "room", "stream_id": "s1", "text": "Hi" }),
         json!({ "event": "stream_end", "chat_id": "room", "stream_id": "s1", "resuming": false }),
-        json!({ "event": "message", "chat_id": "room", "id": "turn/3/0", "kind": "final", "text": "**Hi** there",
+        json!({ "event": "message", "chat_id": "room", "id": "turn/0/0", "kind": "final", "text": "**Hi** there",
                 "part": 1, "parts": 1, "stream_id": "s1", "reply_to": "m-1" }),
         json!({ "event": "turn_end", "chat_id": "room", "reply_to": "m-1" }),
     ];
