@@ -155,6 +155,9 @@ pub struct RawConfig {
     /// The proxy that every client has to use, if one is configured. Empty for no proxy at all, not
     /// even one from the environment.
     pub proxy: Option<String>,
+    /// Private networks, such as `198.18.0.0/15`, in which files may be whose addresses the
+    /// platform names: the key `tools.ssrfWhitelist`.
+    pub opened_networks: Vec<String>,
     /// The channel's notes, the same as in its [context](ChannelContext::notes). A channel needs
     /// them here for credentials that change when they are used, because a [probe](Channel::probe)
     /// uses them without running the channel. `None` if nothing is kept.
@@ -165,12 +168,14 @@ pub struct RawConfig {
 }
 
 impl RawConfig {
-    /// Creates a configuration without a proxy, and without a place for notes and files.
+    /// Creates a configuration without a proxy, without opened networks, and without a place for
+    /// notes and files.
     #[must_use]
     pub fn new(section: Value) -> Self {
         Self {
             section,
             proxy: None,
+            opened_networks: Vec::new(),
             notes: None,
             data_dir: None,
         }

@@ -9,7 +9,7 @@ use nanobot_channel::{ChannelError, Value};
 use nanobot_channel_kit::call::retry_after;
 use nanobot_channel_kit::http::ProxyMode;
 use nanobot_channel_kit::rest::{FILE_TIMEOUT, RestAnswer};
-use nanobot_channel_kit::{Rest, TokenCache, lifetime};
+use nanobot_channel_kit::{Downloads, IpNet, Rest, TokenCache, lifetime};
 use reqwest::multipart::Form;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
@@ -30,6 +30,7 @@ const TOKEN_HEADER: &str = "x-acs-dingtalk-access-token";
 pub(crate) struct Api {
     pub(crate) rest: Rest,
     uploads: Rest,
+    downloads: Downloads,
     /// The Client ID, which is the code of the robot, too.
     pub(crate) client_id: String,
     client_secret: Secret,
@@ -59,9 +60,11 @@ impl Api {
     pub(crate) fn new(
         config: &DingTalkConfig,
         shared_proxy: Option<&str>,
+        opened: &[IpNet],
     ) -> Result<Self, ChannelError> {
+        let own_proxy = config.proxy.as_ref().map(Secret::expose);
         let rest = |base: &str, example| {
-            let proxy = ProxyMode::new(config.proxy.as_ref().map(Secret::expose), shared_proxy)?;
+            let proxy = ProxyMode::new(own_proxy, shared_proxy)?;
             let rest = Rest::new(base, example, proxy, config.request_timeout())?;
             Ok::<_, ChannelError>(rest.redacting(&config.client_secret))
         };
@@ -72,8 +75,14 @@ impl Api {
             },
             error => error,
         })?;
+        let downloads = Downloads::new(
+            rest(config.api_base(), API_BASE)?,
+            own_proxy.or(shared_proxy),
+            opened,
+        );
         Ok(Self {
             rest: rest(config.api_base(), API_BASE)?,
+            downloads: downloads.with_origin(uploads.base()),
             uploads,
             client_id: config.client_id.clone(),
             client_secret: config.client_secret.clone(),
@@ -85,6 +94,7 @@ impl Api {
     pub(crate) fn renew(&self) {
         self.rest.renew();
         self.uploads.renew();
+        self.downloads.renew();
     }
 
     /// Makes a call and returns its answer.
@@ -132,9 +142,7 @@ impl Api {
 
     /// Begins a download from an address that DingTalk gave. The token does not go along.
     pub(crate) async fn download(&self, address: Url) -> Result<Response, CallError> {
-        let timeout = self.rest.timeout() + FILE_TIMEOUT;
-        let request = self.rest.request_to(Method::GET, address)?;
-        self.rest.send(request.timeout(timeout)).await
+        self.downloads.begin(&self.rest, address).await
     }
 
     /// Asks for the address of a new connection.

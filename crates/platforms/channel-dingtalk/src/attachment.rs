@@ -1,7 +1,8 @@
 //! Files that come with messages: a code in the content, an address for the code, and the file.
 //!
 //! DingTalk's addresses are valid for a short time and need no token, so none goes along, and a
-//! redirect is not followed. The length is known from the headers of the download only.
+//! redirect is not followed. Files are fetched from public addresses only, and from the hosts and
+//! ports of `apiBase` and `oapiBase`. The length is known from the headers of the download only.
 
 use nanobot_channel::Value;
 use nanobot_channel_kit::attachment::{self, Attachment};
@@ -127,7 +128,11 @@ fn is_page(response: &Response) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use nanobot_testkit::http::{Response, Server};
+    use nanobot_testkit::{Watched, corpus};
+
     use super::*;
+    use crate::{DingTalkConfig, Secret};
 
     #[test]
     fn failed_download_is_marked_in_one_line() {
@@ -148,5 +153,51 @@ mod tests {
         ] {
             assert_eq!(usable(address).is_some(), is_usable, "{address}");
         }
+    }
+
+    /// Addresses that are refused whatever names resolve to; those without a port also with `open`,
+    /// at which this machine listens.
+    fn denied_addresses(open: u16) -> Vec<String> {
+        let rows = corpus::rows("ssrf").unwrap().into_iter();
+        let denied = rows.filter(|row| row.text("expect") == "deny" && row.json["dns"].is_null());
+        let mut addresses: Vec<_> = denied.map(|row| row.text("url").to_owned()).collect();
+        let at_open_port = |address: &String| {
+            let mut url = Url::parse(address)
+                .ok()
+                .filter(|url| url.port().is_none())?;
+            url.set_port(Some(open)).ok()?;
+            Some(url.to_string())
+        };
+        let more: Vec<_> = addresses.iter().filter_map(at_open_port).collect();
+        addresses.extend(more);
+        addresses
+    }
+
+    #[tokio::test]
+    async fn no_denied_address_of_the_corpus_is_fetched() {
+        // As a proxy it is asked for every file that is fetched, wherever that is. Requests to this
+        // machine need no proxy.
+        let asked = Watched::new(Vec::new());
+        let noted = asked.clone();
+        let proxy = Server::start(move |request| {
+            noted.change(|asked: &mut Vec<String>| asked.push(request.target.clone()));
+            async { Response::bytes(200, "text/plain", "x") }
+        });
+        let proxy = proxy.await.unwrap();
+        let config = DingTalkConfig {
+            proxy: Some(Secret::new(proxy.url())),
+            ..DingTalkConfig::default()
+        };
+        let api = Api::new(&config, None, &[]).unwrap();
+        let fetch = async |address: &str| {
+            let response = api.download(usable(address)?).await.ok()?;
+            Some(response.status().as_u16())
+        };
+        for address in denied_addresses(proxy.address().port()) {
+            assert_eq!(fetch(&address).await, None, "{address}");
+        }
+        assert_eq!(asked.read(Clone::clone), Vec::<String>::new());
+        assert_eq!(fetch("http://8.8.8.8/a").await, Some(200));
+        assert_eq!(asked.read(Clone::clone), ["http://8.8.8.8/a"]);
     }
 }

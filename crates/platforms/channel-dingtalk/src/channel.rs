@@ -64,7 +64,7 @@ impl Platform for DingTalk {
         config: DingTalkConfig,
         shared_proxy: Option<&str>,
     ) -> Result<Self, ChannelError> {
-        let api = Arc::new(Api::new(&config, shared_proxy)?);
+        let api = Arc::new(Api::new(&config, shared_proxy, &base.opened_networks)?);
         Ok(Self {
             base,
             config,

@@ -10,6 +10,7 @@
 //! - [`settings!`], [`read_section`], [`wrong`]: configuration keys, declared once.
 //! - [`Secret`]: a token or a password that no log and no error shows.
 //! - [`rest`], [`call`], [`http`]: calls of a REST API, and one enum for their failures.
+//! - [`Downloads`]: files at addresses that the platform names, from public hosts only.
 //! - [`websocket`]: a WebSocket through the same client.
 //! - [`push`]: the receive loop of platforms that push over a connection.
 //! - [`Rejection`]: a send that is refused for the credentials ends the run.
@@ -38,6 +39,7 @@ mod background;
 mod backoff;
 pub mod call;
 pub mod catch_up;
+mod download;
 mod draft;
 mod draft_pause;
 mod error;
@@ -65,11 +67,13 @@ pub use attribution::attribute_text;
 pub use background::BackgroundWork;
 pub use backoff::{backoff, chance, jittered_backoff};
 pub use call::{CallError, Refusal};
+pub use download::Downloads;
 pub use draft::{
     BegunDraft, DraftBoard, DraftPlace, DraftPreview, DraftSlot, NoDraft, OrphanedDraft,
 };
 pub use draft_pause::DraftPause;
 pub use error::repeatable;
+pub use ipnet::IpNet;
 pub use lanes::Lanes;
 pub use late_note::{LateNote, Noted};
 pub use nanobot_redact::Secret;

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
 use nanobot_channel::{
     Channel, ChannelContext, ChannelError, ChannelFactory, ChannelName, ChatId, Credential,
     DeliveryContext, DeliveryGuarantee, Drafts, EarlierNote, Notes, OutboundKind, OutboundMessage,
@@ -20,7 +21,7 @@ use nanobot_channel::{
 use crate::settings::{ConfigSection, default_section, section_schema};
 use crate::{
     BackgroundWork, BegunDraft, CallError, DraftBoard, DraftPlace, OrphanedDraft, Quarantine,
-    repeatable,
+    repeatable, wrong,
 };
 
 /// Time for the notes at the end of a run; losing them does no harm.
@@ -213,6 +214,9 @@ pub trait Platform: std::fmt::Debug + Send + Sync + Sized + 'static {
     }
 }
 
+/// The key of [`RawConfig::opened_networks`].
+const NETWORKS_KEY: &str = "tools.ssrfWhitelist";
+
 /// State that every platform has.
 #[derive(Debug)]
 pub struct ChannelBase<M> {
@@ -226,6 +230,8 @@ pub struct ChannelBase<M> {
     pub background: BackgroundWork,
     /// The folder of the program's data, in which the platform may have a folder of its own.
     pub data_dir: Option<PathBuf>,
+    /// Private networks in which files may be, for [`Downloads`](crate::Downloads).
+    pub opened_networks: Vec<IpNet>,
 }
 
 /// The channel of a platform.
@@ -243,27 +249,38 @@ impl<P: Platform> PlatformChannel<P> {
         config: P::Config,
         shared_proxy: Option<&str>,
     ) -> Result<Self, ChannelError> {
-        Self::in_folder(name, config, shared_proxy, None)
+        let shared = RawConfig {
+            proxy: shared_proxy.map(str::to_owned),
+            ..RawConfig::new(Value::Null)
+        };
+        Self::with_shared(name, config, &shared)
     }
 
-    /// Creates a channel as [`Self::new`] does, which may keep files below `data_dir`.
-    ///
-    /// # Errors
-    /// [`ChannelError::Config`] naming the key.
-    pub fn in_folder(
+    /// Creates a channel as [`Self::new`] does, with the settings that all channels share.
+    fn with_shared(
         name: ChannelName,
         config: P::Config,
-        shared_proxy: Option<&str>,
-        data_dir: Option<PathBuf>,
+        shared: &RawConfig,
     ) -> Result<Self, ChannelError> {
+        let networks = shared.opened_networks.iter().map(|network| {
+            let unusable = |_| {
+                wrong(
+                    NETWORKS_KEY,
+                    &format!("`{network}` is not a network such as 192.168.1.0/24"),
+                )
+            };
+            network.parse().map_err(unusable)
+        });
         let base = ChannelBase {
             quarantine: Quarantine::new(name.clone()),
             name,
             drafts: DraftBoard::new(P::TEXT_STYLE.measure, P::DRAFT_LIMIT),
             background: BackgroundWork::default(),
-            data_dir,
+            data_dir: shared.data_dir.clone(),
+            opened_networks: networks.collect::<Result<_, _>>()?,
         };
-        Ok(Self(Arc::new(P::new(base, config, shared_proxy)?)))
+        let proxy = shared.proxy.as_deref();
+        Ok(Self(Arc::new(P::new(base, config, proxy)?)))
     }
 }
 
@@ -457,8 +474,7 @@ impl<P: Platform> ChannelFactory for PlatformFactory<P> {
         config: &RawConfig,
     ) -> Result<Arc<dyn Channel>, ChannelError> {
         let section = P::Config::from_section(&config.section)?;
-        let (proxy, data_dir) = (config.proxy.as_deref(), config.data_dir.clone());
-        let channel = PlatformChannel::<P>::in_folder(name, section, proxy, data_dir)?;
+        let channel = PlatformChannel::<P>::with_shared(name, section, config)?;
         Ok(Arc::new(channel))
     }
 }

@@ -9,7 +9,7 @@ use nanobot_channel::{ChannelError, Value};
 use nanobot_channel_kit::call::{pause_from_secs, retry_after};
 use nanobot_channel_kit::http::ProxyMode;
 use nanobot_channel_kit::rest::{FILE_TIMEOUT, RestAnswer};
-use nanobot_channel_kit::{Rest, TokenCache, lifetime};
+use nanobot_channel_kit::{Downloads, IpNet, Rest, TokenCache, lifetime};
 use reqwest::multipart::Form;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Deserialize;
@@ -29,6 +29,7 @@ const UNDER_REVIEW: [u64; 2] = [304_023, 304_024];
 pub(crate) struct Api {
     pub(crate) rest: Rest,
     tokens: Rest,
+    downloads: Downloads,
     pub(crate) app_id: String,
     secret: Secret,
     token: TokenCache,
@@ -73,9 +74,14 @@ impl Gateway {
 
 impl Api {
     /// Creates the API by its configuration. Does no I/O.
-    pub(crate) fn new(config: &QqConfig, shared_proxy: Option<&str>) -> Result<Self, ChannelError> {
+    pub(crate) fn new(
+        config: &QqConfig,
+        shared_proxy: Option<&str>,
+        opened: &[IpNet],
+    ) -> Result<Self, ChannelError> {
+        let own_proxy = config.proxy.as_ref().map(Secret::expose);
         let rest = |base: &str, example| {
-            let proxy = ProxyMode::new(config.proxy.as_ref().map(Secret::expose), shared_proxy)?;
+            let proxy = ProxyMode::new(own_proxy, shared_proxy)?;
             let rest = Rest::new(base, example, proxy, config.request_timeout())?;
             Ok::<_, ChannelError>(rest.redacting(&config.secret))
         };
@@ -89,6 +95,11 @@ impl Api {
         Ok(Self {
             rest: rest(config.api_base(), API_BASE)?,
             tokens,
+            downloads: Downloads::new(
+                rest(config.api_base(), API_BASE)?,
+                own_proxy.or(shared_proxy),
+                opened,
+            ),
             app_id: config.app_id.clone(),
             secret: config.secret.clone(),
             token: TokenCache::default(),
@@ -99,6 +110,7 @@ impl Api {
     pub(crate) fn renew(&self) {
         self.rest.renew();
         self.tokens.renew();
+        self.downloads.renew();
     }
 
     /// Makes a call and returns its answer.
@@ -136,9 +148,7 @@ impl Api {
 
     /// Begins a download from an address that QQ gave. The token does not go along.
     pub(crate) async fn download(&self, address: Url) -> Result<Response, CallError> {
-        let timeout = self.rest.timeout() + FILE_TIMEOUT;
-        let request = self.rest.request_to(Method::GET, address)?;
-        self.rest.send(request.timeout(timeout)).await
+        self.downloads.begin(&self.rest, address).await
     }
 
     /// Asks for the name of the bot.

@@ -1,7 +1,8 @@
 //! Files that come with messages: an address in the message, and the file.
 //!
 //! QQ's addresses are valid for a short time and need no token, so none goes along, and a redirect
-//! is not followed.
+//! is not followed. An event may name any host; files are fetched from public addresses only, and
+//! from the host and port of `apiBase`.
 
 use nanobot_channel_kit::attachment::{self, Attachment};
 use reqwest::Url;
@@ -95,9 +96,12 @@ fn usable(address: &str) -> Option<Url> {
 
 #[cfg(test)]
 mod tests {
+    use nanobot_testkit::http::{Response, Server};
+    use nanobot_testkit::{Watched, corpus};
     use serde_json::json;
 
     use super::*;
+    use crate::{QqConfig, Secret};
 
     #[test]
     fn kind_and_name_follow_the_type() {
@@ -155,5 +159,52 @@ mod tests {
             let found = usable(address).map(String::from);
             assert_eq!(found.as_deref(), expected, "{address}");
         }
+    }
+
+    /// Addresses that are refused whatever names resolve to; those without a port also with `open`,
+    /// at which this machine listens.
+    fn denied_addresses(open: u16) -> Vec<String> {
+        let rows = corpus::rows("ssrf").unwrap().into_iter();
+        let denied = rows.filter(|row| row.text("expect") == "deny" && row.json["dns"].is_null());
+        let mut addresses: Vec<_> = denied.map(|row| row.text("url").to_owned()).collect();
+        let at_open_port = |address: &String| {
+            let mut url = Url::parse(address)
+                .ok()
+                .filter(|url| url.port().is_none())?;
+            url.set_port(Some(open)).ok()?;
+            Some(url.to_string())
+        };
+        let more: Vec<_> = addresses.iter().filter_map(at_open_port).collect();
+        addresses.extend(more);
+        addresses
+    }
+
+    #[tokio::test]
+    async fn no_denied_address_of_the_corpus_is_fetched() {
+        // As a proxy it is asked for every file that is fetched, wherever that is. Requests to this
+        // machine need no proxy.
+        let asked = Watched::new(Vec::new());
+        let noted = asked.clone();
+        let proxy = Server::start(move |request| {
+            noted.change(|asked: &mut Vec<String>| asked.push(request.target.clone()));
+            async { Response::bytes(200, "text/plain", "x") }
+        });
+        let proxy = proxy.await.unwrap();
+        let config = QqConfig {
+            proxy: Some(Secret::new(proxy.url())),
+            ..QqConfig::default()
+        };
+        let api = Api::new(&config, None, &[]).unwrap();
+        let fetch = async |address: &str| {
+            let entry = json!({"url": address, "content_type": "image/png"});
+            let file = file_of(&serde_json::from_value(entry).unwrap())?;
+            fetch(&api, &file, 100).await.ok()
+        };
+        for address in denied_addresses(proxy.address().port()) {
+            assert_eq!(fetch(&address).await, None, "{address}");
+        }
+        assert_eq!(asked.read(Clone::clone), Vec::<String>::new());
+        assert_eq!(fetch("http://8.8.8.8/a").await, Some(b"x".to_vec()));
+        assert_eq!(asked.read(Clone::clone), ["http://8.8.8.8/a"]);
     }
 }

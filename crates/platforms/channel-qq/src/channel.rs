@@ -68,7 +68,7 @@ impl Platform for Qq {
         config: QqConfig,
         shared_proxy: Option<&str>,
     ) -> Result<Self, ChannelError> {
-        let api = Arc::new(Api::new(&config, shared_proxy)?);
+        let api = Arc::new(Api::new(&config, shared_proxy, &base.opened_networks)?);
         Ok(Self {
             base,
             config,

@@ -70,7 +70,7 @@ impl Platform for WeCom {
         config: WeComConfig,
         shared_proxy: Option<&str>,
     ) -> Result<Self, ChannelError> {
-        let gateway = Arc::new(Gateway::new(&config, shared_proxy)?);
+        let gateway = Arc::new(Gateway::new(&config, shared_proxy, &base.opened_networks)?);
         Ok(Self {
             base,
             config,

@@ -308,7 +308,7 @@ mod tests {
         fake.add_person(&ann);
         let section = json!({"botId": BOT_ID, "secret": SECRET, "wsUrl": fake.ws_url()});
         let config = WeComConfig::from_section(&section).unwrap();
-        let gateway = Arc::new(Gateway::new(&config, None).unwrap());
+        let gateway = Arc::new(Gateway::new(&config, None, &[]).unwrap());
         let context = context(&Arc::new(Assistant::new("-")));
         // The callbacks come before the answer to the subscription.
         fake.fail_next("aibot_subscribe", Fault::Hold);

@@ -10,9 +10,8 @@ use std::time::Duration;
 
 use nanobot_channel::{ChannelError, Value};
 use nanobot_channel_kit::http::ProxyMode;
-use nanobot_channel_kit::rest::FILE_TIMEOUT;
-use nanobot_channel_kit::{Rest, WebSocket};
-use reqwest::{Method, Response, Url};
+use nanobot_channel_kit::{Downloads, IpNet, Rest, WebSocket};
+use reqwest::{Response, Url};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -32,6 +31,7 @@ const NORMAL: u16 = 1000;
 #[derive(Debug)]
 pub(crate) struct Gateway {
     rest: Rest,
+    downloads: Downloads,
     address: String,
     bot_id: String,
     secret: Secret,
@@ -58,13 +58,21 @@ impl Gateway {
     pub(crate) fn new(
         config: &WeComConfig,
         shared_proxy: Option<&str>,
+        opened: &[IpNet],
     ) -> Result<Self, ChannelError> {
         let address = config.ws_url().to_owned();
-        let proxy = ProxyMode::new(config.proxy.as_ref().map(Secret::expose), shared_proxy)?;
+        let own_proxy = config.proxy.as_ref().map(Secret::expose);
         let base = address.replacen("ws", "http", 1);
-        let rest = Rest::new(&base, WS_URL, proxy, config.request_timeout())?;
+        let rest = || {
+            let proxy = ProxyMode::new(own_proxy, shared_proxy)?;
+            let rest = Rest::new(&base, WS_URL, proxy, config.request_timeout())?;
+            Ok::<_, ChannelError>(rest.redacting(&config.secret))
+        };
+        let downloads = Downloads::new(rest()?, own_proxy.or(shared_proxy), opened);
         Ok(Self {
-            rest: rest.redacting(&config.secret),
+            rest: rest()?,
+            // Files are not at the port of the gateway.
+            downloads: downloads.with_local_ports(),
             address,
             bot_id: config.bot_id.clone(),
             secret: config.secret.clone(),
@@ -181,9 +189,7 @@ impl Gateway {
 
     /// Begins a download from an address that WeCom gave.
     pub(crate) async fn download(&self, address: Url) -> Result<Response, CallError> {
-        let timeout = self.rest.timeout() + FILE_TIMEOUT;
-        let request = self.rest.request_to(Method::GET, address)?;
-        self.rest.send(request.timeout(timeout)).await
+        self.downloads.begin(&self.rest, address).await
     }
 
     /// Reads the body of a download; `None` when it is larger than `limit` bytes.

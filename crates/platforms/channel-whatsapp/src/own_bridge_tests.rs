@@ -97,6 +97,7 @@ impl Stage {
             drafts: DraftBoard::new(Measure::CodePoints, 1),
             background: BackgroundWork::default(),
             data_dir: None,
+            opened_networks: Vec::new(),
         };
         let config = WhatsAppConfig {
             request_timeout: 5.0,

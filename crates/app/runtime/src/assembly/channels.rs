@@ -18,7 +18,7 @@ use nanobot_channels::{
 use nanobot_config::ConfigError;
 use nanobot_control::TERMINAL_CHANNEL;
 use nanobot_redact::Secrets;
-use nanobot_tools::WebConfig;
+use nanobot_tools::{ToolsConfig, WebConfig};
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -128,11 +128,13 @@ impl ConfiguredChannel {
             section => section?.unwrap_or_default(),
         };
         let WebConfig { proxy, .. } = config.section("tools.web")?;
+        let ToolsConfig { ssrf_whitelist, .. } = config.section("tools")?;
         let kind = kind.unwrap_or_else(|| name.to_owned());
         let notes = FileNotes::new(&config.paths().channel_notes, &ChannelName::from(name));
         let raw = RawConfig {
             section,
             proxy,
+            opened_networks: ssrf_whitelist,
             notes: Some(Arc::new(notes.clone())),
             data_dir: Some(config.paths().data_dir.clone()),
         };
@@ -245,6 +247,7 @@ impl ConfiguredChannel {
     pub(crate) fn is_same_channel(&self, other: &Self) -> bool {
         self.kind == other.kind
             && self.raw.proxy == other.raw.proxy
+            && self.raw.opened_networks == other.raw.opened_networks
             && own_section(&self.raw) == own_section(&other.raw)
     }
 }
@@ -370,6 +373,21 @@ mod tests {
             why.contains("name of the terminal") && why.contains("\"kind\": \"telegram\""),
             "{why}"
         );
+    }
+
+    #[test]
+    fn channels_know_the_opened_networks() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(home.path().join(".nanobot")).unwrap();
+        let config = json!({
+            "tools": {"ssrfWhitelist": ["198.18.0.0/15"]},
+            "channels": {"telegram": {"enabled": true, "token": "1:a"}},
+        });
+        std::fs::write(home.path().join(".nanobot/config.json"), config.to_string()).unwrap();
+        let environment = Environment::new([], Some(home.path().into()), "/".into());
+        let runtime = in_environment(environment, LoadOptions::default());
+        let channel = configured_channels(&runtime).unwrap().remove(0);
+        assert_eq!(channel.raw.opened_networks, ["198.18.0.0/15"]);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use nanobot_channel::{ChatKind, SessionKey};
 use nanobot_channel_dingtalk_fake::{Fault, Incoming, Person};
+use nanobot_testkit::Watched;
+use nanobot_testkit::http::{Response, Server};
 use serde_json::json;
 
 use crate::support::{ROOM, Running, ann, mallory, part, room};
@@ -207,5 +209,33 @@ async fn failed_downloads_lose_no_message() {
         assert_eq!(message.content, expected, "{fault:?}");
         assert!(message.media.is_empty());
     }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn private_addresses_are_refused_without_a_connection() {
+    let running = Running::start(json!({})).await;
+    let asked = Watched::new(0);
+    let counted = asked.clone();
+    let private = Server::start(move |_| {
+        counted.change(|asked| *asked += 1);
+        async { Response::bytes(200, "text/plain", "secret") }
+    });
+    let private = private.await.unwrap();
+    let port = private.address().port();
+    let hosts = ["127.0.0.1", "localhost", "0x7f000001", "[::ffff:7f00:1]"];
+    for (number, host) in (1..).zip(hosts) {
+        let address = format!("http://{host}:{port}/x");
+        let answer = Fault::Answer(200, json!({"downloadUrl": address}));
+        running.fake.fail_next("file.url", answer);
+        let file = Incoming::direct(&ann(), "").with_file("a.txt", "text/plain", "x");
+        running.push_and_wait(file).await;
+        let message = running.assistant.message(number).await.unwrap();
+        assert_eq!(
+            message.content, "[file: a.txt: download failed]",
+            "{address}"
+        );
+    }
+    assert_eq!(asked.read(|asked| *asked), 0);
     running.stop().await;
 }

@@ -155,6 +155,7 @@ fn platform(numbers: impl IntoIterator<Item = u32>, end: Option<PushEnd>) -> Num
         drafts: DraftBoard::new(Measure::Bytes, 1),
         background: BackgroundWork::default(),
         data_dir: None,
+        opened_networks: Vec::new(),
     };
     let platform = Numbers::new(base, NoKeys, None).unwrap();
     let numbers = numbers.into_iter().map(|number| Ok(Pushed::Event(number)));

@@ -2,6 +2,9 @@
 
 use nanobot_channel::{ChatKind, SessionKey};
 use nanobot_channel_qq_fake::{Fault, Incoming};
+use nanobot_testkit::Watched;
+use nanobot_testkit::http::{Response, Server};
+use nanobot_testkit::log::Log;
 use serde_json::json;
 
 use crate::support::{ROOM, Running, ann, mallory};
@@ -156,11 +159,6 @@ async fn broken_and_foreign_downloads_are_marked() {
             None,
             "[file: a b: download failed]",
         ),
-        (
-            elsewhere("http://127.0.0.1:9/x"),
-            None,
-            "[file: a b: download failed]",
-        ),
     ];
     for (count, (incoming, fault, expected)) in (1..).zip(table) {
         if let Some(fault) = fault {
@@ -170,6 +168,38 @@ async fn broken_and_foreign_downloads_are_marked() {
         let message = running.assistant.message(count).await.unwrap();
         assert_eq!(message.content, expected);
     }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn private_addresses_are_refused_without_a_connection() {
+    let log = Log::capture().unwrap();
+    let running = Running::start(json!({})).await;
+    let asked = Watched::new(0);
+    let counted = asked.clone();
+    let private = Server::start(move |_| {
+        counted.change(|asked| *asked += 1);
+        async { Response::bytes(200, "text/plain", "secret") }
+    });
+    let private = private.await.unwrap();
+    let port = private.address().port();
+    let hosts = ["127.0.0.1", "localhost", "0x7f000001", "[::ffff:7f00:1]"];
+    let addresses = hosts.map(|host| format!("http://{host}:{port}/x"));
+    let addresses = addresses
+        .into_iter()
+        .chain(["http://10.20.30.40/x".to_owned()]);
+    for (count, address) in (1..).zip(addresses) {
+        let file = json!([{"content_type": "file", "filename": "a", "url": address}]);
+        let incoming = Incoming::direct(&ann(), "").with_member("attachments", file);
+        running.fake.push(incoming);
+        let message = running.assistant.message(count).await.unwrap();
+        assert_eq!(message.content, "[file: a: download failed]", "{address}");
+    }
+    assert_eq!(asked.read(|asked| *asked), 0);
+    let text = log.text();
+    let warnings = text.lines().filter(|line| line.contains("10.20.30.40"));
+    let warnings: Vec<_> = warnings.filter(|line| line.contains("WARN")).collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
     running.stop().await;
 }
 
