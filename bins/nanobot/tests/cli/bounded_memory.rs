@@ -10,8 +10,9 @@ use crate::support::{Home, assert_says};
 /// The end of a reply that was cut.
 const NOTE: &str = "[The model did not stop, so its answer was cut here.";
 
-/// Number of pieces of one answer: several times the limit of an answer.
-const PIECES: usize = 100_000;
+/// Number of pieces of one answer: more than the limit of an answer and the buffers of a connection
+/// together, so that the server notices that nobody reads on.
+const PIECES: usize = 400_000;
 
 /// Kinds of an endless answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
