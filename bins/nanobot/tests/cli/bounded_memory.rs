@@ -11,7 +11,7 @@ use crate::support::{Home, assert_says};
 const NOTE: &str = "[The model did not stop, so its answer was cut here.";
 
 /// Number of pieces of one answer: more than the limit of an answer and the buffers of a connection
-/// together, so that the server notices that nobody reads on.
+/// together. Otherwise the server could write all of it before the client stops reading.
 const PIECES: usize = 400_000;
 
 /// Kinds of an endless answer.

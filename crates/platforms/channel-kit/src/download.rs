@@ -360,7 +360,7 @@ mod tests {
             server.address().port()
         ));
         let answers = [("files.example", "127.0.0.1")];
-        // Stands for a public address.
+        // Opened in place of a public address.
         let opened = ["127.0.0.1/32".parse().unwrap()];
         let script = Script::new(&answers);
         let (downloads, api) = direct(API, script.clone(), &opened);
