@@ -8,6 +8,7 @@
 //! only tests depend on it.
 
 mod accept;
+mod downloads;
 mod error;
 mod extract;
 mod gate;
@@ -45,10 +46,11 @@ pub use assistant::{Assistant, ChannelRun};
 pub use calls::{Called, Calls};
 pub use channel::RecordingChannel;
 pub use disk::{DiskFault, FaultyDisk, MemoryDisk};
+pub use downloads::check_downloads;
 pub use error::TestkitError;
 pub use extract::InProcess;
 pub use gate::Gate;
-pub use hostile::HOSTILE_MARKDOWN;
+pub use hostile::{HOSTILE_MARKDOWN, gzip_bomb};
 pub use mcp_server::McpServerFake;
 pub use model_server::ModelServer;
 pub use notes::NoteBook;

@@ -196,7 +196,8 @@ pub async fn body_within(
 
 #[cfg(test)]
 mod tests {
-    use nanobot_testkit::check_proxy_routes;
+    use nanobot_testkit::http::{Response as Answer, Server};
+    use nanobot_testkit::{check_bounded, check_proxy_routes, gzip_bomb};
 
     use super::*;
 
@@ -226,6 +227,32 @@ mod tests {
         let is_layer = |text: &&str| failure.text.contains(*text);
         assert_eq!(LAYERS.iter().find(|text| is_layer(text)), None);
         assert!(failure.text.contains("os error"), "{}", failure.text);
+    }
+
+    #[test]
+    fn answer_is_limited_after_decompression() {
+        let test = "http::tests::answer_is_limited_after_decompression";
+        check_bounded(test, ["JSON", "file"], |kind| {
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            runtime.block_on(async {
+                let bomb = gzip_bomb(512 << 20);
+                let server = Server::start(move |_| {
+                    let answer = Answer::bytes(200, "application/json", bomb.clone());
+                    async { answer.with_header("Content-Encoding", "gzip") }
+                });
+                let server = server.await.unwrap();
+                let client = client(&ProxyMode::Direct).build().unwrap();
+                let response = client.get(server.url()).send().await.unwrap();
+                match kind {
+                    "JSON" => {
+                        let body = json_body(response).await.unwrap();
+                        assert_eq!(body.len(), json::BODY_LIMIT);
+                    }
+                    _ => assert_eq!(body_within(response, 20 << 20).await.unwrap(), None),
+                }
+            });
+        })
+        .unwrap();
     }
 
     /// Knows no host.

@@ -266,8 +266,8 @@ mod tests {
     use std::fmt;
     use std::sync::{Arc, Mutex};
 
-    use nanobot_channel::{CancellationToken, ChannelError, Semaphore, TaskTracker};
-    use nanobot_testkit::{Assistant, NoteBook};
+    use nanobot_channel::ChannelError;
+    use nanobot_testkit::Assistant;
 
     use super::*;
 
@@ -340,21 +340,6 @@ mod tests {
         }
     }
 
-    fn context(assistant: &Arc<Assistant>) -> ChannelContext {
-        ChannelContext {
-            access: Arc::<Assistant>::clone(assistant),
-            intake: Arc::<Assistant>::clone(assistant),
-            progress: Arc::<Assistant>::clone(assistant),
-            media: Arc::<Assistant>::clone(assistant),
-            notes: Arc::<NoteBook>::clone(assistant.notes()),
-            transcriber: Some(Arc::<Assistant>::clone(assistant)),
-            commands: [].into(),
-            suspects: Arc::new(Semaphore::new(1)),
-            tasks: TaskTracker::new(),
-            cancel: CancellationToken::new(),
-        }
-    }
-
     fn candidate(sender: &str, arrival: Arrival, pieces: Vec<Piece>) -> CandidateMessage<()> {
         CandidateMessage {
             sender: sender.into(),
@@ -398,7 +383,7 @@ mod tests {
             Piece::File(large),
         ];
         let candidate = candidate("ann", Arrival::direct(), pieces);
-        let next = accept(&platform, &candidate, None, &context(&assistant)).await;
+        let next = accept(&platform, &candidate, None, &assistant.context()).await;
         let message = assistant.message(1).await.unwrap();
         assert_eq!(
             (next, message.content.as_str()),
@@ -420,7 +405,7 @@ mod tests {
         for arrival in [Arrival::direct(), Arrival::group(true)] {
             let pieces = vec![Piece::File(file("image", "a"))];
             let candidate = candidate("eve", arrival, pieces);
-            let next = accept(&platform, &candidate, None, &context(&assistant)).await;
+            let next = accept(&platform, &candidate, None, &assistant.context()).await;
             assert_eq!(next, Next::Confirm);
         }
         assert_eq!(*platform.notices.lock().unwrap(), ["who are you?"]);
@@ -437,7 +422,7 @@ mod tests {
             Admission::ShuttingDown,
         ]);
         let candidate = candidate("ann", Arrival::direct(), Vec::new());
-        let context = context(&assistant);
+        let context = assistant.context();
         let next = accept(&platform, &candidate, None, &context).await;
         let seen = assistant.seen();
         assert_eq!(

@@ -331,7 +331,6 @@ impl<R: Reactor> SharedReactions<R> {
 
 #[cfg(test)]
 mod tests {
-    use nanobot_channel::{ChannelContext, TaskTracker};
 
     use super::*;
 
@@ -414,18 +413,7 @@ mod tests {
     /// Runs `work` while a channel runs.
     async fn running(background: &BackgroundWork, work: impl Future<Output = ()> + Send) {
         let assistant = Arc::new(nanobot_testkit::Assistant::new("eve"));
-        let context = ChannelContext {
-            access: Arc::<nanobot_testkit::Assistant>::clone(&assistant),
-            intake: Arc::<nanobot_testkit::Assistant>::clone(&assistant),
-            progress: Arc::<nanobot_testkit::Assistant>::clone(&assistant),
-            media: Arc::<nanobot_testkit::Assistant>::clone(&assistant),
-            notes: Arc::<nanobot_testkit::NoteBook>::clone(assistant.notes()),
-            transcriber: None,
-            commands: [].into(),
-            suspects: Arc::new(nanobot_channel::Semaphore::new(1)),
-            tasks: TaskTracker::new(),
-            cancel: CancellationToken::new(),
-        };
+        let context = assistant.context();
         let work = async {
             work.await;
             Ok(())

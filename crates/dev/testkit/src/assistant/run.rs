@@ -17,6 +17,25 @@ use crate::notes::NoteBook;
 /// could wait for.
 const STOP_WITHIN: Duration = Duration::from_secs(40);
 
+impl Assistant {
+    /// Returns the context of a run without commands, which nothing cancels.
+    #[must_use]
+    pub fn context(self: &Arc<Self>) -> ChannelContext {
+        ChannelContext {
+            access: Arc::<Self>::clone(self),
+            intake: Arc::<Self>::clone(self),
+            progress: Arc::<Self>::clone(self),
+            media: Arc::<Self>::clone(self),
+            notes: Arc::<NoteBook>::clone(self.notes()),
+            transcriber: Some(Arc::<Self>::clone(self)),
+            commands: Arc::default(),
+            suspects: Arc::new(Semaphore::new(1)),
+            tasks: TaskTracker::new(),
+            cancel: CancellationToken::new(),
+        }
+    }
+}
+
 /// A run of a channel.
 #[derive(Debug)]
 pub struct ChannelRun {
@@ -34,16 +53,10 @@ impl ChannelRun {
     ) -> Self {
         let (tasks, cancel) = (TaskTracker::new(), CancellationToken::new());
         let context = ChannelContext {
-            access: Arc::<Assistant>::clone(assistant),
-            intake: Arc::<Assistant>::clone(assistant),
-            progress: Arc::<Assistant>::clone(assistant),
-            media: Arc::<Assistant>::clone(assistant),
-            notes: Arc::<NoteBook>::clone(assistant.notes()),
-            transcriber: Some(Arc::<Assistant>::clone(assistant)),
             commands: commands.into(),
-            suspects: Arc::new(Semaphore::new(1)),
             tasks: tasks.clone(),
             cancel: cancel.clone(),
+            ..assistant.context()
         };
         let run = tasks.spawn(async move { channel.run(context).await });
         Self { cancel, run }

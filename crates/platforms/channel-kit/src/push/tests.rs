@@ -2,10 +2,10 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use nanobot_channel::{
-    CancellationToken, ChannelName, Credential, DeliveryGuarantee, Format, Measure, OutboundPart,
-    PlainText, Sent, TaskTracker, TextStyle, Value,
+    ChannelName, Credential, DeliveryGuarantee, Format, Measure, OutboundPart, PlainText, Sent,
+    TextStyle, Value,
 };
-use nanobot_testkit::{Assistant, NoteBook};
+use nanobot_testkit::Assistant;
 use tokio::sync::Semaphore;
 
 use super::*;
@@ -165,21 +165,6 @@ fn platform(numbers: impl IntoIterator<Item = u32>, end: Option<PushEnd>) -> Num
     platform
 }
 
-fn context(assistant: &Arc<Assistant>) -> ChannelContext {
-    ChannelContext {
-        access: Arc::<Assistant>::clone(assistant),
-        intake: Arc::<Assistant>::clone(assistant),
-        progress: Arc::<Assistant>::clone(assistant),
-        media: Arc::<Assistant>::clone(assistant),
-        notes: Arc::<NoteBook>::clone(assistant.notes()),
-        transcriber: None,
-        commands: [].into(),
-        suspects: Arc::new(Semaphore::new(1)),
-        tasks: TaskTracker::new(),
-        cancel: CancellationToken::new(),
-    }
-}
-
 fn conflict() -> PushEnd {
     PushEnd::Final(ChannelError::Conflict("another one".to_owned()))
 }
@@ -195,7 +180,7 @@ async fn events_that_are_not_repeated_are_stored_before_an_error() {
     ];
     for (end, is_rejected, expected) in table {
         let assistant = Arc::new(Assistant::new("-"));
-        let (platform, context) = (Arc::new(platform(0..300, end)), context(&assistant));
+        let (platform, context) = (Arc::new(platform(0..300, end)), assistant.context());
         if is_rejected {
             let refusal = ChannelError::Auth("no".to_owned());
             platform.rejection.observe(&refusal);
@@ -231,7 +216,7 @@ async fn error_does_not_wait_for_events_that_are_repeated_or_cannot_be_stored() 
         let assistant = Arc::new(Assistant::new("-"));
         let mut platform = platform(0..3, Some(conflict()));
         platform.repeats = repeats;
-        let (platform, context) = (Arc::new(platform), context(&assistant));
+        let (platform, context) = (Arc::new(platform), assistant.context());
         let outcome = receive_pushed(&platform, &context);
         let outcome = tokio::time::timeout(FINISH_TIMEOUT * 2, outcome).await;
         assert_eq!(outcome.unwrap().unwrap_err().to_string(), conflict_text());

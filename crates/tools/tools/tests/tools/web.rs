@@ -20,7 +20,7 @@ use axum::{
 };
 use nanobot_extract::{Extract, ExtractError, ExtractResponse};
 use nanobot_guard::{PathPolicy, Resolver, UrlGuard};
-use nanobot_testkit::InProcess;
+use nanobot_testkit::{InProcess, gzip_bomb};
 use nanobot_tool::{Registry, ToolContext};
 use nanobot_tools::{DirectRunner, HttpClients, ToolsConfig, builtin};
 use nanobot_types::ToolCall;
@@ -391,24 +391,6 @@ async fn private_addresses_are_never_contacted() {
     assert_eq!(server.requests(), [""; 0]);
 }
 
-/// Builds 64 MiB of `x` in a few dozen KiB of gzip: one literal, then copies of 258 bytes at
-/// distance 1.
-fn bomb() -> Vec<u8> {
-    let literal = "10101000";
-    let copy = "1100010100000";
-    let bits = format!("110{literal}{}0000000", copy.repeat((64 << 20) / 258));
-    let mut bytes = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
-    for octet in bits.as_bytes().chunks(8) {
-        bytes.push(
-            octet
-                .iter()
-                .rev()
-                .fold(0, |byte, bit| byte << 1 | (bit & 1)),
-        );
-    }
-    bytes
-}
-
 #[tokio::test]
 async fn a_body_is_bounded_after_decompression() {
     let routes = Router::new().route(
@@ -419,7 +401,7 @@ async fn a_body_is_bounded_after_decompression() {
                     (header::CONTENT_ENCODING, "gzip"),
                     (header::CONTENT_TYPE, "text/plain"),
                 ],
-                bomb(),
+                gzip_bomb(64 << 20),
             )
         }),
     );
