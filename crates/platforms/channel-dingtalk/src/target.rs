@@ -19,7 +19,8 @@ pub(crate) enum SendTarget {
 }
 
 impl SendTarget {
-    /// Returns the target of a chat.
+    /// Returns the target of a chat. A group may be named as the session of one of its people is:
+    /// `group:cid…:ann`.
     ///
     /// # Errors
     /// [`ChannelError::NotFound`] if the chat has none of DingTalk's ids.
@@ -29,7 +30,8 @@ impl SendTarget {
         let is_id = |id: &str| {
             !id.is_empty() && !id.contains(|c: char| c.is_whitespace() || c.is_control())
         };
-        match id.strip_prefix(GROUP_PREFIX) {
+        let named = id.strip_prefix(GROUP_PREFIX);
+        match named.map(|named| named.split_once(':').map_or(named, |(id, _)| id)) {
             Some(conversation) if is_id(conversation) => {
                 return Ok(Self::Group(conversation.to_owned()));
             }
@@ -63,11 +65,13 @@ mod tests {
         let user = |id: &str| Some(SendTarget::User(id.to_owned()));
         let table = [
             ("group:cidAb+/1==", group("cidAb+/1==")),
+            ("group:cidAb+/1==:ann", group("cidAb+/1==")),
             ("cidAb+/1==", group("cidAb+/1==")),
             ("cider", user("cider")),
             ("030950616458756705", user("030950616458756705")),
             (" ann ", user("ann")),
             ("group:", None),
+            ("group::ann", None),
             ("$:LWCP_v1:$x", None),
             ("ann b", None),
             ("", None),

@@ -6,6 +6,9 @@ use nanobot_channel::{ChannelError, ChatId, DeliveryContext};
 use serenity::model::channel::{MessageReference, MessageReferenceKind};
 use serenity::model::id::{ChannelId, MessageId};
 
+/// Separator between channel and thread in session keys.
+const THREAD: &str = ":thread:";
+
 /// A channel (a thread is one too), and the message to quote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SendTarget {
@@ -14,10 +17,18 @@ pub(crate) struct SendTarget {
 }
 
 impl SendTarget {
-    /// A target without a quote.
+    /// A target without a quote. Without a thread in the delivery, the chat may name one as sessions
+    /// do: `1:thread:2`.
     pub(crate) fn new(chat: &ChatId, delivery: &DeliveryContext) -> Result<Self, ChannelError> {
         let thread = delivery.thread.as_deref().and_then(number);
-        let Some(channel) = thread.or_else(|| number(chat.as_str())) else {
+        let of_chat = || {
+            let named = chat.as_str().split_once(THREAD);
+            named.map_or_else(
+                || number(chat.as_str()),
+                |(parent, thread)| number(parent).and_then(|_| number(thread)),
+            )
+        };
+        let Some(channel) = thread.or_else(of_chat) else {
             return Err(ChannelError::NotFound(format!(
                 "`{chat}` is no id of a Discord channel"
             )));
@@ -86,6 +97,10 @@ mod tests {
             ("5", None, Some(5)),
             ("5", Some("6"), Some(6)),
             ("5", Some("x"), Some(5)),
+            ("5:thread:6", None, Some(6)),
+            ("5:thread:6", Some("7"), Some(7)),
+            ("5:thread:", None, None),
+            ("x:thread:6", None, None),
             ("0", None, None),
             ("general", None, None),
         ];

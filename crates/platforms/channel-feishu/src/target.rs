@@ -6,6 +6,9 @@ use nanobot_channel::{ChannelError, ChatId, DeliveryContext};
 /// person.
 pub(crate) const GROUP_PREFIX: &str = "oc_";
 
+/// The beginning of the id of a message.
+const MESSAGE_PREFIX: &str = "om_";
+
 /// A chat or a person, and the place in the chat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SendTarget {
@@ -24,19 +27,27 @@ pub(crate) struct Answered {
 }
 
 impl SendTarget {
-    /// Returns the target of a message, in the topic of its delivery.
+    /// Returns the target of a message, in the topic of its delivery. Without one, the chat may name
+    /// a topic as sessions do: `oc_1:om_1`.
     ///
     /// # Errors
     /// [`ChannelError::NotFound`] if the chat has none of Feishu's ids.
     pub(crate) fn new(chat: &ChatId, delivery: &DeliveryContext) -> Result<Self, ChannelError> {
         let id = chat.as_str().trim();
+        let (id, named) = match id.split_once(':') {
+            Some((id, topic)) if topic.starts_with(MESSAGE_PREFIX) && is_id(topic) => {
+                (id, Some(topic))
+            }
+            _ => (id, None),
+        };
+        let topic = delivery.thread.as_deref().or(named);
         let Some(kind) = kind_of(id) else {
             return Err(ChannelError::NotFound(format!(
                 "`{chat}` is no chat (oc_…), person (ou_…, on_…) or mail address of Feishu"
             )));
         };
-        let answered = delivery.thread.as_ref().map(|topic| Answered {
-            message: topic.clone(),
+        let answered = topic.map(|topic| Answered {
+            message: topic.to_owned(),
             in_topic: true,
         });
         Ok(Self {
@@ -66,14 +77,10 @@ impl SendTarget {
 }
 
 fn kind_of(id: &str) -> Option<&'static str> {
-    let is_id = id.len() > 3
-        && id
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     match id.get(..3) {
-        Some(GROUP_PREFIX) if is_id => Some("chat_id"),
-        Some("ou_") if is_id => Some("open_id"),
-        Some("on_") if is_id => Some("union_id"),
+        Some(GROUP_PREFIX) if is_id(id) => Some("chat_id"),
+        Some("ou_") if is_id(id) => Some("open_id"),
+        Some("on_") if is_id(id) => Some("union_id"),
         _ => {
             let (name, host) = id.split_once('@')?;
             let is_address =
@@ -81,6 +88,12 @@ fn kind_of(id: &str) -> Option<&'static str> {
             is_address.then_some("email")
         }
     }
+}
+
+/// `true` if there is an id after a prefix of three letters.
+fn is_id(id: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+    id.len() > 3 && id.bytes().all(is_part)
 }
 
 #[cfg(test)]
@@ -104,6 +117,24 @@ mod tests {
         for (id, kind) in table {
             let target = SendTarget::new(&id.into(), &DeliveryContext::default());
             assert_eq!(target.ok().map(|target| target.kind), kind, "{id}");
+        }
+    }
+
+    #[test]
+    fn chat_may_name_a_topic_as_sessions_do() {
+        let target = |chat: &str, thread: Option<&str>| {
+            let delivery = DeliveryContext {
+                thread: thread.map(str::to_owned),
+                ..DeliveryContext::default()
+            };
+            let target = SendTarget::new(&chat.into(), &delivery).ok()?;
+            Some((target.id, target.answered.map(|answered| answered.message)))
+        };
+        let found = |id: &str, topic: &str| Some((id.to_owned(), Some(topic.to_owned())));
+        assert_eq!(target("oc_1:om_1", None), found("oc_1", "om_1"));
+        assert_eq!(target("oc_1:om_1", Some("om_2")), found("oc_1", "om_2"));
+        for chat in ["oc_1:", "oc_1:om_", "oc_1:1", "oc_1:om_/x", "x:om_1"] {
+            assert_eq!(target(chat, None), None, "{chat}");
         }
     }
 

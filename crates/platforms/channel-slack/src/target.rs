@@ -83,6 +83,21 @@ impl<'a> ParsedTarget<'a> {
     }
 }
 
+/// Splits a chat from the thread after it.
+fn split_thread(chat: &str) -> (&str, Option<&str>) {
+    let is_timestamp = |text: &str| {
+        let Some((seconds, fraction)) = text.split_once('.') else {
+            return false;
+        };
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        is_number(seconds) && is_number(fraction)
+    };
+    match chat.split_once(':') {
+        Some((chat, thread)) if is_timestamp(thread) => (chat, Some(thread)),
+        _ => (chat, None),
+    }
+}
+
 /// Ids of conversations by the targets that were resolved to them.
 #[derive(Debug, Default)]
 pub(crate) struct Directory(Mutex<BTreeMap<String, String>>);
@@ -138,14 +153,16 @@ struct Profile {
 }
 
 impl Slack {
-    /// Returns the target of a message; asks Slack if its chat is only a name.
+    /// Returns the target of a message; asks Slack if its chat is only a name. Without a thread in
+    /// the delivery, the chat may name one as sessions do: `C1:1700000000.000100`.
     pub(crate) async fn target(
         &self,
         chat: &ChatId,
         delivery: &DeliveryContext,
     ) -> Result<SendTarget, ChannelError> {
-        let thread = delivery.thread.clone();
-        let Some(target) = ParsedTarget::parse(chat.as_str()) else {
+        let (id, named) = split_thread(chat.as_str());
+        let thread = delivery.thread.clone().or(named.map(str::to_owned));
+        let Some(target) = ParsedTarget::parse(id) else {
             return Err(ChannelError::NotFound(format!(
                 "`{chat}` is no channel, person or id of Slack"
             )));
@@ -156,7 +173,7 @@ impl Slack {
                 thread,
             });
         }
-        if let Some(chat) = self.directory.get(chat.as_str()) {
+        if let Some(chat) = self.directory.get(id) {
             return Ok(SendTarget { chat, thread });
         }
         let found = match target {
@@ -174,7 +191,7 @@ impl Slack {
                 "there is no `{chat}` that the app can see"
             )));
         };
-        self.directory.insert(chat.as_str(), &found);
+        self.directory.insert(id, &found);
         Ok(SendTarget {
             chat: found,
             thread,
@@ -247,6 +264,21 @@ impl Slack {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thread_of_a_session_is_split_from_its_chat() {
+        let table = [
+            ("C1:1700000000.000100", "C1", Some("1700000000.000100")),
+            ("C1:1700000000", "C1:1700000000", None),
+            ("C1:1.x", "C1:1.x", None),
+            ("C1:", "C1:", None),
+            ("#a:b", "#a:b", None),
+            ("C1", "C1", None),
+        ];
+        for (text, chat, thread) in table {
+            assert_eq!(split_thread(text), (chat, thread), "{text}");
+        }
+    }
 
     #[test]
     fn target_parses_ids_and_names() {
