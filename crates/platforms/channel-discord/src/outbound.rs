@@ -170,9 +170,6 @@ fn allowed_mentions() -> CreateAllowedMentions {
 
 /// Adds the nonce of this piece of a part.
 fn with_nonce(message: CreateMessage, part: &OutboundPart, piece: &str) -> CreateMessage {
-    if !part.message.kind.is_durable() {
-        return message;
-    }
     let key = format!("{}{piece}", part.idempotency_key());
     with_nonce_of(message, &key)
 }

@@ -67,8 +67,8 @@ impl Feishu {
         let mut last = None;
         for (number, file) in media.iter().enumerate().skip(done) {
             let outgoing = self.file_message(file).await?;
-            let id = uuid_of(part, &format!("{key}/file/{number}"));
-            last = send_message(&self.api, target, &outgoing, id.as_deref()).await?;
+            let id = uuid(&format!("{key}/file/{number}"));
+            last = send_message(&self.api, target, &outgoing, Some(&id)).await?;
             done += 1;
             self.attempts.remember(key, done);
         }
@@ -106,10 +106,8 @@ impl Feishu {
                 0 => self.claim_draft(part).await,
                 _ => None,
             };
-            let id = uuid_of(part, &format!("{key}/{number}"));
-            let (message, card) = self
-                .deliver_reply(target, &reply, id.as_deref(), draft)
-                .await?;
+            let id = uuid(&format!("{key}/{number}"));
+            let (message, card) = self.deliver_reply(target, &reply, &id, draft).await?;
             last = message;
             if let (true, Some(message)) = (reply.has_buttons, &last) {
                 self.choices.remember(OpenChoice {
@@ -129,7 +127,7 @@ impl Feishu {
         &self,
         target: &SendTarget,
         reply: &Reply,
-        id: Option<&str>,
+        id: &str,
         draft: Option<DraftCard>,
     ) -> Result<(Option<String>, Option<DraftCard>), CallError> {
         if let Some(draft) = &draft
@@ -149,18 +147,18 @@ impl Feishu {
         &self,
         target: &SendTarget,
         reply: &Reply,
-        id: Option<&str>,
+        id: &str,
     ) -> Result<Option<String>, CallError> {
         let plain = Outgoing::plain(&reply.plain);
         if reply.elements.is_none() {
-            return send_message(&self.api, target, &plain, id).await;
+            return send_message(&self.api, target, &plain, Some(id)).await;
         }
         let outgoing = Outgoing::new("interactive", &reply.card());
-        match send_message(&self.api, target, &outgoing, id).await {
+        match send_message(&self.api, target, &outgoing, Some(id)).await {
             Err(error) if reply.has_table && error.is(Refusal::is_about_tables) => Err(error),
             Err(error) if error.is(Refusal::is_about_the_card) => {
                 tracing::warn!(channel = %self.base.name, %error, "a card was refused; its text is sent");
-                send_message(&self.api, target, &plain, id).await
+                send_message(&self.api, target, &plain, Some(id)).await
             }
             outcome => outcome,
         }
@@ -209,9 +207,4 @@ impl Feishu {
             }
         });
     }
-}
-
-/// Returns the id of a message of the ledger.
-fn uuid_of(part: &OutboundPart, key: &str) -> Option<String> {
-    part.message.kind.is_durable().then(|| uuid(key))
 }

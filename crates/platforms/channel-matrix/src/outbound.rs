@@ -1,7 +1,7 @@
 //! Sends finished parts: files first, then the text, into the draft when there is one.
 //!
-//! Every message of the ledger has a transaction id made of its key, so that the homeserver drops a
-//! second one. A message that may be lost has one that is used once.
+//! Every event has a transaction id made of the key of its message, so that the homeserver drops a
+//! second one.
 
 use nanobot_channel::markup::html;
 use nanobot_channel::{ChannelError, MediaRef, MessageId, OutboundPart, Sent};
@@ -11,7 +11,7 @@ use nanobot_channel_kit::upload::{file_name, is_url};
 use crate::channel::Matrix;
 use crate::error::CallError;
 use crate::markup::render_blocks;
-use crate::outgoing::{RichText, new_transaction, transaction, without_controls};
+use crate::outgoing::{RichText, transaction, without_controls};
 use crate::target::SendTarget;
 use crate::upload::UploadError;
 
@@ -108,11 +108,7 @@ impl Matrix {
 
 /// Returns the transaction id of a piece of a part.
 fn part_transaction(part: &OutboundPart, piece: &str) -> String {
-    if part.message.kind.is_durable() {
-        transaction(&format!("{}{piece}", part.idempotency_key()))
-    } else {
-        new_transaction()
-    }
+    transaction(&format!("{}{piece}", part.idempotency_key()))
 }
 
 /// Returns the text of a part, with the labels of its buttons below the last one: a choice is made

@@ -100,25 +100,19 @@ async fn part_sent_twice_appears_once() {
 }
 
 #[tokio::test]
-async fn progress_messages_share_no_nonce_with_the_reply() {
+async fn progress_messages_quote_nothing() {
     let running = Running::start(json!({})).await;
     let inbound = running.hello().await;
-    // They share a key with the reply.
-    for (kind, text) in [
+    let texts = [
         (OutboundKind::Progress, "thinking"),
         (OutboundKind::ToolHint, "exec(\"ls\")"),
-    ] {
-        running
-            .channel
-            .send(&part(event(&inbound, kind, text)))
-            .await
-            .unwrap();
+        (OutboundKind::Final, "done"),
+    ];
+    for (position, (kind, text)) in (0..).zip(texts) {
+        let mut message = event(&inbound, kind, text);
+        message.key.position = position;
+        running.channel.send(&part(message)).await.unwrap();
     }
-    running
-        .channel
-        .send(&part(event(&inbound, OutboundKind::Final, "done")))
-        .await
-        .unwrap();
     let shown: Vec<_> = running
         .fake
         .sent()
