@@ -3,6 +3,7 @@
 mod pairing;
 mod progress;
 mod sessions;
+mod threads;
 
 use nanobot_chat_fakes::{ANSWER_PREFIX, ChatFake, PLATFORMS, Place};
 use nanobot_testkit::model_server::ModelRequest;
@@ -36,6 +37,13 @@ impl World {
             "channels": channels,
         }));
         Self { home, model, fakes }
+    }
+
+    /// Changes the configuration.
+    fn reconfigure(&self, change: impl FnOnce(&mut Value)) {
+        let mut config = serde_json::from_str(&self.home.read("config.json")).unwrap();
+        change(&mut config);
+        self.home.configure(&config);
     }
 
     /// Starts the gateway, and waits until all channels receive.
@@ -117,9 +125,14 @@ fn answer_to(token: &str) -> String {
     format!("{ANSWER_PREFIX} {token}")
 }
 
-/// Answers the newest message.
-fn answer(request: &ModelRequest) -> Reply {
+/// Returns the token of the newest message.
+fn asked_token(request: &ModelRequest) -> String {
     let asked = request.last_user_text();
     let at = asked.find("q-").unwrap_or(asked.len());
-    Reply::text(answer_to(asked.get(at..at + 6).unwrap_or_default()))
+    asked.get(at..at + 6).unwrap_or_default().to_owned()
+}
+
+/// Answers the newest message.
+fn answer(request: &ModelRequest) -> Reply {
+    Reply::text(answer_to(&asked_token(request)))
 }

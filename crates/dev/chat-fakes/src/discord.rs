@@ -5,7 +5,7 @@ use nanobot_channel_discord_fake::{self as discord, DiscordFake};
 use serde_json::{Value, json};
 
 use crate::error::FakeError;
-use crate::fake::{ChatFake, Fault, PAUSE, Place, question};
+use crate::fake::{ChatFake, Fault, PAUSE, Place, Thread, question};
 
 const DIRECT: Place = Place::of("discord", "direct");
 const ROOM: Place = Place::group("discord", "room");
@@ -103,6 +103,27 @@ impl ChatFake for DiscordChats {
             self.fake.push(discord::Incoming::direct(&ann, &text));
         }
         vec![token.to_owned()]
+    }
+
+    fn begin_thread(&mut self) -> Option<Thread> {
+        let room = discord::CHANNELS[0];
+        let id = self.fake.start_thread(room);
+        Some(Thread {
+            platform: self.name(),
+            id: id.to_string(),
+            session: Some(format!("discord:{room}:thread:{id}")),
+        })
+    }
+
+    fn say_in(&mut self, thread: &Thread, token: &str) {
+        let text = format!("<@{}> {}", discord::BOT_ID, question(token));
+        let channel = thread.id.parse().unwrap_or_default();
+        self.fake
+            .push(discord::Incoming::in_channel(channel, &ann(), &text));
+    }
+
+    fn shown_in(&self, thread: &Thread) -> Vec<String> {
+        self.fake.texts_in(thread.id.parse().unwrap_or_default())
     }
 
     fn crowd_says(&self, number: u32, token: &str) {

@@ -53,6 +53,17 @@ impl Place {
     }
 }
 
+/// A thread in a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// The name of the platform's section.
+    pub platform: &'static str,
+    /// The platform's id of the thread.
+    pub id: String,
+    /// The Python program's key of its session, if threads have sessions there.
+    pub session: Option<String>,
+}
+
 /// A failure of a platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -125,6 +136,20 @@ pub trait ChatFake: Send + Sync + std::fmt::Debug {
     /// answer, in the order in which their messages are delivered: during [`Fault::Repeats`] an
     /// older message may be delivered late.
     fn say(&mut self, place: Place, token: &str, noise: Option<&str>) -> Vec<String>;
+
+    /// Begins a thread in a group, without a word to the assistant. Returns `None` if the platform
+    /// has no threads.
+    fn begin_thread(&mut self) -> Option<Thread> {
+        None
+    }
+
+    /// Sends a message that needs an answer and contains `token` in a thread.
+    fn say_in(&mut self, _thread: &Thread, _token: &str) {}
+
+    /// Returns everything that was shown in a thread, in order.
+    fn shown_in(&self, _thread: &Thread) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Adds a crowd of `count` people with a direct chat each. These people are not among those that
     /// the section allows. On some platforms they exist without being added.

@@ -5,7 +5,7 @@ use nanobot_channel_feishu_fake::{self as feishu, FeishuFake};
 use serde_json::{Value, json};
 
 use crate::error::FakeError;
-use crate::fake::{ChatFake, Fault, PAUSE, Place, question};
+use crate::fake::{ChatFake, Fault, PAUSE, Place, Thread, question};
 
 const DIRECT: Place = Place::of("feishu", "direct");
 const GROUP: Place = Place::group_with_threads("feishu", "oc_group");
@@ -111,6 +111,29 @@ impl ChatFake for FeishuChats {
             self.fake.repeat(&pushed);
         }
         vec![token.to_owned()]
+    }
+
+    fn begin_thread(&mut self) -> Option<Thread> {
+        let said = feishu::Incoming::to(GROUP.chat, &ann(), "plants");
+        let id = self.fake.push_silently(said).message_id;
+        Some(Thread {
+            platform: self.name(),
+            session: Some(format!("feishu:{}:{id}", GROUP.chat)),
+            id,
+        })
+    }
+
+    fn say_in(&mut self, thread: &Thread, token: &str) {
+        let text = format!("@_user_1 {}", question(token));
+        let asked = feishu::Incoming::to(GROUP.chat, &ann(), &text).mentioning_bot();
+        self.fake.push(asked.in_thread_of(&thread.id));
+    }
+
+    fn shown_in(&self, thread: &Thread) -> Vec<String> {
+        let sent = self.fake.sent().into_iter();
+        sent.filter(|sent| sent.root_id.as_ref() == Some(&thread.id) && sent.thread_id.is_some())
+            .map(|sent| sent.text)
+            .collect()
     }
 
     fn add_crowd(&mut self, count: u32) {

@@ -22,7 +22,7 @@ mod wecom;
 mod whatsapp;
 
 pub use error::FakeError;
-pub use fake::{ANSWER_PREFIX, ChatFake, Fault, Place};
+pub use fake::{ANSWER_PREFIX, ChatFake, Fault, Place, Thread};
 
 /// The names of all platforms.
 pub const PLATFORMS: [&str; 12] = [

@@ -5,7 +5,7 @@ use nanobot_channel_matrix_fake::{self as matrix, MatrixFake};
 use serde_json::{Value, json};
 
 use crate::error::FakeError;
-use crate::fake::{ChatFake, Fault, PAUSE, Place, question};
+use crate::fake::{ChatFake, Fault, PAUSE, Place, Thread, question};
 
 const DIRECT: Place = Place::of("matrix", "direct");
 const ROOM: Place = Place::group("matrix", "!room:fake.test");
@@ -121,6 +121,28 @@ impl ChatFake for MatrixChats {
             self.fake.repeat(&pushed);
         }
         vec![token.to_owned()]
+    }
+
+    fn begin_thread(&mut self) -> Option<Thread> {
+        let said = matrix::Incoming::to(ROOM.chat, &ann(), "plants");
+        Some(Thread {
+            platform: self.name(),
+            id: self.fake.push(said).event_id,
+            session: None,
+        })
+    }
+
+    fn say_in(&mut self, thread: &Thread, token: &str) {
+        let asked = matrix::Incoming::to(ROOM.chat, &ann(), &question(token));
+        let asked = asked.mentioning_bot();
+        self.fake.push(asked.in_thread(&thread.id, &thread.id));
+    }
+
+    fn shown_in(&self, thread: &Thread) -> Vec<String> {
+        let sent = self.fake.sent().into_iter();
+        sent.filter(|sent| sent.thread.as_ref() == Some(&thread.id))
+            .map(|sent| sent.text)
+            .collect()
     }
 
     fn add_crowd(&mut self, count: u32) {

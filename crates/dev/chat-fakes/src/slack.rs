@@ -5,7 +5,7 @@ use nanobot_channel_slack_fake::{self as slack, SlackFake};
 use serde_json::{Value, json};
 
 use crate::error::FakeError;
-use crate::fake::{ChatFake, Fault, PAUSE, Place, question};
+use crate::fake::{ChatFake, Fault, PAUSE, Place, Thread, question};
 
 const DIRECT: Place = Place::of("slack", "direct");
 const ROOM: Place = Place::group_with_threads("slack", "C0ROOM");
@@ -100,6 +100,29 @@ impl ChatFake for SlackChats {
             self.fake.repeat(&pushed);
         }
         vec![token.to_owned()]
+    }
+
+    fn begin_thread(&mut self) -> Option<Thread> {
+        let said = slack::Incoming::to(ROOM.chat, &ann(), "plants");
+        let id = self.fake.push_silently(said).ts;
+        Some(Thread {
+            platform: self.name(),
+            session: Some(format!("slack:{}:{id}", ROOM.chat)),
+            id,
+        })
+    }
+
+    fn say_in(&mut self, thread: &Thread, token: &str) {
+        let text = format!("<@{}> {}", slack::BOT_USER, question(token));
+        let asked = slack::Incoming::to(ROOM.chat, &ann(), &text);
+        self.fake.push(asked.in_thread(&thread.id));
+    }
+
+    fn shown_in(&self, thread: &Thread) -> Vec<String> {
+        let sent = self.fake.sent().into_iter();
+        sent.filter(|sent| sent.thread.as_ref() == Some(&thread.id))
+            .map(|sent| sent.text)
+            .collect()
     }
 
     fn crowd_says(&self, number: u32, token: &str) {

@@ -5,11 +5,13 @@ use nanobot_channel_telegram_fake::{self as telegram, TelegramFake};
 use serde_json::{Value, json};
 
 use crate::error::FakeError;
-use crate::fake::{ChatFake, Fault, PAUSE, Place, question};
+use crate::fake::{ChatFake, Fault, PAUSE, Place, Thread, question};
 
 const ANN: Place = Place::of("telegram", "7");
 const BOB: Place = Place::of("telegram", "8");
 const GROUP: Place = Place::group("telegram", "-1001234567890");
+/// A topic of the group.
+const TOPIC: i64 = 7;
 
 #[derive(Debug)]
 pub(crate) struct TelegramChats {
@@ -131,6 +133,29 @@ impl ChatFake for TelegramChats {
             self.fake.push(incoming);
         }
         vec![token.to_owned()]
+    }
+
+    fn begin_thread(&mut self) -> Option<Thread> {
+        let said = telegram::Incoming::group(id(GROUP), &person(ANN), "plants");
+        self.fake.push(said.in_topic(TOPIC));
+        Some(Thread {
+            platform: self.name(),
+            id: TOPIC.to_string(),
+            session: Some(format!("telegram:{}:topic:{TOPIC}", GROUP.chat)),
+        })
+    }
+
+    fn say_in(&mut self, _thread: &Thread, token: &str) {
+        let text = format!("@{} {}", telegram::BOT_USERNAME, question(token));
+        let asked = telegram::Incoming::group(id(GROUP), &person(ANN), text);
+        self.fake.push(asked.in_topic(TOPIC));
+    }
+
+    fn shown_in(&self, _thread: &Thread) -> Vec<String> {
+        let sent = self.fake.sent().into_iter();
+        sent.filter(|sent| (sent.chat_id, sent.thread_id) == (id(GROUP), Some(TOPIC)))
+            .map(|sent| sent.text)
+            .collect()
     }
 
     fn crowd_says(&self, number: u32, token: &str) {

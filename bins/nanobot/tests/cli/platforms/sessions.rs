@@ -47,12 +47,12 @@ const CHATS: [(&str, &str, &str); 22] = [
 ];
 
 /// Returns the file of a session, as the Python program names it.
-fn file_of(key: &str) -> String {
+pub(super) fn file_of(key: &str) -> String {
     format!("workspace/sessions/{}.jsonl", key.replace(':', "_"))
 }
 
 /// Returns what the Python program wrote of a session.
-fn old_session(key: &str) -> String {
+pub(super) fn old_session(key: &str) -> String {
     format!(
         concat!(
             r#"{{"_type": "metadata", "key": "{key}", "created_at": "2026-03-01T10:00:00.000000", "updated_at": "2026-03-01T10:00:05.000000", "metadata": {{}}, "last_consolidated": 0}}"#,
