@@ -1,5 +1,7 @@
 //! Positions: nothing is lost over restarts, gaps and refused positions.
 
+use std::time::Duration;
+
 use nanobot_channel::{Admission, Arrival};
 use nanobot_channel_matrix_fake::{Fault, Incoming};
 use serde_json::json;
@@ -13,6 +15,29 @@ async fn first_start_takes_no_earlier_messages() {
     let running = Running::with(fake, &json!({}), assistant()).await;
     running.push_and_wait(Incoming::direct(&ann(), "now")).await;
     assert_eq!(running.arrived(), ["now"]);
+    running.stop().await;
+}
+
+/// A homeserver that does not wait for news is not asked without a pause.
+#[tokio::test]
+async fn syncs_that_bring_nothing_at_once_are_paced() {
+    let running = Running::start(json!({})).await;
+    let fake = &running.fake;
+    running
+        .push_and_wait(Incoming::direct(&ann(), "hello"))
+        .await;
+    let begun = fake.calls_of("sync").len();
+    for count in 0..4 {
+        fake.wait_for_calls("sync", begun + count).await.unwrap();
+        fake.end_syncs();
+    }
+    let calls = fake.wait_for_calls("sync", begun + 4).await.unwrap();
+    // The first of them may have been asked for before the message was handled.
+    let paced = &calls[begun + 1..];
+    for pair in paced.windows(2) {
+        let gap = pair[1].at.duration_since(pair[0].at);
+        assert!(gap >= Duration::from_millis(50), "{gap:?}");
+    }
     running.stop().await;
 }
 
