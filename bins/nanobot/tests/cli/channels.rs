@@ -298,6 +298,7 @@ async fn login_of_an_unknown_platform_suggests_one() {
             "Feishu",
             "try: Did you mean `feishu`? `nanobot channels login feishu`",
         ),
+        ("Lark", "try: Did you mean `feishu`?"),
         ("fax", "try: Name one of these."),
     ] {
         let run = home.run(&["channels", "login", name]).await;

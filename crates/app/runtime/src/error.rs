@@ -232,10 +232,24 @@ fn silent_remedy(pid: Option<u32>) -> String {
     )
 }
 
+/// Other names of platforms.
+const OTHER_NAMES: [(&str, &str); 4] = [
+    ("lark", "feishu"),
+    ("wework", "wecom"),
+    ("mail", "email"),
+    ("imap", "email"),
+];
+
 /// Returns the remedy for the name of a platform that is not among `known`.
 fn platform_remedy(kind: &str, known: &str) -> String {
-    match nearest(kind, known.split(", ")) {
-        Some(near) => format!("Did you mean `{near}`? `nanobot channels login {near}` sets it up."),
+    let mut others = OTHER_NAMES.iter();
+    let other = others.find(|(other, _)| other.eq_ignore_ascii_case(kind));
+    let other = other.map(|(_, name)| (*name).to_owned());
+    match other.or_else(|| nearest(kind, known.split(", "))) {
+        Some(near) => format!(
+            "Did you mean `{near}`? `nanobot channels login {near}` sets it up; a channel with a \
+             name of your own needs `--kind {near}`."
+        ),
         None => "Name one of these. A channel with a name of your own needs its platform, too: \
                  `nanobot channels login NAME --kind PLATFORM`."
             .to_owned(),

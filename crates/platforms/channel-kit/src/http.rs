@@ -109,7 +109,8 @@ pub fn client(proxy: &ProxyMode) -> ClientBuilder {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The causes of the error, without the layers of the client that every failure passes, and
-    /// without the address, which may hold a token. To be scrubbed all the same.
+    /// without the address, which may hold a token. The host is named if there was no connection.
+    /// To be scrubbed all the same.
     pub text: String,
     /// The server may have got the request.
     pub may_have_arrived: bool,
@@ -117,9 +118,14 @@ pub struct Failure {
 
 impl From<reqwest::Error> for Failure {
     fn from(error: reqwest::Error) -> Self {
+        let host = error.url().and_then(Url::host_str).map(str::to_owned);
         let error = error.without_url();
+        let causes = causes(&error);
         Self {
-            text: causes(&error),
+            text: match host.filter(|_| error.is_connect()) {
+                Some(host) => format!("{host}: {causes}"),
+                None => causes,
+            },
             may_have_arrived: !error.is_connect() && !error.is_builder(),
         }
     }
@@ -155,7 +161,7 @@ fn causes(error: &reqwest::Error) -> String {
     }
     let why = error.to_string();
     let why = why.strip_prefix(LOOKUP).unwrap_or(&why);
-    format!("the name of the host cannot be resolved ({why})")
+    format!("the name cannot be resolved ({why})")
 }
 
 /// Reads the body of a JSON answer, at most [`json::BODY_LIMIT`] bytes of it.
@@ -226,6 +232,7 @@ mod tests {
         assert!(!failure.may_have_arrived);
         let is_layer = |text: &&str| failure.text.contains(*text);
         assert_eq!(LAYERS.iter().find(|text| is_layer(text)), None);
+        assert!(failure.text.starts_with("127.0.0.1: "), "{}", failure.text);
         assert!(failure.text.contains("os error"), "{}", failure.text);
     }
 
@@ -270,7 +277,7 @@ mod tests {
         let client = client(&ProxyMode::Direct).dns_resolver(std::sync::Arc::new(NoHosts));
         let client = client.build().unwrap();
         let sent = client.get("http://host.invalid/").send().await;
-        let expected = "the name of the host cannot be resolved (Name or service not known)";
+        let expected = "host.invalid: the name cannot be resolved (Name or service not known)";
         assert_eq!(Failure::from(sent.unwrap_err()).text, expected);
     }
 
