@@ -1,9 +1,15 @@
 //! Mentions: placeholders (`@_user_1`) in the text, and a list of the people they refer to.
 
+use std::collections::HashMap;
+
 use crate::wire::Mention;
 
 /// The placeholder of everyone in a chat.
 pub(crate) const EVERYONE: &str = "@_all";
+/// The beginning of the placeholder of a person, before its number.
+const PERSON: &str = "@_user_";
+/// Most digits of that number.
+const DIGITS: usize = 6;
 /// Longest name that is shown, in characters.
 const NAME_LIMIT: usize = 64;
 
@@ -23,8 +29,9 @@ impl Mentions<'_> {
 
     /// Returns a text with names in place of placeholders, without a leading mention of the bot.
     pub(crate) fn resolve(&self, text: &str) -> String {
+        let placeholders = self.placeholders();
         let mut rest = text.trim_start();
-        while let Some((mention, after)) = self.leading(rest) {
+        while let Some((mention, after)) = placeholders.leading(rest) {
             if !self.is_bot(mention) {
                 break;
             }
@@ -34,7 +41,7 @@ impl Mentions<'_> {
         while let Some((before, _)) = rest.split_once('@') {
             let at = rest.get(before.len()..).unwrap_or_default();
             shown.push_str(before);
-            if let Some((mention, after)) = self.leading(at) {
+            if let Some((mention, after)) = placeholders.leading(at) {
                 shown.push_str(&name_of(mention));
                 rest = after;
             } else if let Some(after) = at.strip_prefix(EVERYONE) {
@@ -49,18 +56,29 @@ impl Mentions<'_> {
         shown.trim_end().to_owned()
     }
 
-    /// Returns the mention that a text begins with, and the text after it. The longest placeholder
-    /// counts: `@_user_1` is the beginning of `@_user_10`.
-    fn leading<'a>(&self, text: &'a str) -> Option<(&Mention, &'a str)> {
-        let found = self.list.iter().filter_map(|mention| {
-            let after = text.strip_prefix(mention.key.as_str())?;
-            (mention.key.starts_with('@') && mention.key != EVERYONE).then_some((mention, after))
-        });
-        found.max_by_key(|(mention, _)| mention.key.len())
+    fn placeholders(&self) -> Placeholders<'_> {
+        let list = self.list.iter();
+        Placeholders(list.map(|mention| (&*mention.key, mention)).collect())
     }
 
     fn is_bot(&self, mention: &Mention) -> bool {
         !self.bot.is_empty() && mention.id == self.bot
+    }
+}
+
+/// Mentions by their placeholders.
+struct Placeholders<'a>(HashMap<&'a str, &'a Mention>);
+
+impl<'a> Placeholders<'a> {
+    /// Returns the mention that a text begins with, and the text after it. The longest placeholder
+    /// counts: `@_user_1` is the beginning of `@_user_10`.
+    fn leading<'t>(&self, text: &'t str) -> Option<(&'a Mention, &'t str)> {
+        let number = text.strip_prefix(PERSON)?.bytes().take(DIGITS);
+        let digits = number.take_while(u8::is_ascii_digit).count();
+        (1..=digits).rev().find_map(|digits| {
+            let (key, after) = text.split_at_checked(PERSON.len() + digits)?;
+            Some((*self.0.get(key)?, after))
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Parsers with input that no platform sends.
 
 use nanobot_channel_feishu::fuzz;
+use nanobot_testkit::check_bounded;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -87,4 +88,26 @@ fn deep_and_wide_content_is_bounded() {
     }
     let wide = json!({"elements": vec![json!({"text": "x".repeat(1000)}); 5000]}).to_string();
     assert!(fuzz::content("interactive", &wide) < 30_000);
+}
+
+#[test]
+fn many_mentions_in_a_long_text_are_read_in_time() {
+    let mentions = (0..10_000).map(|number| json!({"key": format!("@_user_{number}")}));
+    let mentions: Vec<_> = mentions.collect();
+    let content = json!({"text": "@_user_".repeat(500_000)}).to_string();
+    let event = json!({
+        "header": {"event_type": "im.message.receive_v1", "event_id": "e"},
+        "event": {
+            "sender": {"sender_id": {"open_id": "ou_ann"}, "sender_type": "user"},
+            "message": {
+                "message_id": "om_1", "chat_id": "oc_1", "chat_type": "p2p",
+                "message_type": "text", "content": content, "mentions": mentions,
+            },
+        },
+    });
+    let test = "parsers::many_mentions_in_a_long_text_are_read_in_time";
+    check_bounded(test, [event.to_string()], |event| {
+        assert!(fuzz::event(event.as_bytes()));
+    })
+    .unwrap();
 }
