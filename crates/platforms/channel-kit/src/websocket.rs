@@ -64,6 +64,17 @@ struct Pings {
     longest_silence: Duration,
     heard: Instant,
     next: Instant,
+    /// The time of the first ping since the last frame.
+    unanswered: Option<Instant>,
+}
+
+impl Pings {
+    /// Returns the time at which the connection counts as dead. None is sent while a connection is
+    /// not read, so that such a pause is no silence of the other side.
+    fn deadline(&self) -> Option<Instant> {
+        let pinged = self.unanswered?;
+        Some((self.heard + self.longest_silence).max(pinged + self.every))
+    }
 }
 
 impl WebSocket {
@@ -108,8 +119,9 @@ impl WebSocket {
         })
     }
 
-    /// Enables pings; the connection is over after `longest_silence` without any frame. For
-    /// protocols without a heartbeat of their own.
+    /// Enables pings; the connection is over after `longest_silence` without any frame, and not
+    /// before a ping was without an answer for `every`. For protocols without a heartbeat of their
+    /// own.
     #[must_use]
     pub fn with_pings(mut self, every: Duration, longest_silence: Duration) -> Self {
         let now = Instant::now();
@@ -118,6 +130,7 @@ impl WebSocket {
             longest_silence,
             heard: now,
             next: now + every,
+            unanswered: None,
         });
         self
     }
@@ -128,16 +141,19 @@ impl WebSocket {
     /// The reason why the connection is over, which may quote the other side.
     pub async fn next(&mut self) -> Result<Incoming, String> {
         loop {
-            let (silent, ping) = self.pings.as_ref().map_or((None, None), |pings| {
-                (Some(pings.heard + pings.longest_silence), Some(pings.next))
-            });
+            let (silent, ping) = self
+                .pings
+                .as_ref()
+                .map_or((None, None), |pings| (pings.deadline(), Some(pings.next)));
             let frame = tokio::select! {
                 biased;
                 frame = self.stream.next() => frame,
                 () = at(silent) => return Err("it fell silent".to_owned()),
                 () = at(ping) => {
                     if let Some(pings) = &mut self.pings {
-                        pings.next = Instant::now() + pings.every;
+                        let now = Instant::now();
+                        pings.next = now + pings.every;
+                        pings.unanswered.get_or_insert(now);
                     }
                     self.push(Message::Ping(Vec::new().into())).await?;
                     continue;
@@ -145,6 +161,7 @@ impl WebSocket {
             };
             if let Some(pings) = &mut self.pings {
                 pings.heard = Instant::now();
+                pings.unanswered = None;
             }
             return match frame {
                 Some(Ok(Message::Text(text))) => Ok(Incoming::Text(text.as_str().to_owned())),
@@ -369,6 +386,23 @@ mod tests {
         // It is not read, so that pings are not answered.
         let _server = server.await.unwrap();
         assert_eq!(socket.next().await.unwrap_err(), "it fell silent");
+    }
+
+    #[tokio::test]
+    async fn pause_of_reading_is_no_silence() {
+        let (address, server) = serve().await;
+        let (every, longest) = (Duration::from_secs(20), Duration::from_mins(1));
+        let socket = WebSocket::open::<String>(&rest(), &address, SEND).await;
+        let mut socket = socket.unwrap().with_pings(every, longest);
+        let mut server = server.await.unwrap();
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_mins(10)).await;
+        tokio::time::resume();
+        let answer = async { while let Some(Ok(_)) = server.next().await {} };
+        tokio::select! {
+            heard = socket.next() => assert_eq!(heard, Ok(Incoming::Control)),
+            () = answer => panic!("the connection is over"),
+        }
     }
 
     #[tokio::test]

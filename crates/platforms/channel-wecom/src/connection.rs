@@ -2,8 +2,8 @@
 //!
 //! Decision: a task of its own, because it serves sends, too. It writes commands and heartbeats
 //! whatever the receive loop is doing, and a frame is never cut off in the middle. While too many
-//! events wait to be handled, nothing more is read. Because WeCom repeats nothing, the end of a
-//! connection is reported after every callback that it brought.
+//! events wait to be handled, nothing more is read, and no answer to a heartbeat is missed. Because
+//! WeCom repeats nothing, the end of a connection is reported after every callback that it brought.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -176,7 +176,12 @@ impl ConnectionTask {
                     let frame = self.exchange.submit(command, Instant::now());
                     self.write(frame).await?;
                 }
-                () = sleep_until(self.heartbeat.next) => self.beat().await?,
+                () = sleep_until(self.heartbeat.next) => {
+                    if is_full {
+                        self.heartbeat.reset_count();
+                    }
+                    self.beat().await?;
+                }
                 () = at(self.exchange.deadline()) => {
                     let frames = self.exchange.expire(Instant::now());
                     self.write(frames).await?;
@@ -207,7 +212,7 @@ impl ConnectionTask {
                     return Err(PushEnd::Lost(why.to_owned()));
                 }
                 if Heartbeat::is_one(&req_id) {
-                    self.heartbeat.answered();
+                    self.heartbeat.reset_count();
                     show_activity(events);
                     return Ok(());
                 }
@@ -278,46 +283,95 @@ async fn at(time: Option<Instant>) {
 mod tests {
     use std::time::Duration;
 
-    use nanobot_channel::{CancellationToken, Semaphore, TaskTracker};
     use nanobot_channel_wecom_fake::{BOT_ID, Fault, Incoming, Person, SECRET, WeComFake};
-    use nanobot_testkit::{Assistant, NoteBook};
+    use nanobot_testkit::Assistant;
     use serde_json::json;
 
     use super::*;
     use crate::WeComConfig;
 
-    fn context(assistant: &Arc<Assistant>) -> ChannelContext {
-        ChannelContext {
-            access: Arc::<Assistant>::clone(assistant),
-            intake: Arc::<Assistant>::clone(assistant),
-            progress: Arc::<Assistant>::clone(assistant),
-            media: Arc::<Assistant>::clone(assistant),
-            notes: Arc::<NoteBook>::clone(assistant.notes()),
-            transcriber: None,
-            commands: [].into(),
-            suspects: Arc::new(Semaphore::new(1)),
-            tasks: TaskTracker::new(),
-            cancel: CancellationToken::new(),
+    async fn fake() -> (WeComFake, Person) {
+        let (fake, ann) = (WeComFake::start().await.unwrap(), Person::new("ann"));
+        fake.add_person(&ann);
+        (fake, ann)
+    }
+
+    fn gateway(fake: &WeComFake) -> Arc<Gateway> {
+        let section = json!({"botId": BOT_ID, "secret": SECRET, "wsUrl": fake.ws_url()});
+        let config = WeComConfig::from_section(&section).unwrap();
+        Arc::new(Gateway::new(&config, None, &[]).unwrap())
+    }
+
+    /// Sends messages, and returns the names of their callbacks.
+    async fn push(fake: &WeComFake, person: &Person, count: usize) -> Vec<String> {
+        let push = |number: usize| fake.push(Incoming::direct(person, &number.to_string()));
+        let pushed: Vec<_> = (0..count).map(push).collect();
+        let last = pushed.last().unwrap();
+        fake.wait_for_deliveries(last, 1).await.unwrap();
+        pushed.into_iter().map(|pushed| pushed.req_id).collect()
+    }
+
+    /// Returns the next callbacks, at most so many, and the reason if the connection ends before.
+    async fn receive(connection: &mut Connection, count: usize) -> (Vec<String>, Option<String>) {
+        let mut received = Vec::new();
+        while received.len() < count {
+            match connection.next().await {
+                Ok(Pushed::Event(callback)) => received.push(callback.req_id),
+                Ok(_) => {}
+                Err(PushEnd::Lost(why)) => return (received, Some(why)),
+                Err(PushEnd::Final(error)) => panic!("{error}"),
+            }
         }
+        (received, None)
+    }
+
+    /// Lets the time until the next heartbeat pass.
+    async fn pass_interval() {
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(30)).await;
+        tokio::time::resume();
+    }
+
+    #[tokio::test]
+    async fn connection_is_kept_while_callbacks_wait() {
+        let (fake, ann) = fake().await;
+        let (gateway, streams) = (gateway(&fake), Arc::default());
+        let context = Arc::new(Assistant::new("-")).context();
+        let opened = Connection::open(&gateway, &streams, &context).await;
+        let mut connection = opened.unwrap();
+        // More than there is room for: the answers to heartbeats are not read.
+        let pushed = push(&fake, &ann, MAX_EVENTS + 10).await;
+        for count in 1..=4 {
+            pass_interval().await;
+            fake.wait_for_calls("ping", count).await.unwrap();
+        }
+        let received = receive(&mut connection, pushed.len()).await;
+        assert_eq!(received, (pushed, None));
+        // A connection that does not answer while it is read is lost all the same.
+        for count in 5..=7 {
+            fake.fail_next("ping", Fault::Hang);
+            pass_interval().await;
+            if count < 7 {
+                fake.wait_for_calls("ping", count).await.unwrap();
+            }
+        }
+        let (received, end) = receive(&mut connection, 1).await;
+        assert_eq!(
+            (received.len(), end.as_deref()),
+            (0, Some("it does not answer any more"))
+        );
     }
 
     #[tokio::test]
     async fn held_callbacks_precede_the_end_of_a_connection() {
-        let fake = WeComFake::start().await.unwrap();
-        let ann = Person::new("ann");
-        fake.add_person(&ann);
-        let section = json!({"botId": BOT_ID, "secret": SECRET, "wsUrl": fake.ws_url()});
-        let config = WeComConfig::from_section(&section).unwrap();
-        let gateway = Arc::new(Gateway::new(&config, None, &[]).unwrap());
-        let context = context(&Arc::new(Assistant::new("-")));
+        let (fake, ann) = fake().await;
+        let gateway = gateway(&fake);
+        let context = Arc::new(Assistant::new("-")).context();
         // The callbacks come before the answer to the subscription.
         fake.fail_next("aibot_subscribe", Fault::Hold);
         let push = async {
             fake.wait_for_subscribed().await.unwrap();
-            let push = |number: usize| fake.push(Incoming::direct(&ann, &number.to_string()));
-            let pushed: Vec<_> = (0..MAX_EARLY).map(push).collect();
-            let last = pushed.last().unwrap();
-            fake.wait_for_deliveries(last, 1).await.unwrap();
+            let pushed = push(&fake, &ann, MAX_EARLY).await;
             fake.release_answers();
             pushed
         };
@@ -325,28 +379,20 @@ mod tests {
         let opened = Connection::open(&gateway, &streams, &context);
         let (opened, pushed) = tokio::join!(opened, push);
         let mut connection = opened.unwrap();
-        // With the sign of life, there is one event more than there is room for. No answer to a
-        // heartbeat is read meanwhile, so the third one ends the connection.
-        for count in 1..=3 {
-            tokio::time::pause();
-            tokio::time::advance(Duration::from_secs(30)).await;
-            tokio::time::resume();
-            if count < 3 {
-                fake.wait_for_calls("ping", count).await.unwrap();
-            }
-        }
-        fake.wait_for_open_connections(0).await.unwrap();
-        let mut received = Vec::new();
-        let why = loop {
-            match connection.next().await {
-                Ok(Pushed::Event(callback)) => received.push(callback.req_id),
-                Ok(_) => {}
-                Err(PushEnd::Lost(why)) => break why,
-                Err(PushEnd::Final(error)) => panic!("{error}"),
+        // With the sign of life, there is one event more than there is room for. Nothing is read
+        // meanwhile: the connection is lost when a heartbeat cannot be written.
+        fake.cut();
+        let lost = async {
+            while Arc::strong_count(&gateway) > 1 {
+                pass_interval().await;
+                tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        assert_eq!(why, "it does not answer any more");
-        let expected: Vec<_> = pushed.into_iter().map(|pushed| pushed.req_id).collect();
-        assert_eq!(received, expected);
+        tokio::time::timeout(Duration::from_hours(10), lost)
+            .await
+            .unwrap();
+        let (received, end) = receive(&mut connection, MAX_EARLY + 1).await;
+        assert_eq!(received, pushed);
+        assert!(end.unwrap().starts_with("it broke"));
     }
 }

@@ -1,4 +1,7 @@
 //! The heartbeat of the long connection: a command and its answer.
+//!
+//! Decision: a heartbeat counts as unanswered only if the connection was read after it. The answers
+//! to others may not be read yet.
 
 use std::time::Duration;
 
@@ -46,8 +49,8 @@ impl Heartbeat {
         req_id.starts_with(PREFIX)
     }
 
-    /// Notes an answer.
-    pub(crate) fn answered(&mut self) {
+    /// Forgets the missing answers: one came, or none could be read.
+    pub(crate) fn reset_count(&mut self) {
         self.unanswered = 0;
     }
 }
@@ -68,7 +71,7 @@ mod tests {
         let first = beat(&mut heartbeat).unwrap();
         assert!(Heartbeat::is_one(&first) && !Heartbeat::is_one("aibot_send_msg_1"));
         assert!(beat(&mut heartbeat).is_some());
-        heartbeat.answered();
+        heartbeat.reset_count();
         assert!(beat(&mut heartbeat).is_some() && beat(&mut heartbeat).is_some());
         assert_eq!(beat(&mut heartbeat), None);
     }
