@@ -1,8 +1,10 @@
 //! The connection to the bridge: a task that owns the socket, and the events that come out of it.
 //!
 //! Decision: a task of its own, because it serves sends and files, too. It writes requests whatever
-//! the receive loop is doing. While too many messages wait to be handled, nothing more is read. The
-//! bridge that nanobot started belongs to the task, so the two end together.
+//! the receive loop is doing. While too many messages wait to be handled, nothing more is read, and
+//! no answer is missed. Because version 1 repeats nothing, the end of a connection is reported after
+//! every message that it brought. The bridge that nanobot started belongs to the task, so the two
+//! end together.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -94,13 +96,19 @@ impl BridgeConnection {
         }
         let cancel = context.cancel.clone();
         context.tasks.spawn(async move {
-            tokio::select! {
-                () = cancel.cancelled() => {}
-                () = events.closed() => {}
-                () = task.run(queue, &events) => {}
-            }
-            drop(events);
+            let end = tokio::select! {
+                () = cancel.cancelled() => None,
+                () = events.closed() => None,
+                end = task.serve(queue, &events) => end.err(),
+            };
+            let held = std::mem::take(&mut task.held);
             task.stop().await;
+            if let Some(end) = end {
+                tokio::select! {
+                    () = cancel.cancelled() => {}
+                    () = report(held, end, &events) => {}
+                }
+            }
         });
         Ok(Self {
             events: receiver,
@@ -152,16 +160,8 @@ struct ConnectionTask {
 }
 
 impl ConnectionTask {
-    /// Serves the connection until it ends, and reports the end.
-    async fn run(&mut self, queue: mpsc::Receiver<Request>, events: &mpsc::Sender<Event>) {
-        let Err(end) = self.serve(queue, events).await;
-        if events.send(Err(end)).await.is_err() {
-            tracing::trace!("no one waits for the end of a connection");
-        }
-    }
-
     async fn stop(self) {
-        drop(self.socket);
+        drop((self.socket, self.exchange));
         if let Some(bridge) = self.bridge {
             bridge.stop().await;
         }
@@ -175,12 +175,14 @@ impl ConnectionTask {
         loop {
             let is_full = !self.held.is_empty();
             tokio::select! {
+                // In this order, so that what is at hand is read before an answer counts as missing.
+                biased;
                 permit = events.reserve(), if is_full => {
-                    if let (Ok(permit), Some(event)) = (permit, self.held.pop_front()) {
+                    let permit = permit.map_err(|_closed| "no one reads it".to_owned())?;
+                    if let Some(event) = self.held.pop_front() {
                         permit.send(Ok(Pushed::Event(event)));
                     }
                 }
-                incoming = self.socket.next(), if !is_full => self.heard(incoming?, events).await?,
                 Some(request) = queue.recv() => {
                     let waiting = std::iter::from_fn(|| queue.try_recv().ok()).take(MAX_REQUESTS);
                     let requests = std::iter::once(request).chain(waiting);
@@ -188,7 +190,8 @@ impl ConnectionTask {
                     let frames: Vec<_> = requests.filter_map(submit).collect();
                     self.socket.send_all(frames).await?;
                 }
-                () = at(self.exchange.deadline()) => {
+                incoming = self.socket.next(), if !is_full => self.heard(incoming?, events).await?,
+                () = at(self.exchange.deadline()), if !is_full => {
                     let why = "the bridge did not answer in time";
                     return Err(PushEnd::Lost(why.to_owned()));
                 }
@@ -278,6 +281,17 @@ impl ConnectionTask {
     }
 }
 
+/// Hands over the messages that a connection still held, and then its end.
+async fn report(held: VecDeque<MessageEvent>, end: PushEnd, events: &mpsc::Sender<Event>) {
+    let messages = held.into_iter().map(|message| Ok(Pushed::Event(message)));
+    for event in messages.chain([Err(end)]) {
+        if events.send(event).await.is_err() {
+            tracing::trace!("no one waits for the end of a connection");
+            return;
+        }
+    }
+}
+
 /// Reports a sign of life, unless other events wait.
 fn show_activity(events: &mpsc::Sender<Event>) {
     if events.try_send(Ok(Pushed::Activity)).is_err() {
@@ -290,5 +304,145 @@ async fn at(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use nanobot_channel_whatsapp_fake::{Incoming, Person, TOKEN, WhatsAppFake};
+    use nanobot_testkit::Assistant;
+
+    use super::*;
+    use crate::handshake::{self, BridgeAddress};
+    use crate::{Secret, WhatsAppConfig};
+
+    /// A bridge of version 1 and a connection to it, which nothing reads but the test.
+    struct Bench {
+        fake: WhatsAppFake,
+        client: Arc<Client>,
+        connection: BridgeConnection,
+    }
+
+    fn ann() -> Person {
+        Person::new("4915111111111", "Ann")
+    }
+
+    impl Bench {
+        /// Connects. The first message comes before the bridge is known to speak version 1.
+        async fn new() -> Self {
+            let fake = WhatsAppFake::start_version_1().await.unwrap();
+            fake.add_person(&ann());
+            let section = json!({"bridgeUrl": fake.url(), "bridgeToken": TOKEN});
+            let config = WhatsAppConfig::from_section(&section).unwrap();
+            let client = Arc::new(Client::new(&config).unwrap());
+            let address = BridgeAddress {
+                url: fake.url(),
+                token: Secret::new(TOKEN),
+                is_own: false,
+            };
+            let push = async {
+                fake.wait_for_admitted(1).await.unwrap();
+                fake.push(Incoming::direct(&ann(), "early"));
+            };
+            let opening = handshake::open(&client.rest, &address, client.timeout());
+            let (open, ()) = tokio::join!(opening, push);
+            let services = Services {
+                client: Arc::clone(&client),
+                trouble: Arc::default(),
+                own: None,
+            };
+            let context = Arc::new(Assistant::new("-")).context();
+            let begun = BridgeConnection::begin(services, open.unwrap(), None, &context);
+            let connection = begun.await.unwrap();
+            Self {
+                fake,
+                client,
+                connection,
+            }
+        }
+
+        /// Pushes messages, and waits until there is no more room for any.
+        async fn fill(&self, count: usize) {
+            for number in 0..count {
+                let text = number.to_string();
+                self.fake.push(Incoming::direct(&ann(), &text));
+            }
+            while self.connection.events.len() < MAX_EVENTS {
+                assert!(!self.connection.events.is_closed(), "it is over");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+
+        /// Returns the texts of the next messages, at most so many, and the reason if the
+        /// connection ends before.
+        async fn receive(&mut self, count: usize) -> (Vec<String>, Option<String>) {
+            let mut received = Vec::new();
+            while received.len() < count {
+                match self.connection.next().await {
+                    Ok(Pushed::Event(event)) => {
+                        received.push(crate::wire::text(&event.body, "content").to_owned());
+                    }
+                    Ok(_) => {}
+                    Err(PushEnd::Lost(why)) => return (received, Some(why)),
+                    Err(PushEnd::Final(error)) => panic!("{error}"),
+                }
+            }
+            (received, None)
+        }
+    }
+
+    fn texts(first: Option<&str>, count: usize) -> Vec<String> {
+        let first = first.map(str::to_owned).into_iter();
+        first
+            .chain((0..count).map(|number| number.to_string()))
+            .collect()
+    }
+
+    async fn pass(time: Duration) {
+        tokio::time::pause();
+        tokio::time::advance(time).await;
+        tokio::time::resume();
+        // The connection notices it.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+
+    #[tokio::test]
+    async fn connection_is_kept_while_messages_wait() {
+        let mut bench = Bench::new().await;
+        // One message more than there is room for, and nothing after it.
+        bench.fill(MAX_EVENTS).await;
+        pass(Duration::from_mins(10)).await;
+        let received = bench.receive(MAX_EVENTS + 1).await;
+        assert_eq!(received, (texts(Some("early"), MAX_EVENTS), None));
+        // An answer comes after messages that are not read yet.
+        let count = MAX_EVENTS + 10;
+        bench.fill(count).await;
+        let send = json!({"type": "send", "to": ann().direct(), "text": "hello"});
+        let late = async {
+            bench.fake.wait_for_sent(1).await.unwrap();
+            pass(bench.client.timeout() * 2).await;
+        };
+        let (sent, ()) = tokio::join!(bench.client.call(send), late);
+        assert!(sent.unwrap_err().is_ambiguous());
+        assert_eq!(bench.receive(count).await, (texts(None, count), None));
+        bench.fake.push(Incoming::direct(&ann(), "last"));
+        assert_eq!(bench.receive(1).await, (vec!["last".to_owned()], None));
+    }
+
+    #[tokio::test]
+    async fn held_messages_precede_the_end_of_a_connection() {
+        let mut bench = Bench::new().await;
+        bench.fill(MAX_EVENTS).await;
+        // Nothing is read: the connection is lost when a frame cannot be written.
+        bench.fake.cut();
+        let frame = || Request::unanswered(json!({"type": "x"}));
+        while bench.connection.requests.send(frame()).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let (received, end) = bench.receive(MAX_EVENTS + 2).await;
+        assert_eq!(received, texts(Some("early"), MAX_EVENTS));
+        assert!(end.unwrap().starts_with("it broke"));
     }
 }

@@ -7,10 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use nanobot_channel::{
-    CancellationToken, ChannelContext, ChannelError, ChannelName, Measure, Semaphore, SignIn,
-    SignInPrompt, TaskTracker, async_trait,
-};
+use nanobot_channel::{ChannelError, ChannelName, Measure, SignIn, SignInPrompt, async_trait};
 use nanobot_channel_kit::push::receive_pushed;
 use nanobot_channel_kit::{BackgroundWork, ChannelBase, DraftBoard, Platform as _, Quarantine};
 use nanobot_channel_whatsapp_fake::{Incoming, Person, WhatsAppFake};
@@ -150,21 +147,6 @@ impl SignInPrompt for Terminal {
     }
 }
 
-fn context(assistant: &Arc<Assistant>) -> ChannelContext {
-    ChannelContext {
-        access: assistant.clone(),
-        intake: assistant.clone(),
-        progress: assistant.clone(),
-        media: assistant.clone(),
-        notes: assistant.notes().clone(),
-        transcriber: None,
-        commands: Arc::new([]),
-        suspects: Arc::new(Semaphore::new(1)),
-        tasks: TaskTracker::new(),
-        cancel: CancellationToken::new(),
-    }
-}
-
 #[tokio::test]
 async fn login_starts_the_bridge_and_notes_the_account() {
     let (stage, terminal) = (Stage::new(), Terminal::default());
@@ -224,7 +206,7 @@ async fn ended_bridge_is_started_again() {
     let stage = Stage::new();
     let platform = stage.platform();
     let assistant = Arc::new(Assistant::new("49666"));
-    let context = context(&assistant);
+    let context = assistant.context();
     let scene = async {
         let fake = stage.fake().await;
         let ann = Person::new("4915111111111", "Ann");
@@ -258,7 +240,7 @@ async fn outdated_bridge_is_replaced_before_the_channel_receives() {
     let (stage, log) = (Stage::new(), Log::capture().unwrap());
     let platform = stage.outdated_platform("mkdir node_modules");
     let assistant = Arc::new(Assistant::new("49666"));
-    let context = context(&assistant);
+    let context = assistant.context();
     let scene = async {
         let fake = stage.fake().await;
         let ann = Person::new("4915111111111", "Ann");
