@@ -9,6 +9,7 @@ use std::{
 
 use nanobot_sandbox::ProcessGroup;
 use tokio::{
+    io::{BufReader, BufWriter},
     process::{Child, ChildStdin, ChildStdout, Command},
     time::timeout,
 };
@@ -25,8 +26,9 @@ pub(super) struct Helper {
     /// Declared before `child`, so that it is dropped while the process id is still in use.
     group: ProcessGroup,
     child: Child,
-    input: ChildStdin,
-    output: ChildStdout,
+    /// With a buffer, so that a small request is one write and wakes the helper once.
+    input: BufWriter<ChildStdin>,
+    output: BufReader<ChildStdout>,
 }
 
 /// Reasons why a helper sent no response.
@@ -52,8 +54,8 @@ impl Helper {
         let mut child = command.spawn()?;
         let pipe = || io::Error::other("the reader has no pipe");
         let (input, output) = (
-            child.stdin.take().ok_or_else(pipe)?,
-            child.stdout.take().ok_or_else(pipe)?,
+            BufWriter::new(child.stdin.take().ok_or_else(pipe)?),
+            BufReader::new(child.stdout.take().ok_or_else(pipe)?),
         );
         let group = ProcessGroup::of(child.id());
         Ok(Self {

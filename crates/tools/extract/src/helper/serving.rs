@@ -4,7 +4,7 @@
 //! closed pipe is noticed during the processing, and a helper never outlives its parent.
 
 use std::{
-    io::{self, Write as _},
+    io::{self, BufWriter, Write as _},
     panic::{AssertUnwindSafe, catch_unwind},
     process::{self, ExitCode},
     sync::mpsc::{Receiver, sync_channel},
@@ -69,7 +69,8 @@ fn answer(parts: Parts, parse: Parser) -> io::Result<()> {
     limits::begin_document(request.size()).map_err(io::Error::other)?;
     let answer =
         catch_unwind(AssertUnwindSafe(|| parse(request))).unwrap_or(Err(ExtractError::Broken));
-    let mut output = io::stdout().lock();
+    // A small answer is one write, so that the other process is woken once.
+    let mut output = BufWriter::new(io::stdout().lock());
     frame::write(
         &mut output,
         &answer_parts(answer).map_err(io::Error::other)?,
