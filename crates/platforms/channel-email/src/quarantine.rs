@@ -44,11 +44,13 @@ pub(crate) async fn begin_attempts(
         most = most.max(count);
     }
     let surplus = counts.len().saturating_sub(MAX_ENTRIES);
-    write(notes, counts.get(surplus..).unwrap_or_default()).await?;
+    let kept = counts.get(surplus..).unwrap_or_default();
+    notes.write(NOTE, &text_of(kept)).await?;
     Ok(most)
 }
 
-/// Forgets the attempts at mails that were read, with any outcome.
+/// Forgets the attempts at mails that were read, with any outcome. Does not wait for the disk: only
+/// a power cut brings the attempts back, and a mail cannot cause one.
 pub(crate) async fn end_attempts(
     notes: &MailboxNotes<'_>,
     mails: &BTreeSet<MailUid>,
@@ -59,7 +61,7 @@ pub(crate) async fn end_attempts(
     if counts.len() == before {
         Ok(())
     } else {
-        write(notes, &counts).await
+        notes.jot(NOTE, &text_of(&counts)).await
     }
 }
 
@@ -73,9 +75,7 @@ async fn read(notes: &MailboxNotes<'_>) -> Result<Vec<(MailUid, u32)>, MailError
     Ok(text.split(',').filter_map(entry).collect())
 }
 
-async fn write(notes: &MailboxNotes<'_>, counts: &[(MailUid, u32)]) -> Result<(), MailError> {
+fn text_of(counts: &[(MailUid, u32)]) -> String {
     let entries = counts.iter().map(|(mail, count)| format!("{mail} {count}"));
-    notes
-        .write(NOTE, &entries.collect::<Vec<_>>().join(","))
-        .await
+    entries.collect::<Vec<_>>().join(",")
 }
