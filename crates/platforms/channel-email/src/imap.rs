@@ -23,6 +23,7 @@ use crate::servers::Servers;
 use crate::{EmailConfig, utf7};
 
 pub(crate) use command::{MailCommand, MailFlag};
+pub(crate) use fetch::FetchedHeader;
 
 /// The keyword of a mail that was handled, where it is to stay unread.
 const KEYWORD: &str = "NanobotHandled";

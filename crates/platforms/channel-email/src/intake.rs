@@ -1,12 +1,12 @@
 //! Handles a batch of mails: headers, access, contents, delivery, flags.
 //!
-//! Decision: the headers of a batch are fetched together, and then the contents of the mails of
-//! people who may talk, as many at a time as are held in memory. Messages of several senders are
-//! delivered at once, so that they share a sync of the ledger, and those of one sender in their
-//! order. A mail gets its flag only after the assistant has it. A mail that cannot be stored now
-//! keeps its place before later ones; one that cannot be parsed is flagged and skipped, so that it
-//! blocks no other. The kit's intake is not used: a mail is fetched in two steps, and its files
-//! come with it.
+//! Decision: the headers of a batch are fetched and parsed together, and then the contents of the
+//! mails of people who may talk, as many at a time as are held in memory. Messages of several
+//! senders are delivered at once, so that they share a sync of the ledger, and those of one sender
+//! in their order. A mail gets its flag only after the assistant has it. A mail that cannot be
+//! stored now keeps its place before later ones; one that cannot be parsed is flagged and skipped,
+//! so that it blocks no other. The kit's intake is not used: a mail is fetched in two steps, and
+//! its files come with it.
 //!
 //! Until the delivery, a shutdown drops the work under way. Then what was delivered is still
 //! marked, within a time limit.
@@ -24,7 +24,7 @@ use crate::batch::{AllowedMail, groups, split_at_missing};
 use crate::candidate::{MailCandidate, ParsedMail};
 use crate::envelope::{Envelope, Skip};
 use crate::error::MailError;
-use crate::imap::{ImapMailbox, MailUid};
+use crate::imap::{FetchedHeader, ImapMailbox, MailUid};
 use crate::marking::{HandledMail, MailOutcome};
 use crate::notes::MailboxNotes;
 use crate::quarantine;
@@ -151,9 +151,17 @@ impl EmailChannel {
         let headers = mailbox.fetch_headers(batch, on_progress).await?;
         let (found, rest) = split_at_missing(batch.to_vec(), headers, |mail| *mail);
         judged.rest = rest;
-        let parsing = found.into_iter().map(async |(mail, header)| {
-            let parsing = self.extractor.mail_header(header.bytes);
-            Ok::<_, MailError>((mail, header.size, self.parse(mail, parsing).await?))
+        let together = self.parse_together(&found).await?;
+        let parsing = found.into_iter().zip(together);
+        let parsing = parsing.map(async |((mail, header), parsed)| {
+            let parsed = match parsed {
+                Some(parsed) => Some(parsed),
+                None => {
+                    let parsing = self.extractor.mail_header(header.bytes);
+                    self.parse(mail, parsing).await?
+                }
+            };
+            Ok::<_, MailError>((mail, header.size, parsed))
         });
         let mut parsed = stream::iter(parsing).buffered(PARSED_AT_ONCE);
         let (mut allowed, mut unproven) = (Vec::new(), Vec::new());
@@ -174,6 +182,23 @@ impl EmailChannel {
         }
         judged.groups = groups(allowed);
         Ok(judged)
+    }
+
+    /// Parses the headers of several mails with one request. `None` for each that has to be parsed
+    /// alone: it cannot be read, or one of them ended the helper process.
+    async fn parse_together(
+        &self,
+        found: &[(MailUid, FetchedHeader)],
+    ) -> Result<Vec<Option<MailHeader>>, MailError> {
+        if found.len() < 2 {
+            return Ok(vec![None; found.len()]);
+        }
+        let headers = found.iter().map(|(_, header)| header.bytes.clone());
+        match self.extractor.mail_headers(headers.collect()).await {
+            Ok(parsed) => Ok(parsed),
+            Err(error) if error.blames_input() => Ok(vec![None; found.len()]),
+            Err(error) => Err(MailError::Reader(error)),
+        }
     }
 
     fn report_exceeded(&self, mail: MailUid) {

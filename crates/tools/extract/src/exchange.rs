@@ -14,6 +14,8 @@ pub enum ExtractRequest {
     Page(PageRequest),
     /// The header of a mail, as the server sent it.
     MailHeader(Vec<u8>),
+    /// The headers of several mails.
+    MailHeaders(Vec<Vec<u8>>),
     /// A mail, or its beginning.
     Mail(Vec<u8>),
     /// A PDF document, for its text.
@@ -54,6 +56,9 @@ pub enum ExtractResponse {
     Page(PageText),
     /// The header of a mail.
     MailHeader(MailHeader),
+    /// The headers of several mails, in the order of the request; `None` for one that cannot be
+    /// read.
+    MailHeaders(Vec<Option<MailHeader>>),
     /// The content of a mail.
     Mail(MailText),
     /// The text of a PDF document.
@@ -183,6 +188,7 @@ pub(crate) type Parts = Vec<Vec<u8>>;
 enum RequestFacts {
     Page(PageRequest),
     MailHeader,
+    MailHeaders,
     Mail,
     Pdf,
     PdfPage(u32),
@@ -192,6 +198,7 @@ enum RequestFacts {
 enum AnswerFacts {
     Page(PageText),
     MailHeader(MailHeader),
+    MailHeaders(Vec<Option<MailHeader>>),
     Mail(MailText),
     Pdf(PdfText),
     Picture,
@@ -202,9 +209,10 @@ enum AnswerFacts {
 impl ExtractRequest {
     /// Returns the size of the document in bytes.
     #[must_use]
-    pub const fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         match self {
             Self::Page(page) => page.body.len(),
+            Self::MailHeaders(headers) => headers.iter().map(Vec::len).sum(),
             Self::MailHeader(bytes)
             | Self::Mail(bytes)
             | Self::Pdf(bytes)
@@ -219,6 +227,10 @@ impl ExtractRequest {
                 (RequestFacts::Page(page), body)
             }
             Self::MailHeader(bytes) => (RequestFacts::MailHeader, bytes),
+            Self::MailHeaders(headers) => {
+                let facts = written(&RequestFacts::MailHeaders)?;
+                return Ok([vec![facts], headers].concat());
+            }
             Self::Mail(bytes) => (RequestFacts::Mail, bytes),
             Self::Pdf(bytes) => (RequestFacts::Pdf, bytes),
             Self::PdfPage(bytes, number) => (RequestFacts::PdfPage(number), bytes),
@@ -228,16 +240,17 @@ impl ExtractRequest {
 
     pub(crate) fn from_parts(parts: Parts) -> Result<Self, ExtractError> {
         let (facts, mut documents) = taken_apart(parts)?;
-        let document = documents.next().ok_or(ExtractError::Garbled)?;
+        let mut document = || documents.next().ok_or(ExtractError::Garbled);
         Ok(match facts {
             RequestFacts::Page(page) => Self::Page(PageRequest {
-                body: document,
+                body: document()?,
                 ..page
             }),
-            RequestFacts::MailHeader => Self::MailHeader(document),
-            RequestFacts::Mail => Self::Mail(document),
-            RequestFacts::Pdf => Self::Pdf(document),
-            RequestFacts::PdfPage(number) => Self::PdfPage(document, number),
+            RequestFacts::MailHeader => Self::MailHeader(document()?),
+            RequestFacts::MailHeaders => Self::MailHeaders(documents.collect()),
+            RequestFacts::Mail => Self::Mail(document()?),
+            RequestFacts::Pdf => Self::Pdf(document()?),
+            RequestFacts::PdfPage(number) => Self::PdfPage(document()?, number),
         })
     }
 }
@@ -253,6 +266,7 @@ pub(crate) fn answer_parts(
             AnswerFacts::Page(page)
         }
         Ok(ExtractResponse::MailHeader(header)) => AnswerFacts::MailHeader(header),
+        Ok(ExtractResponse::MailHeaders(headers)) => AnswerFacts::MailHeaders(headers),
         Ok(ExtractResponse::Mail(mut mail)) => {
             documents.push(std::mem::take(&mut mail.text).into_bytes());
             documents.extend(
@@ -289,6 +303,7 @@ pub(crate) fn answer_of(parts: Parts) -> Result<ExtractResponse, ExtractError> {
             ..page
         }),
         AnswerFacts::MailHeader(header) => ExtractResponse::MailHeader(header),
+        AnswerFacts::MailHeaders(headers) => ExtractResponse::MailHeaders(headers),
         AnswerFacts::Mail(mut mail) => {
             mail.text = text(document()?)?;
             for file in &mut mail.files {
@@ -338,6 +353,8 @@ mod tests {
                 body: vec![0, 255],
             }),
             ExtractRequest::MailHeader(vec![1]),
+            ExtractRequest::MailHeaders(Vec::new()),
+            ExtractRequest::MailHeaders(vec![vec![1], Vec::new(), vec![2]]),
             ExtractRequest::Mail(Vec::new()),
             ExtractRequest::Pdf(vec![3]),
             ExtractRequest::PdfPage(vec![3], 7),
@@ -363,6 +380,7 @@ mod tests {
                 fields: vec![("A".into(), " b".into())],
                 ..MailHeader::default()
             }),
+            ExtractResponse::MailHeaders(vec![None, Some(MailHeader::default())]),
             ExtractResponse::Mail(MailText {
                 text: "t".into(),
                 files: vec![file.clone(), file],

@@ -19,7 +19,7 @@ pub const PROGRAM: &str = "nanobot-documents";
 
 /// The only argument of a helper. A change of what the two processes exchange changes it, so that a
 /// helper of another version ends instead of misreading a request.
-const ARGUMENT: &str = "__read-documents";
+const ARGUMENT: &str = "__read-documents-2";
 
 /// Maximum size of a document, in bytes.
 const MAX_DOCUMENT: usize = 64 << 20;

@@ -83,6 +83,22 @@ impl dyn Extract {
         }
     }
 
+    /// Parses the headers of several mails with one request. `None` for one that cannot be read;
+    /// if a header fails so that none is returned, [`Self::mail_header`] tells which.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Extract::extract`].
+    pub async fn mail_headers(
+        &self,
+        headers: Vec<Vec<u8>>,
+    ) -> Result<Vec<Option<MailHeader>>, ExtractError> {
+        let count = headers.len();
+        match self.extract(ExtractRequest::MailHeaders(headers)).await? {
+            ExtractResponse::MailHeaders(parsed) if parsed.len() == count => Ok(parsed),
+            _ => Err(ExtractError::Garbled),
+        }
+    }
+
     /// Parses a mail, which may be truncated.
     ///
     /// # Errors
@@ -128,7 +144,9 @@ pub type Parser = fn(ExtractRequest) -> Result<ExtractResponse, ExtractError>;
 pub fn read_plain(request: ExtractRequest) -> Result<ExtractResponse, ExtractError> {
     match request {
         ExtractRequest::Page(page) => read_body(&page, |_, _| None).map(ExtractResponse::Page),
-        ExtractRequest::MailHeader(_) | ExtractRequest::Mail(_) => Err(ExtractError::Unreadable(
+        ExtractRequest::MailHeader(_)
+        | ExtractRequest::MailHeaders(_)
+        | ExtractRequest::Mail(_) => Err(ExtractError::Unreadable(
             "this program has no parser for mails".to_owned(),
         )),
         ExtractRequest::Pdf(_) | ExtractRequest::PdfPage(..) => Err(ExtractError::Unreadable(

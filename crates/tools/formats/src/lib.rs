@@ -32,6 +32,10 @@ pub fn read(request: ExtractRequest) -> Result<ExtractResponse, ExtractError> {
         ExtractRequest::MailHeader(header) => {
             mail::header(&header).map(ExtractResponse::MailHeader)
         }
+        ExtractRequest::MailHeaders(headers) => {
+            let parsed = headers.iter().map(|header| mail::header(header).ok());
+            Ok(ExtractResponse::MailHeaders(parsed.collect()))
+        }
         ExtractRequest::Mail(mail) => mail::text(mail).map(ExtractResponse::Mail),
         ExtractRequest::Pdf(document) => pdf::text(&document).map(ExtractResponse::Pdf),
         ExtractRequest::PdfPage(document, number) => {

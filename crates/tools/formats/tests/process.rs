@@ -280,7 +280,7 @@ mod linux {
     #[tokio::test]
     async fn helper_has_no_environment_and_resource_limits() {
         let mut child = Command::new(PROGRAM)
-            .arg("__read-documents")
+            .arg("__read-documents-2")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -357,7 +357,7 @@ mod linux {
         let mut shell = Command::new("sh");
         shell.args([
             "-c",
-            r#"exec 9>&1 >/dev/null; exec "$0" __read-documents"#,
+            r#"exec 9>&1 >/dev/null; exec "$0" __read-documents-2"#,
             PROGRAM,
         ]);
         let mut child = shell

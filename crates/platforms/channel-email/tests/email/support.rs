@@ -93,11 +93,12 @@ struct Frail;
 impl Extract for Frail {
     async fn extract(&self, request: ExtractRequest) -> Result<ExtractResponse, ExtractError> {
         let (bytes, sign) = match &request {
-            ExtractRequest::MailHeader(bytes) => (bytes, DEADLY_HEADER),
-            ExtractRequest::Mail(bytes) => (bytes, DEADLY),
+            ExtractRequest::MailHeader(bytes) => (bytes.clone(), DEADLY_HEADER),
+            ExtractRequest::MailHeaders(headers) => (headers.concat(), DEADLY_HEADER),
+            ExtractRequest::Mail(bytes) => (bytes.clone(), DEADLY),
             _ => return Err(ExtractError::Garbled),
         };
-        let is_deadly = String::from_utf8_lossy(bytes).contains(sign);
+        let is_deadly = String::from_utf8_lossy(&bytes).contains(sign);
         if is_deadly {
             Err(ExtractError::OutOfMemory)
         } else {
