@@ -4,12 +4,19 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
 
 use notify::event::{AccessKind, AccessMode, ModifyKind};
 use notify::{Event, EventKind};
 use tokio::sync::Notify;
 
 use crate::folder::{WatchedFolder, folders_to_watch, is_folder};
+
+/// Pause after a further write to a file that no one follows. The system merges equal notifications
+/// that wait, so a flood of writes, such as those to a database in the same folder, wakes the
+/// notifier's thread a hundred times a second at most.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A watched file.
 #[derive(Debug)]
@@ -28,16 +35,19 @@ impl Followed {
             .collect()
     }
 
-    fn handle_event(&self, event: &Event, is_content: bool) {
+    /// Returns `true` if the event is about the file.
+    fn handle_event(&self, event: &Event, is_content: bool) -> bool {
         let is_concerned = |entry: &WatchedFolder| {
             event
                 .paths
                 .iter()
                 .any(|path| entry.concerns(path, is_content))
         };
-        if lock(&self.watched).iter().any(is_concerned) {
+        let is_concerned = lock(&self.watched).iter().any(is_concerned);
+        if is_concerned {
             self.changed.notify_one();
         }
+        is_concerned
     }
 }
 
@@ -47,6 +57,8 @@ pub(crate) struct WatchedFiles {
     files: Mutex<Vec<Weak<Followed>>>,
     /// `true` if a watched folder may have been removed or replaced.
     is_stale: AtomicBool,
+    /// The last file that was written and is not followed, until another notification.
+    last_written: Mutex<Option<PathBuf>>,
 }
 
 impl WatchedFiles {
@@ -98,12 +110,24 @@ impl WatchedFiles {
                 false
             }
         };
+        let mut is_followed = false;
         for followed in self.all() {
             let is_gone = |folder: &PathBuf| event.paths.iter().any(|path| is_folder(folder, path));
             if !is_content && followed.folders().iter().any(is_gone) {
                 self.is_stale.store(true, Ordering::SeqCst);
             }
-            followed.handle_event(&event, is_content);
+            is_followed |= followed.handle_event(&event, is_content);
+        }
+        let is_write = matches!(event.kind, EventKind::Modify(ModifyKind::Data(_)));
+        self.pause_in_flood(event.paths.first().filter(|_| is_write && !is_followed));
+    }
+
+    /// Pauses if the last notification was about the same file, which is not followed. Only Linux
+    /// merges notifications.
+    fn pause_in_flood(&self, written: Option<&PathBuf>) {
+        let last = std::mem::replace(&mut *lock(&self.last_written), written.cloned());
+        if cfg!(target_os = "linux") && written.is_some() && last.as_ref() == written {
+            pause();
         }
     }
 
@@ -112,6 +136,14 @@ impl WatchedFiles {
         files.retain(|file| file.strong_count() > 0);
         files.iter().filter_map(Weak::upgrade).collect()
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it runs on the notifier's own thread, which blocks by design"
+)]
+fn pause() {
+    thread::sleep(PAUSE);
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

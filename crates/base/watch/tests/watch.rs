@@ -50,6 +50,23 @@ async fn reports_written_and_replaced_files() {
 }
 
 #[tokio::test]
+async fn reports_a_change_amid_a_flood_of_other_writes() {
+    use std::io::Write as _;
+
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("config.json");
+    let mut changes = FileWatch::with_poll_interval(NEVER).follow(&file);
+    let mut other = fs::File::create(home.path().join("state.db-wal")).unwrap();
+    for content in ["1", "2"] {
+        for _ in 0..1000 {
+            other.write_all(b"x").unwrap();
+        }
+        fs::write(&file, content).unwrap();
+        becomes(&mut changes, &file, content).await;
+    }
+}
+
+#[tokio::test]
 async fn follows_a_file_through_removed_and_replaced_folders() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("data/cron/jobs.json");
