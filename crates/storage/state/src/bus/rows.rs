@@ -55,13 +55,20 @@ pub(super) fn accept(
     body: &str,
 ) -> rusqlite::Result<Option<u64>> {
     let accepted_at = chrono::Local::now().to_rfc3339();
-    connection
+    // Without `RETURNING`, for which SQLite opens a temporary table each time.
+    let inserted = connection
         .prepare_cached(
             "INSERT INTO ledger (queue, consumer, name, state, accepted_at, body)
-             VALUES (?1, ?2, ?3, 'pending', ?4, ?5) ON CONFLICT (queue, name) DO NOTHING RETURNING id",
+             VALUES (?1, ?2, ?3, 'pending', ?4, ?5) ON CONFLICT (queue, name) DO NOTHING",
         )?
-        .query_row(params![place.queue, place.consumer, name, accepted_at, body], |row| row.get(0))
-        .optional()
+        .execute(params![
+            place.queue,
+            place.consumer,
+            name,
+            accepted_at,
+            body
+        ])?;
+    Ok((inserted > 0).then(|| connection.last_insert_rowid().cast_unsigned()))
 }
 
 /// Value of `out` for a deferred row, until it is due.
@@ -121,55 +128,74 @@ pub(super) fn hand_out<T: Queued>(
         )?
         .execute(params![place.queue, place.consumer, now])?;
     let mut taken = Vec::new();
-    while taken.len() < most
-        && let Some((entry, body)) = first_ready(connection, place)?
-    {
-        let Some(mut row) = load(connection, entry)? else {
+    while taken.len() < most {
+        let ready = ready_entries(connection, place, most - taken.len())?;
+        if ready.is_empty() {
             break;
-        };
-        match serde_json::from_str(&body) {
-            Ok(message) => {
-                let progress = row.progress.hand_out();
-                let handout = Handout {
-                    entry,
-                    serial: serial(),
-                    attempt: progress.attempt,
-                };
-                row.out = handout.serial.cast_signed();
-                store(connection, entry, &row)?;
-                taken.push((handout, message, progress));
-            }
-            Err(error) => {
-                tracing::error!(
-                    entry,
-                    error = &error as &dyn std::error::Error,
-                    "a stored message cannot be read"
-                );
-                let why =
-                    SettleOutcome::Fail(format!("the stored message cannot be read: {error}"));
-                let DeliveryProgress { attempt, .. } = row.progress.hand_out();
-                if !row.progress.settle(T::QUEUE, &why, attempt) {
-                    break;
+        }
+        for (entry, body, mut row) in ready {
+            let message = match serde_json::from_str(&body) {
+                Ok(message) => message,
+                Err(error) if close_unreadable::<T>(connection, entry, &mut row, &error, now)? => {
+                    continue;
                 }
-                row.close(now);
-                store(connection, entry, &row)?;
-            }
+                Err(_) => return Ok(taken),
+            };
+            let progress = row.progress.hand_out();
+            let handout = Handout {
+                entry,
+                serial: serial(),
+                attempt: progress.attempt,
+            };
+            connection
+                .prepare_cached("UPDATE ledger SET out = ?1 WHERE id = ?2")?
+                .execute(params![handout.serial.cast_signed(), entry])?;
+            taken.push((handout, message, progress));
         }
     }
     Ok(taken)
 }
 
-fn first_ready(
+/// Settles an entry as failed whose message cannot be read. `false` if that does not apply.
+fn close_unreadable<T: Queued>(
+    connection: &Connection,
+    entry: u64,
+    row: &mut EntryRow,
+    error: &serde_json::Error,
+    now: Millis,
+) -> rusqlite::Result<bool> {
+    tracing::error!(
+        entry,
+        error = error as &dyn std::error::Error,
+        "a stored message cannot be read"
+    );
+    let why = SettleOutcome::Fail(format!("the stored message cannot be read: {error}"));
+    let DeliveryProgress { attempt, .. } = row.progress.hand_out();
+    if !row.progress.settle(T::QUEUE, &why, attempt) {
+        return Ok(false);
+    }
+    row.close(now);
+    store(connection, entry, row)?;
+    Ok(true)
+}
+
+/// Returns the first entries of a consumer that are pending, due and not in flight, at most `most`
+/// of them: their numbers, bodies and other columns.
+fn ready_entries(
     connection: &Connection,
     place: &QueueKey,
-) -> rusqlite::Result<Option<(u64, String)>> {
+    most: usize,
+) -> rusqlite::Result<Vec<(u64, String, EntryRow)>> {
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
     connection
         .prepare_cached(
-            "SELECT id, body FROM ledger
-             WHERE queue = ?1 AND consumer = ?2 AND state = 'pending' AND out = 0 AND due_at = 0 ORDER BY id LIMIT 1",
+            "SELECT state, why, attempts, parts_sent, in_doubt, out, due_at, settled_at, id, body FROM ledger
+             WHERE queue = ?1 AND consumer = ?2 AND state = 'pending' AND out = 0 AND due_at = 0 ORDER BY id LIMIT ?3",
         )?
-        .query_row(params![place.queue, place.consumer], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()
+        .query_map(params![place.queue, place.consumer, most], |row| {
+            Ok((row.get(8)?, row.get(9)?, entry_row(row)?))
+        })?
+        .collect()
 }
 
 /// Returns the time at which a consumer's next waiting entry is due.
@@ -298,21 +324,24 @@ fn load(connection: &Connection, entry: u64) -> rusqlite::Result<Option<EntryRow
         .prepare_cached(
             "SELECT state, why, attempts, parts_sent, in_doubt, out, due_at, settled_at FROM ledger WHERE id = ?1",
         )?
-        .query_row([entry], |row| {
-            Ok(EntryRow {
-                progress: EntryProgress {
-                    state: state(row, 0)?,
-                    why: row.get(1)?,
-                    attempts: row.get(2)?,
-                    parts_sent: row.get(3)?,
-                    in_doubt: row.get(4)?,
-                },
-                out: row.get(5)?,
-                due_at: row.get(6)?,
-                settled_at: row.get(7)?,
-            })
-        })
+        .query_row([entry], entry_row)
         .optional()
+}
+
+/// Reads the columns that change, which are the first ones of the row.
+fn entry_row(row: &Row<'_>) -> rusqlite::Result<EntryRow> {
+    Ok(EntryRow {
+        progress: EntryProgress {
+            state: state(row, 0)?,
+            why: row.get(1)?,
+            attempts: row.get(2)?,
+            parts_sent: row.get(3)?,
+            in_doubt: row.get(4)?,
+        },
+        out: row.get(5)?,
+        due_at: row.get(6)?,
+        settled_at: row.get(7)?,
+    })
 }
 
 fn store(connection: &Connection, entry: u64, row: &EntryRow) -> rusqlite::Result<()> {
