@@ -5,7 +5,7 @@
 //! for its answer: messages about the work in progress do not get it, and messages that answer
 //! nothing are sent alone.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,7 +22,30 @@ const TO_GROUP: (usize, Duration) = (5, Duration::from_secs(290));
 
 /// The messages that can be replied to.
 #[derive(Debug, Default)]
-pub(crate) struct ReplyBudget(Mutex<VecDeque<Answered>>);
+pub(crate) struct ReplyBudget(Mutex<AnsweredMessages>);
+
+/// Messages, the oldest first.
+#[derive(Debug, Default)]
+struct AnsweredMessages {
+    entries: VecDeque<Answered>,
+    /// The ids of the messages: one is looked up for each message of a flood.
+    known: HashSet<String>,
+}
+
+impl AnsweredMessages {
+    /// Remembers a message, unless it is known.
+    fn note(&mut self, message: &str, chat: &str) {
+        if !self.known.insert(message.to_owned()) {
+            return;
+        }
+        if self.entries.len() >= REMEMBERED
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.known.remove(&oldest.message);
+        }
+        self.entries.push_back(Answered::new(message, chat));
+    }
+}
 
 /// A message and the replies to it.
 #[derive(Debug)]
@@ -83,10 +106,7 @@ pub(crate) enum ReplySlot {
 impl ReplyBudget {
     /// Remembers a message that can be replied to.
     pub(crate) fn note(&self, message: &str, chat: &str) {
-        let mut entries = self.entries();
-        if entries.iter().all(|entry| entry.message != message) {
-            Self::push(&mut entries, Answered::new(message, chat));
-        }
+        self.messages().note(message, chat);
     }
 
     /// Takes a reply for a message. A repeated attempt gets the same one.
@@ -95,17 +115,15 @@ impl ReplyBudget {
             Place::Person(_) => TO_PERSON,
             Place::Group(_) | Place::Guild(_) => TO_GROUP,
         };
-        let mut entries = self.entries();
+        let mut messages = self.messages();
         let is_repeated = |entry: &&mut Answered| {
             entry.chat == request.chat && entry.sent.contains(&request.number)
         };
-        if let Some(entry) = entries.iter_mut().find(is_repeated) {
+        if let Some(entry) = messages.entries.iter_mut().find(is_repeated) {
             return ReplySlot::Reply(entry.message.clone());
         }
-        if let Some(answered) = request.answered
-            && entries.iter().all(|entry| entry.message != answered)
-        {
-            Self::push(&mut entries, Answered::new(answered, request.chat));
+        if let Some(answered) = request.answered {
+            messages.note(answered, request.chat);
         }
         let kept = usize::from(request.is_lossy || request.answered.is_none());
         let can_be_used = |entry: &&mut Answered| {
@@ -115,7 +133,7 @@ impl ReplyBudget {
             };
             is_meant && entry.left(limits) > kept
         };
-        if let Some(entry) = entries.iter_mut().rev().find(can_be_used) {
+        if let Some(entry) = messages.entries.iter_mut().rev().find(can_be_used) {
             entry.sent.push(request.number);
             return ReplySlot::Reply(entry.message.clone());
         }
@@ -128,22 +146,16 @@ impl ReplyBudget {
 
     /// Records that QQ took no further reply to a message, so that this one did not count.
     pub(crate) fn exhaust(&self, message: &str, number: u32) {
-        let mut entries = self.entries();
-        let entry = entries.iter_mut().find(|entry| entry.message == message);
+        let mut messages = self.messages();
+        let mut entries = messages.entries.iter_mut();
+        let entry = entries.find(|entry| entry.message == message);
         if let Some(entry) = entry {
             entry.is_over = true;
             entry.sent.retain(|sent| *sent != number);
         }
     }
 
-    fn push(entries: &mut VecDeque<Answered>, entry: Answered) {
-        if entries.len() >= REMEMBERED {
-            entries.pop_front();
-        }
-        entries.push_back(entry);
-    }
-
-    fn entries(&self) -> MutexGuard<'_, VecDeque<Answered>> {
+    fn messages(&self) -> MutexGuard<'_, AnsweredMessages> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -241,6 +253,6 @@ mod tests {
         for number in 0..2 * REMEMBERED {
             chat.budget.note(&number.to_string(), "A");
         }
-        assert_eq!(chat.budget.entries().len(), REMEMBERED);
+        assert_eq!(chat.budget.messages().entries.len(), REMEMBERED);
     }
 }
