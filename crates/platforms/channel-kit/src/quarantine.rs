@@ -8,8 +8,8 @@
 //! of one batch are handled one at a time by the next process, so that none is blamed for another,
 //! or for a turn at the same time, because suspects of both kinds take one permit. A turn may run
 //! for long, so the wait for it is limited to the first minute. A note that cannot be written
-//! delays no event; the attempt does not count then. Attempts that begin during a write
-//! are noted together by the next one.
+//! delays no event; the attempt does not count then. Attempts at events that arrived together, and
+//! those that begin during a write, are noted together.
 //!
 //! A channel is `degraded` until the operator has removed the files of set-aside messages.
 //!
@@ -240,6 +240,11 @@ impl Quarantine {
 
     async fn write(&self) {
         let _write_lock = self.write_lock.lock().await;
+        if self.state().is_written {
+            return;
+        }
+        // The events at hand begin first, so that one write notes all of them.
+        tokio::task::yield_now().await;
         let (notes, text) = {
             let mut state = self.state();
             let Some(notes) = state.notes.clone().filter(|_| !state.is_written) else {
