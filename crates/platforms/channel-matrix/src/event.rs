@@ -3,6 +3,7 @@
 //! Events of verifications are not for the assistant. The encryption program takes them when it
 //! decrypts them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -110,20 +111,21 @@ impl Matrix {
         }
         let known = self.rooms.get(room).unwrap_or_default();
         let is_direct = self.is_direct(room, known.joined).await;
-        let bytes = event.0.to_string();
+        let quarantine = &self.base.quarantine;
+        // Only what is set aside is written out.
+        let bytes = match quarantine.is_exceeded(&name) {
+            true => event.0.to_string(),
+            false => String::new(),
+        };
         let progress = context.progress.as_ref();
-        let admitted = self
-            .base
-            .quarantine
-            .admit(&name, bytes.as_bytes(), progress)
-            .await;
+        let admitted = quarantine.admit(&name, bytes.as_bytes(), progress).await;
         let Some(handling) = admitted else {
             return EventEnd::Done(Next::Confirm);
         };
         let is_encrypted = event.kind() == "m.room.encrypted";
         let clear = if is_encrypted {
             match self.decrypted(room, event).await {
-                Ok(Some(clear)) => clear,
+                Ok(Some(clear)) => Cow::Owned(clear),
                 Ok(None) => {
                     handling.end().await;
                     return EventEnd::Done(Next::Confirm);
@@ -134,7 +136,7 @@ impl Matrix {
                 }
             }
         } else {
-            event.clone()
+            Cow::Borrowed(event)
         };
         if clear.is_of_verification() {
             handling.end().await;
