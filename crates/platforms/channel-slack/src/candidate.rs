@@ -86,7 +86,7 @@ pub(crate) fn message_candidate(
     let facts = json!({
         "type": event.kind, "user": user, "channel": chat, "ts": ts, "thread_ts": source_thread, "text": raw,
     });
-    let mut candidate = empty_candidate(user, chat, kind, ts.clone(), thread, &facts);
+    let mut candidate = empty_candidate(user, chat, kind, ts.clone(), thread, facts);
     if kind == ChatKind::Group {
         candidate.arrival = Arrival::group(is_addressed);
     }
@@ -125,7 +125,7 @@ pub(crate) fn command_candidate(
     let is_direct = channel_name.as_deref() == Some("directmessage");
     let kind = chat_kind(is_direct.then_some("im"), &channel_id);
     let facts = json!({"type": "slash_commands", "user": user_id, "channel": channel_id, "command": command});
-    let mut candidate = empty_candidate(user_id, channel_id, kind, trigger_id, None, &facts);
+    let mut candidate = empty_candidate(user_id, channel_id, kind, trigger_id, None, facts);
     let text = command_text(&command, text.as_deref().unwrap_or_default(), commands);
     candidate.pieces = vec![Piece::Text(text)];
     Some(candidate)
@@ -138,7 +138,7 @@ pub(crate) fn empty_candidate(
     kind: ChatKind,
     id: String,
     thread: Option<String>,
-    facts: &Value,
+    facts: Value,
 ) -> CandidateMessage {
     CandidateMessage {
         metadata: metadata(facts, thread.as_deref(), kind),
@@ -262,14 +262,18 @@ fn command_text(command: &str, text: &str, commands: &[CommandInfo]) -> String {
     }
 }
 
-fn metadata(event: &Value, thread: Option<&str>, kind: ChatKind) -> Map {
+fn metadata(event: Value, thread: Option<&str>, kind: ChatKind) -> Map {
     let channel_type = if kind == ChatKind::Direct {
         "im"
     } else {
         "channel"
     };
-    let slack = json!({"event": event, "thread_ts": thread, "channel_type": channel_type});
-    Map::from_iter([("slack".to_owned(), slack)])
+    let slack = Map::from_iter([
+        ("event".to_owned(), event),
+        ("thread_ts".to_owned(), json!(thread)),
+        ("channel_type".to_owned(), json!(channel_type)),
+    ]);
+    Map::from_iter([("slack".to_owned(), slack.into())])
 }
 
 #[cfg(test)]

@@ -45,8 +45,7 @@ pub(crate) fn interaction_candidate(interaction: Interaction) -> Option<Candidat
         .and_then(Value::as_str)
         .map(str::to_owned);
     let facts = json!({"type": "block_actions", "user": user.id, "channel": channel.id, "ts": action.action_ts});
-    let mut candidate =
-        empty_candidate(user.id, channel.id, kind, action.action_ts, thread, &facts);
+    let mut candidate = empty_candidate(user.id, channel.id, kind, action.action_ts, thread, facts);
     candidate.pieces = vec![Piece::Text(label.clone())];
     candidate.origin.pressed = Some((message, label));
     Some(candidate)

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nanobot_channel::{ChannelContext, ChannelError, Value, json};
+use nanobot_channel::{ChannelContext, ChannelError, json};
 use nanobot_channel_kit::catch_up::Lag;
 use nanobot_channel_kit::intake::Next;
 use nanobot_channel_kit::{Lanes, Platform as _, Reconnect, jittered_backoff};
@@ -22,7 +22,7 @@ use crate::error::{CallError, required_call_error};
 use crate::interaction::interaction_candidate;
 use crate::socket::{Socket, SocketEvent};
 use crate::target::SendTarget;
-use crate::wire::{PayloadOrigin, SlackEvent, SocketFrame};
+use crate::wire::{PayloadOrigin, SlackEventPayload, SocketFrame};
 
 /// Time limit of an acknowledgement, before Slack's timeout.
 const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_millis(2500);
@@ -387,34 +387,25 @@ impl Slack {
         payload: &str,
         context: &ChannelContext,
     ) -> Option<(String, CandidateMessage)> {
-        let payload: Value = match json::from_str(payload) {
-            Ok(payload) => payload,
-            Err(error) => {
-                tracing::warn!(channel = %self.base.name, %error, kind, "an envelope could not be read and was passed over");
-                return None;
-            }
-        };
-        let event_id = payload
-            .get("event_id")
-            .and_then(|id| id.as_str())
-            .unwrap_or_default()
-            .to_owned();
+        let unnamed = |candidate| (String::new(), candidate);
         let read = match kind {
-            "events_api" => {
-                let event = payload.get("event").cloned().unwrap_or_default();
-                serde_json::from_value::<SlackEvent>(event)
-                    .map(|event| message_candidate(&self.config, me, &event))
-            }
-            "interactive" => serde_json::from_value(payload).map(interaction_candidate),
-            "slash_commands" => serde_json::from_value(payload)
-                .map(|command| command_candidate(command, &context.commands)),
+            "events_api" => json::from_str(payload).map(|payload| {
+                let SlackEventPayload { event_id, event } = payload;
+                let event_id = event_id.as_str().unwrap_or_default().to_owned();
+                let candidate = message_candidate(&self.config, me, &event);
+                candidate.map(|candidate| (event_id, candidate))
+            }),
+            "interactive" => json::from_str(payload)
+                .map(|interaction| interaction_candidate(interaction).map(unnamed)),
+            "slash_commands" => json::from_str(payload)
+                .map(|command| command_candidate(command, &context.commands).map(unnamed)),
             _ => {
                 tracing::debug!(channel = %self.base.name, kind, "an envelope of an unknown kind was passed over");
                 return None;
             }
         };
         match read {
-            Ok(candidate) => candidate.map(|candidate| (event_id, candidate)),
+            Ok(read) => read,
             Err(error) => {
                 tracing::warn!(channel = %self.base.name, %error, kind, "an envelope could not be read and was passed over");
                 None

@@ -151,6 +151,14 @@ pub(crate) fn message_key(chat: &str, ts: &str) -> String {
     format!("{chat}/{ts}")
 }
 
+/// The payload of an event.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct SlackEventPayload {
+    pub(crate) event_id: Value,
+    pub(crate) event: SlackEvent,
+}
+
 /// An event of the workspace.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
