@@ -13,8 +13,10 @@ use crate::wire::Directory;
 
 /// Number of targets of one subscription.
 const SUBSCRIBED_AT_ONCE: usize = 200;
-/// Events that may arrive before the answers to the subscriptions.
+/// Events that may arrive before the answers to the subscriptions, and the memory that they may
+/// take, with the answers, in bytes. With more, the socket is given up, and polls bring all of it.
 const MAX_EARLY_EVENTS: usize = 10_000;
+const MAX_EARLY_MEMORY: usize = 64 << 20;
 
 /// Something that is waited for in the background.
 pub(crate) type Waiting<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -40,10 +42,12 @@ async fn establish(platform: Arc<Mochat>) -> Result<Established, CallError> {
 async fn subscribe(platform: &Mochat, socket: &mut SocketIo) -> Result<Vec<SocketEvent>, String> {
     let targets = platform.positions(&platform.targets.all());
     socket.subscribe(&targets, SUBSCRIBED_AT_ONCE).await?;
-    let mut events = Vec::new();
+    let (mut events, mut memory) = (Vec::new(), 0_usize);
     let (mut subscribed, mut refused) = (false, None);
     while !socket.is_subscribed() {
-        match socket.next().await? {
+        let event = socket.next().await?;
+        memory = memory.saturating_add(event.memory());
+        match event {
             SocketEvent::Refused(targets, _) if targets.len() > 1 => {
                 socket.subscribe(&platform.positions(&targets), 1).await?;
                 continue;
@@ -57,7 +61,7 @@ async fn subscribe(platform: &Mochat, socket: &mut SocketIo) -> Result<Vec<Socke
                 events.push(event);
             }
         }
-        if events.len() > MAX_EARLY_EVENTS {
+        if events.len() > MAX_EARLY_EVENTS || memory > MAX_EARLY_MEMORY {
             return Err("too much arrived before the answer to a subscription".to_owned());
         }
     }

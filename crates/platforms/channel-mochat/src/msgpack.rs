@@ -34,6 +34,23 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Value, String> {
     Value::deserialize(&mut deserializer).map_err(|error| error.to_string())
 }
 
+/// Returns an estimate of the memory that a value takes, in bytes. Values from the network are not
+/// nested too deep for it.
+pub(crate) fn memory(value: &Value) -> usize {
+    let content = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => ARRAY + items.iter().map(memory).sum::<usize>(),
+        Value::Object(members) => {
+            let members = members.iter();
+            MAP + members
+                .map(|(name, value)| name.len() + memory(value))
+                .sum::<usize>()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    ITEM + content
+}
+
 /// Checks that the bytes are one value that is not too large.
 fn check(bytes: &[u8]) -> Result<(), String> {
     let mut rest = bytes;

@@ -3,6 +3,10 @@
 //! Decision: a position moves past an event only after the message is with the assistant, or is
 //! none for it. If a push does not follow on the position, what is missing is asked for first; if
 //! that fails, the push is left alone, and a later poll finds all of it.
+//!
+//! A push that still does not follow is handled, and moves nothing: a wrong number in it must not
+//! hide what comes later. If the position is further after a pushed message than a history is long,
+//! the position was wrong, and moves back.
 
 use std::time::Duration;
 
@@ -20,6 +24,9 @@ use crate::wire::{Batch, ChatMessage, Event, MESSAGE_ADDED, PanelPage};
 const QUICK: Duration = Duration::from_millis(200);
 /// The longest pause that is waited for when Mochat asks for one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Number of events that no session has.
+const MAX_HISTORY: u64 = 1 << 32;
 
 /// News of a session or a panel.
 #[derive(Debug)]
@@ -123,7 +130,7 @@ impl Mochat {
         let batch = self.api.watch(session, cursor.unwrap_or(0), patience);
         let batch = batch.await?;
         context.progress.alive();
-        self.session_events(session, batch, context).await
+        self.session_events(session, batch, u64::MAX, context).await
     }
 
     /// Handles pushed events of a session, after what is missing before them.
@@ -141,21 +148,38 @@ impl Mochat {
         if has_gap && self.catch_up(session, context).await? == Next::Stop {
             return Ok(Next::Stop);
         }
-        self.session_events(session, batch, context).await
+        self.correct_position(session, &batch);
+        let count = u64::try_from(batch.events.len()).unwrap_or(u64::MAX);
+        let cursor = self.targets.cursor(session);
+        let reach = cursor.map_or(u64::MAX, |cursor| cursor.saturating_add(count));
+        self.session_events(session, batch, reach, context).await
     }
 
-    /// Handles the events of an answer or a push, and asks for more if there may be more.
+    /// Moves a position back that is too far after a push to be one.
+    fn correct_position(&self, session: &str, batch: &Batch) {
+        let first = batch.events.iter().filter_map(|event| event.seq).min();
+        if let Some((first, cursor)) = first.zip(self.targets.cursor(session))
+            && cursor.saturating_sub(first) > MAX_HISTORY
+        {
+            tracing::warn!(channel = %self.base.name, session, cursor, first, "a position was wrong");
+            self.targets.set_back(session, first.saturating_sub(1));
+        }
+    }
+
+    /// Handles the events of an answer or a push, and asks for more if there may be more. The
+    /// position moves up to `reach`.
     async fn session_events(
         &self,
         session: &str,
         batch: Batch,
+        reach: u64,
         context: &ChannelContext,
     ) -> Result<Next, CallError> {
         if self.targets.is_cold(session) {
             return self.skip_session_history(session, batch).await;
         }
         let is_full = batch.is_full(self.config.watch_limit);
-        if self.session_batch(session, batch, context).await == Next::Stop {
+        if self.session_batch(session, batch, reach, context).await == Next::Stop {
             return Ok(Next::Stop);
         }
         if is_full {
@@ -169,7 +193,7 @@ impl Mochat {
         while let Some(cursor) = self.targets.cursor(session) {
             let batch = self.api.watch(session, cursor, QUICK).await?;
             let is_full = batch.is_full(self.config.watch_limit);
-            if self.session_batch(session, batch, context).await == Next::Stop {
+            if self.session_batch(session, batch, u64::MAX, context).await == Next::Stop {
                 return Ok(Next::Stop);
             }
             if !is_full || self.targets.cursor(session) == Some(cursor) {
@@ -179,8 +203,14 @@ impl Mochat {
         Ok(Next::Confirm)
     }
 
-    /// Handles the events after the position, and moves past them.
-    async fn session_batch(&self, session: &str, batch: Batch, context: &ChannelContext) -> Next {
+    /// Handles the events after the position, and moves past them, up to `reach`.
+    async fn session_batch(
+        &self,
+        session: &str,
+        batch: Batch,
+        reach: u64,
+        context: &ChannelContext,
+    ) -> Next {
         let target = Target::Session(session.to_owned());
         let end = batch_end(&batch, self.config.watch_limit);
         for event in batch.events {
@@ -196,11 +226,11 @@ impl Mochat {
             if self.handle_event(&target, &event, context).await == Next::Stop {
                 return Next::Stop;
             }
-            if let Some(seq) = seq {
+            if let Some(seq) = seq.filter(|seq| *seq <= reach) {
                 self.targets.advance(session, seq);
             }
         }
-        if let Some(end) = end {
+        if let Some(end) = end.filter(|end| *end <= reach) {
             self.targets.advance(session, end);
         }
         Next::Confirm

@@ -2,7 +2,8 @@
 //!
 //! Decision: a session has the position that Mochat counts; a panel has none, so the last handled
 //! messages take its place: what follows the newest of them in the panel's history is new. A
-//! position moves forward only, and only past what is stored or passed over.
+//! position moves forward, and only past what is stored or passed over; it moves back only if it
+//! turns out to be wrong.
 //!
 //! The note has the form of the Python program's `mochat/session_cursors.json`, and one member
 //! more. The note begins with that file.
@@ -61,13 +62,26 @@ impl Positions {
         if self.cursor(session).is_some_and(|known| known >= cursor) {
             return false;
         }
+        self.set(session, cursor);
+        true
+    }
+
+    /// Moves back in a session. `true` if that changed something.
+    pub(crate) fn set_back(&mut self, session: &str, cursor: u64) -> bool {
+        let is_back = self.cursor(session).is_some_and(|known| known > cursor);
+        if is_back {
+            self.set(session, cursor);
+        }
+        is_back
+    }
+
+    fn set(&mut self, session: &str, position: u64) {
         self.clock += 1;
         let moved = Moved {
             at: self.clock,
-            position: cursor,
+            position,
         };
         self.sessions.insert(session.to_owned(), moved);
-        true
     }
 
     /// `true` if a panel has a position.

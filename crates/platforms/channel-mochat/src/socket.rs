@@ -15,6 +15,7 @@ use crate::MochatConfig;
 use crate::api::Api;
 use crate::engine::{Engine, EngineEvent};
 use crate::error::{CallError, from_connect_error};
+use crate::msgpack;
 use crate::packet::{ClientPacket, Packet, Serializer};
 use crate::target::Target;
 use crate::wire::text_at;
@@ -38,6 +39,16 @@ pub(crate) enum SocketEvent {
     Activity,
     /// Nothing of use here.
     Nothing,
+}
+
+impl SocketEvent {
+    /// Returns an estimate of the memory that its content takes, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        match self {
+            Self::Event(_, value) | Self::Subscribed(_, value) => msgpack::memory(value),
+            Self::Refused(..) | Self::Activity | Self::Nothing => 0,
+        }
+    }
 }
 
 /// A subscription without an answer.

@@ -143,6 +143,12 @@ impl Targets {
             .update(|positions| positions.advance(session, cursor));
     }
 
+    /// Moves back in a session.
+    pub(crate) fn set_back(&self, session: &str, cursor: u64) {
+        self.positions
+            .update(|positions| positions.set_back(session, cursor));
+    }
+
     /// `true` if it is unknown which messages of a session are new.
     pub(crate) fn is_cold(&self, session: &str) -> bool {
         self.cursor(session).is_none() && !self.set().warm.contains(session)

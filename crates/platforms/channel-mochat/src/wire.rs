@@ -9,6 +9,8 @@ use nanobot_channel::{Timestamp, Value};
 const MAX_ENTRIES: usize = 2000;
 /// Longest id, in bytes.
 const MAX_ID: usize = 256;
+/// Largest position: Mochat counts in JavaScript, which cannot count further one by one.
+const MAX_POSITION: u64 = (1 << 53) - 1;
 
 /// An event type of a new message.
 pub(crate) const MESSAGE_ADDED: &str = "message.add";
@@ -43,7 +45,7 @@ impl Batch {
         let target = id_at(value, &["sessionId", "panelId"])?;
         Some(Self {
             target,
-            cursor: value.get("cursor").and_then(Value::as_u64),
+            cursor: position_at(value, "cursor"),
             events: list_at(value, "events").map(Event::read).collect(),
             is_cut: false,
         })
@@ -74,12 +76,18 @@ impl Batch {
 impl Event {
     fn read(value: &Value) -> Self {
         Self {
-            seq: value.get("seq").and_then(Value::as_u64),
+            seq: position_at(value, "seq"),
             kind: text_at(value, &["type"]),
             timestamp: value.get("timestamp").cloned().unwrap_or_default(),
             payload: value.get("payload").cloned().unwrap_or_default(),
         }
     }
+}
+
+/// Returns a position; `None` for a number that is none.
+fn position_at(value: &Value, key: &str) -> Option<u64> {
+    let position = value.get(key)?.as_u64()?;
+    Some(position).filter(|position| *position <= MAX_POSITION)
 }
 
 /// A message.
@@ -223,6 +231,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn numbers_beyond_those_of_javascript_are_no_positions() {
+        let largest = (1_u64 << 53) - 1;
+        for (number, expected) in [
+            (largest, Some(largest)),
+            (largest + 1, None),
+            (u64::MAX, None),
+        ] {
+            let batch = json!({"sessionId": "s", "cursor": number, "events": [{"seq": number}]});
+            let batch = Batch::read(&batch).unwrap();
+            assert_eq!((batch.cursor, batch.events[0].seq), (expected, expected));
+        }
+    }
 
     #[test]
     fn batches_are_read_leniently() {

@@ -186,3 +186,47 @@ async fn repeated_events_are_recognised() {
     assert_eq!(running.last("next").await, expected);
     running.stop().await;
 }
+
+#[tokio::test]
+async fn absurd_positions_do_not_silence_a_session() {
+    for absurd in [u64::MAX, 1 << 50, 500] {
+        let running = Running::start(json!({})).await;
+        running.fake.push(say("one"));
+        running.last("one").await;
+        let session = ann().direct();
+        let message = json!({"messageId": "odd", "author": "ann", "content": "odd"});
+        let event = json!({"seq": absurd, "type": "message.add", "payload": message});
+        let batch = json!({"sessionId": session, "cursor": absurd, "events": [event]});
+        running.fake.push_event("claw.session.events", &batch);
+        running.last("odd").await;
+        running.fake.push(say("two"));
+        running.last("two").await;
+        let (fake, assistant) = running.stop().await;
+        assert_eq!(note(&assistant).await["cursors"][&session], 2);
+        fake.push_silently(say("away"));
+        let running = Running::with(fake, assistant, &json!({}));
+        let arrived = running.last("away").await;
+        assert_eq!(arrived, ["one", "odd", "two", "away"], "{absurd}");
+        running.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn wrong_position_is_left_with_the_next_message() {
+    let assistant = Arc::new(Assistant::new("mallory"));
+    let session = ann().direct();
+    let cursors = json!({"schemaVersion": 1, "cursors": {&session: 1_u64 << 50}});
+    let notes = assistant.notes();
+    notes.write(NOTE, &cursors.to_string()).await.unwrap();
+    let running = Running::with(fake().await, assistant, &json!({}));
+    // The fake knows no such position and refuses the subscription.
+    running.fake.wait_for_subscription(ROOM).await.unwrap();
+    for (number, text) in [(1, "one"), (2, "two")] {
+        let message = json!({"messageId": text, "author": "ann", "content": text});
+        let event = json!({"seq": number, "type": "message.add", "payload": message});
+        let batch = json!({"sessionId": session, "events": [event]});
+        running.fake.push_event("claw.session.events", &batch);
+        running.last(text).await;
+    }
+    running.noted(&session, |cursor| *cursor == 2).await;
+}

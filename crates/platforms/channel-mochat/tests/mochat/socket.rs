@@ -103,6 +103,34 @@ async fn late_answers_leave_time_for_polls() {
 }
 
 #[tokio::test]
+async fn flood_before_an_answer_ends_the_attempt() {
+    let fake = fake().await;
+    fake.hold_acks();
+    let running = Running::at(fake, &json!({"panels": []}));
+    running
+        .fake
+        .wait_for_calls("subscribe.sessions", 1)
+        .await
+        .unwrap();
+    // Each takes little on the wire, and much in memory.
+    let wide = vec![json!({"": 0}); 8000];
+    for _ in 0..20 {
+        running.fake.push_event("flood", &json!({"payload": wide}));
+    }
+    let reason = "too much arrived before the answer to a subscription";
+    running
+        .assistant
+        .wait_until(reason, |seen| {
+            seen.impaired.iter().any(|why| why.contains(reason))
+        })
+        .await
+        .unwrap();
+    running.fake.release_acks();
+    running.fake.wait_for_connections(2).await.unwrap();
+    running.hello().await;
+}
+
+#[tokio::test]
 async fn missing_answer_ends_the_connection() {
     let running = Running::start(json!({})).await;
     running.fake.hold_acks();
