@@ -3,7 +3,7 @@
 //! Decision: events of several chats are handled at once, so a later one may be stored first. QQ
 //! gets the number of the last event before the first one that is not stored, and repeats the
 //! others when the session is resumed. The note may be some seconds old; duplicates are recognised
-//! by their ids.
+//! by their ids, never by their numbers: one wrong number would hide all later events.
 
 use std::collections::VecDeque;
 
@@ -83,7 +83,7 @@ impl EventCursor {
     pub(crate) fn begin(&mut self, session: Secret, number: Option<u64>) {
         self.forget();
         self.session = Some(session);
-        self.received = number.unwrap_or_default();
+        self.received = number.filter(|n| self.is_plausible(*n)).unwrap_or(0);
         self.stored = self.received;
     }
 
@@ -130,25 +130,24 @@ impl EventCursor {
         Some(self.stored).filter(|number| *number > 0)
     }
 
-    /// Records an event. `None` for a duplicate; an event without a plausible number, which would
-    /// make all later ones look old, gets a name that changes nothing.
-    pub(crate) fn receive(&mut self, number: Option<u64>) -> Option<EventNumber> {
-        let is_plausible = |number: &u64| *number <= self.received.saturating_add(LARGEST_LEAP);
-        let Some(number) = number.filter(is_plausible) else {
-            return Some(EventNumber {
-                epoch: self.epoch,
-                number: 0,
-            });
-        };
-        if number <= self.received {
-            return None;
+    /// Records an event. One without a plausible number, or with one that came before, gets a name
+    /// that changes nothing.
+    pub(crate) fn receive(&mut self, number: Option<u64>) -> EventNumber {
+        let is_next = |number: &u64| *number > self.received && self.is_plausible(*number);
+        let number = number.filter(is_next).unwrap_or(0);
+        if number > 0 {
+            self.received = number;
+            self.open.push_back((number, false));
         }
-        self.received = number;
-        self.open.push_back((number, false));
-        Some(EventNumber {
+        EventNumber {
             epoch: self.epoch,
             number,
-        })
+        }
+    }
+
+    /// `true` if an event may have this number.
+    fn is_plausible(&self, number: u64) -> bool {
+        number <= self.received.saturating_add(LARGEST_LEAP)
     }
 
     /// Records that an event is stored. `true` if the position changed.
@@ -196,7 +195,7 @@ mod tests {
     }
 
     fn receive(cursor: &mut EventCursor, number: u64) -> EventNumber {
-        cursor.receive(Some(number)).unwrap()
+        cursor.receive(Some(number))
     }
 
     #[test]
@@ -230,11 +229,12 @@ mod tests {
         let mut cursor = begun();
         let (first, second) = (receive(&mut cursor, 2), receive(&mut cursor, 3));
         cursor.store(first);
-        assert_eq!(cursor.receive(Some(3)), None);
+        let again = receive(&mut cursor, 3);
+        assert!(!cursor.store(again));
         assert_eq!(cursor.resume(), Some((Secret::new("s"), 2)));
         // Work that goes on over the connections counts when the event is there again.
         assert!(!cursor.store(second));
-        assert_eq!(cursor.receive(Some(2)), None);
+        receive(&mut cursor, 2);
         receive(&mut cursor, 3);
         assert!(cursor.store(second) && cursor.stored() == Some(3));
     }
@@ -250,13 +250,17 @@ mod tests {
     }
 
     #[test]
-    fn absurd_numbers_do_not_hide_later_events() {
-        let mut cursor = begun();
-        for number in [None, Some(u64::MAX), Some(1 << 40)] {
-            let event = cursor.receive(number).unwrap();
-            assert!(!cursor.store(event));
+    fn absurd_numbers_change_nothing() {
+        for first in [None, Some(1), Some(u64::MAX), Some(1 << 40)] {
+            let mut cursor = EventCursor::default();
+            cursor.begin(Secret::new("s"), first);
+            for number in [None, Some(u64::MAX), Some(1 << 40)] {
+                let event = cursor.receive(number);
+                assert!(!cursor.store(event));
+            }
+            let event = receive(&mut cursor, 2);
+            assert!(cursor.store(event) && cursor.stored() == Some(2));
         }
-        receive(&mut cursor, 2);
     }
 
     #[test]

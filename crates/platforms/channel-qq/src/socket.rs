@@ -169,19 +169,17 @@ impl QqConnection {
         }
         let (cursor, is_resuming) = (&self.platform.cursor, self.is_resuming);
         let kind = EventKind::new(frame.event());
-        let mut received = None;
+        let mut number = None;
         cursor.update(|cursor| {
             if !is_resuming {
                 cursor.resumed();
             }
-            received = cursor.receive(frame.number());
+            let received = cursor.receive(frame.number());
+            number = Some(received);
             // What needs no work is as good as stored.
-            match received {
-                Some(number) if kind.is_none() => cursor.store(number),
-                _ => false,
-            }
+            kind.is_none() && cursor.store(received)
         });
-        match (kind, received) {
+        match (kind, number) {
             (Some(kind), Some(number)) => Pushed::Event(ReceivedMessage {
                 number,
                 kind,

@@ -278,6 +278,28 @@ async fn hostile_frames_do_no_harm() {
 }
 
 #[tokio::test]
+async fn absurd_numbers_do_not_silence_the_channel() {
+    let ready = json!({"op": 0, "t": "READY", "s": u64::MAX, "d": {"session_id": "unknown"}});
+    // This one may follow on the others: it is believed.
+    let event = json!({"op": 0, "t": "EVENT_OF_TOMORROW", "s": 90_000, "d": {}});
+    for frame in [ready, event] {
+        let running = Running::start(json!({})).await;
+        running.hello().await;
+        running.fake.push_text_frame(&frame.to_string());
+        running.fake.push(Incoming::direct(&ann(), "next"));
+        running.assistant.message(2).await.unwrap();
+        // A number that QQ does not know is not shown again for ever.
+        running.fake.cut();
+        running.fake.wait_for_identifies(2).await.unwrap();
+        running.fake.wait_for_ready(1).await.unwrap();
+        running
+            .push_and_wait(Incoming::direct(&ann(), "last"))
+            .await;
+        assert_eq!(running.arrived(), ["hello", "next", "last"]);
+    }
+}
+
+#[tokio::test]
 async fn two_gateways_store_each_message() {
     let running = Running::start(json!({})).await;
     running.hello().await;

@@ -1,13 +1,15 @@
 //! Messages of people: chats of every kind, content, quotations, files, strangers.
 
-use nanobot_channel::{ChatKind, SessionKey};
-use nanobot_channel_qq_fake::{Fault, Incoming};
-use nanobot_testkit::Watched;
+use std::sync::Arc;
+
+use nanobot_channel::{ChatKind, DeliveryContext, SessionKey};
+use nanobot_channel_qq_fake::{ChatKind as Place, Fault, Incoming};
 use nanobot_testkit::http::{Response, Server};
 use nanobot_testkit::log::Log;
+use nanobot_testkit::{Assistant, Watched};
 use serde_json::json;
 
-use crate::support::{ROOM, Running, ann, mallory};
+use crate::support::{ROOM, Running, ann, fake, mallory, reply, with};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
@@ -231,6 +233,32 @@ async fn strangers_cause_nothing() {
         [("who are you?", Some(pushed.message_id.as_str()))]
     );
     assert!(running.arrived().is_empty());
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn later_notice_reaches_a_stranger_of_a_guild() {
+    let assistant = Arc::new(Assistant::new(mallory().user_id));
+    let running = Running::with(fake().await, &json!({}), assistant);
+    running.fake.wait_for_ready(1).await.unwrap();
+    running.assistant.will_pair_strangers("who are you?");
+    let hello = Incoming::guild_direct(&mallory(), "hello");
+    running.push_and_wait(hello).await;
+    let known = running.hello().await;
+    // The notice of the approval has the id of the chat, and nothing else.
+    let approved = with(reply(&known, "approved"), |message| {
+        message.chat_id = mallory().user_id.as_str().into();
+        message.delivery = DeliveryContext::default();
+    });
+    running.channel.send(&approved).await.unwrap();
+    let sent = running.fake.sent();
+    let places: Vec<_> = sent
+        .iter()
+        .map(|sent| (sent.text.as_str(), sent.chat_kind, sent.chat_id.as_str()))
+        .collect();
+    let guild = mallory().dms();
+    let expected = ["who are you?", "approved"].map(|text| (text, Place::Dms, guild.as_str()));
+    assert_eq!(places, expected);
     running.stop().await;
 }
 

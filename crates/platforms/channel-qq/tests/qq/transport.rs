@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use nanobot_channel::{ChannelError, SendRecovery};
+use nanobot_channel::{CancellationToken, ChannelError, SendRecovery, TaskTracker};
 use nanobot_channel_qq_fake::{BOT_NAME, CLIENT_SECRET, Fault, TOKEN_PREFIX};
 use nanobot_testkit::http::{Response, Server};
+use nanobot_testkit::{Watched, accept_connections};
 use serde_json::json;
+use tokio::io::copy_bidirectional;
+use tokio::net::TcpStream;
 
 use crate::support::{Running, channel, fake, part, reply};
 
@@ -122,6 +125,34 @@ async fn probe_checks_the_credentials() {
         error.to_string().contains("check appId and secret"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn calls_of_a_new_connection_do_not_use_old_ones() {
+    let fake = fake().await;
+    let api = fake.base_url().replace("http://", "");
+    let opened = Watched::new(0);
+    let counted = opened.clone();
+    let forward = move |mut stream: TcpStream| {
+        counted.change(|opened| *opened += 1);
+        let api = api.clone();
+        async move {
+            let mut api = TcpStream::connect(api).await.unwrap();
+            drop(copy_bidirectional(&mut stream, &mut api).await);
+        }
+    };
+    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+    let address = accept_connections(stop.clone(), &tasks, forward).await;
+    let keys = json!({"apiBase": format!("http://{}", address.unwrap())});
+    let running = Running::at(fake, &keys);
+    running.fake.wait_for_ready(1).await.unwrap();
+    assert_eq!(opened.read(|opened| *opened), 1);
+    // The gateway ends; the connection for calls looks usable, whether it is or not.
+    running.fake.close_with(4008);
+    running.fake.wait_for_resumes(1).await.unwrap();
+    assert_eq!(opened.read(|opened| *opened), 2);
+    running.stop().await;
+    stop.cancel();
 }
 
 #[tokio::test]
