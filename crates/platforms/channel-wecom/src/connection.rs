@@ -2,7 +2,7 @@
 //!
 //! Decision: a task of its own, because it serves sends, too. It writes commands and heartbeats
 //! whatever the receive loop is doing, and a frame is never cut off in the middle. While too many
-//! events wait to be handled, nothing more is read, and no answer to a heartbeat is missed. Because
+//! events wait to be handled, nothing more is read, and no answer counts as missing. Because
 //! WeCom repeats nothing, the end of a connection is reported after every callback that it brought.
 
 use std::collections::VecDeque;

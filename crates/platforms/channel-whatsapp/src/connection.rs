@@ -2,9 +2,9 @@
 //!
 //! Decision: a task of its own, because it serves sends and files, too. It writes requests whatever
 //! the receive loop is doing. While too many messages wait to be handled, nothing more is read, and
-//! no answer is missed. Because version 1 repeats nothing, the end of a connection is reported after
-//! every message that it brought. The bridge that nanobot started belongs to the task, so the two
-//! end together.
+//! no answer counts as missing. Because version 1 repeats nothing, the end of a connection is
+//! reported after every message that it brought. The bridge that nanobot started belongs to the
+//! task, so the two end together.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
