@@ -84,7 +84,7 @@ impl dyn Extract {
     }
 
     /// Parses the headers of several mails with one request. `None` for one that cannot be read;
-    /// if a header fails so that none is returned, [`Self::mail_header`] tells which.
+    /// if a header fails so that none is returned, `mail_header` tells which.
     ///
     /// # Errors
     /// Returns the errors of [`Extract::extract`].
