@@ -17,22 +17,12 @@ use std::sync::Arc;
 
 use ipnet::IpNet;
 use nanobot_channel::async_trait;
-use nanobot_guard::{Resolver, SystemResolver, UrlDenied, UrlGuard, canonical};
+use nanobot_guard::{Resolver, SystemResolver, UrlDenied, UrlGuard, canonical, proxy_hosts};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Method, Response, Url};
 
 use crate::call::CallError;
 use crate::rest::{FILE_TIMEOUT, Rest};
-
-/// Variables that name the proxies of the environment.
-const PROXY_VARIABLES: [&str; 6] = [
-    "HTTP_PROXY",
-    "http_proxy",
-    "HTTPS_PROXY",
-    "https_proxy",
-    "ALL_PROXY",
-    "all_proxy",
-];
 
 /// Begins downloads from the hosts of a platform's API and from public addresses.
 #[derive(Debug)]
@@ -174,27 +164,6 @@ fn is_this_machine(url: &Url) -> bool {
 fn is_localhost(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     name == "localhost" || name.ends_with(".localhost")
-}
-
-/// Returns the host names of the configured proxy; without one, of the proxies of the environment.
-fn proxy_hosts(configured: Option<&str>) -> Vec<String> {
-    match configured {
-        Some(proxy) => proxy_host(proxy).into_iter().collect(),
-        None => PROXY_VARIABLES
-            .iter()
-            .filter_map(|key| proxy_host(&std::env::var(key).ok()?))
-            .collect(),
-    }
-}
-
-/// Returns the host of a proxy, whose address may lack its scheme.
-fn proxy_host(proxy: &str) -> Option<String> {
-    let proxy = proxy.trim();
-    let address = match proxy.contains("://") {
-        true => Url::parse(proxy),
-        false => Url::parse(&format!("http://{proxy}")),
-    };
-    Some(address.ok()?.host_str()?.to_ascii_lowercase())
 }
 
 /// Knows the address of `localhost` names, and no other.
@@ -435,17 +404,5 @@ mod tests {
         let expected = "no file is fetched from proxy.example: it is the proxy";
         assert_eq!(error.to_string(), expected);
         assert_eq!(asked.read(Vec::len), 0);
-    }
-
-    #[test]
-    fn host_of_a_proxy_is_found_in_every_notation() {
-        for (proxy, host) in [
-            ("http://me:word@Proxy.test:3128", Some("proxy.test")),
-            ("socks5://Proxy.test:1080", Some("proxy.test")),
-            (" proxy.test:3128 ", Some("proxy.test")),
-            ("", None),
-        ] {
-            assert_eq!(proxy_host(proxy).as_deref(), host, "{proxy}");
-        }
     }
 }

@@ -14,6 +14,7 @@ mod check;
 mod denied;
 mod links;
 mod path;
+mod proxy;
 mod resolver;
 mod roots;
 mod snapshot;
@@ -25,6 +26,7 @@ pub use crate::{
     beneath::{BeneathEntry, ResolvedPath},
     denied::{PathDenied, UrlDenied},
     path::{CREDENTIAL_PATHS, Confinement, PathPolicy, PathRules, RootAccess},
+    proxy::proxy_hosts,
     resolver::{Resolver, SystemResolver},
     url::{CheckedUrl, MAX_REDIRECTS, UrlGuard},
 };

@@ -1,4 +1,4 @@
-//! Messages that nobody asked for now arrive in the thread of their session, after a restart, too.
+//! Reminders and heartbeats arrive in the thread of their session, also after a restart.
 
 use nanobot_chat_fakes::Thread;
 use nanobot_testkit::model_server::ModelRequest;

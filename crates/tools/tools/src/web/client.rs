@@ -16,7 +16,7 @@ use std::{
 };
 
 use nanobot_extract::Extract;
-use nanobot_guard::{CheckedUrl, UrlGuard};
+use nanobot_guard::{CheckedUrl, UrlGuard, proxy_hosts};
 use nanobot_tls::HttpVersions;
 use reqwest::{
     Client, ClientBuilder, Method, Proxy, RequestBuilder, Response,
@@ -87,8 +87,7 @@ impl HttpClients {
             let builder = self.builder()?.redirect(redirect::Policy::none());
             // The operator chose the proxy, so its own host name is exempt from the guard.
             let exempt = match self.proxy.as_deref() {
-                None => proxies_of_environment(),
-                Some("") => Vec::new(),
+                None | Some("") => proxy_hosts(self.proxy.as_deref()),
                 Some(_) => return builder.build().map_err(super::failure),
             };
             let names = GuardedNames {
@@ -212,23 +211,6 @@ fn parsed(proxy: &str) -> Result<Proxy, String> {
     })
 }
 
-/// Returns the hosts of the proxies in the environment; the client resolves them like any other
-/// host.
-fn proxies_of_environment() -> Vec<String> {
-    [
-        "HTTP_PROXY",
-        "http_proxy",
-        "HTTPS_PROXY",
-        "https_proxy",
-        "ALL_PROXY",
-        "all_proxy",
-    ]
-    .iter()
-    .filter_map(|key| std::env::var(key).ok())
-    .filter_map(|proxy| Url::parse(&proxy).ok()?.host_str().map(str::to_owned))
-    .collect()
-}
-
 /// DNS resolver that asks the guard.
 #[derive(Debug)]
 struct GuardedNames {
@@ -239,7 +221,8 @@ struct GuardedNames {
 impl Resolve for GuardedNames {
     fn resolve(&self, name: Name) -> Resolving {
         let guard = Arc::clone(&self.guard);
-        let exempt = self.exempt.iter().any(|host| host == name.as_str());
+        let mut exempt = self.exempt.iter();
+        let exempt = exempt.any(|host| host.eq_ignore_ascii_case(name.as_str()));
         Box::pin(async move {
             let addresses: Addrs = if exempt {
                 let found: io::Result<Vec<_>> = tokio::net::lookup_host((name.as_str(), 0))
